@@ -25,12 +25,12 @@ pub(crate) enum BenchServerToolNameScheme {
 
 /// The start command of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct ServerLaunch {
+pub(crate) struct BenchServerStartCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
 }
 
-impl ServerLaunch {
+impl BenchServerStartCommand {
     /// Starts the server, lists its tools and stops it. Returns the time until the tool list arrived.
     pub(crate) fn start_once(&self) -> Result<f64, String> {
         let mut command = self.command();
@@ -68,7 +68,7 @@ pub(crate) struct ListTiming {
 impl BenchServer {
     pub(crate) fn start(
         vocabulary: BenchServerToolNameScheme,
-        recipe: &ServerLaunch,
+        recipe: &BenchServerStartCommand,
         workspace: &Path,
     ) -> Result<Self, String> {
         let mut speaker = McpBenchClient::start(&mut recipe.command())?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    bench_server::{BenchServer, BenchServerToolNameScheme, ServerLaunch},
+    bench_server::{BenchServer, BenchServerStartCommand, BenchServerToolNameScheme},
     mcp_client::to_milliseconds,
     workspace_files,
 };
@@ -26,8 +26,8 @@ pub(crate) struct BenchServers {
 
 /// The commands that measure how long a server takes to start.
 pub(crate) struct BenchServerStartCommands {
-    pub(crate) stead: ServerLaunch,
-    pub(crate) reference: ServerLaunch,
+    pub(crate) stead: BenchServerStartCommand,
+    pub(crate) reference: BenchServerStartCommand,
     binary: PathBuf,
     directory: PathBuf,
     first_starts: usize,
@@ -91,18 +91,18 @@ impl BenchServers {
 
 impl BenchServerStartCommands {
     /// A start command for stead with an empty state directory.
-    pub(crate) fn fresh_start(&mut self) -> ServerLaunch {
+    pub(crate) fn fresh_start(&mut self) -> BenchServerStartCommand {
         self.first_starts += 1;
         let state = self.directory.join(format!("first-{}", self.first_starts));
         stead_launch(&self.binary, &self.directory.join("starting"), &state, "fast")
     }
 }
 
-pub(crate) fn reference_launch(script: &Path, workspace: &Path) -> ServerLaunch {
-    ServerLaunch { program: PathBuf::from("node"), arguments: vec![script.into(), workspace.into()] }
+pub(crate) fn reference_launch(script: &Path, workspace: &Path) -> BenchServerStartCommand {
+    BenchServerStartCommand { program: PathBuf::from("node"), arguments: vec![script.into(), workspace.into()] }
 }
 
-pub(crate) fn stead_launch(binary: &Path, workspace: &Path, state: &Path, durability: &str) -> ServerLaunch {
+pub(crate) fn stead_launch(binary: &Path, workspace: &Path, state: &Path, durability: &str) -> BenchServerStartCommand {
     let arguments = vec![
         "mcp".into(),
         "--workspace".into(),
@@ -112,5 +112,5 @@ pub(crate) fn stead_launch(binary: &Path, workspace: &Path, state: &Path, durabi
         "--durability".into(),
         durability.into(),
     ];
-    ServerLaunch { program: binary.to_owned(), arguments }
+    BenchServerStartCommand { program: binary.to_owned(), arguments }
 }

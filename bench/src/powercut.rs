@@ -10,7 +10,7 @@ mod workload_process;
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
-use disk_image::{PowerCutDisk, PowerCutReflinkFilesystem};
+use disk_image::{PowerCutDiskImageHostFilesystem, PowerCutTestDiskImage};
 use serde_json::{Value, json};
 use workload_process::{PowerCutWorkloadProcess, PowercutWorkloadBinary};
 
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     disk_image::install_tools(disk_image::OUTER_FILE_SYSTEM)?;
     let binary = PowercutWorkloadBinary::build()?;
-    let outer = PowerCutReflinkFilesystem::create()?;
+    let outer = PowerCutDiskImageHostFilesystem::create()?;
     run_control(&outer, &binary)?;
     println!("file system: cuts, acknowledged changes, cuts with a change in flight, how many of those were applied,");
     println!("steps recovery had to do, seconds per cut");
@@ -103,9 +103,9 @@ fn parse_arguments(arguments: &[String]) -> Result<(u64, Vec<String>), String> {
 }
 
 /// Control run: checks that a power cut loses an acknowledged change if the server does not sync.
-fn run_control(outer: &PowerCutReflinkFilesystem, binary: &PowercutWorkloadBinary) -> Result<(), String> {
+fn run_control(outer: &PowerCutDiskImageHostFilesystem, binary: &PowercutWorkloadBinary) -> Result<(), String> {
     for round in 1..=CONTROL_ROUNDS {
-        let disk = PowerCutDisk::create(outer, "ext4")?;
+        let disk = PowerCutTestDiskImage::create(outer, "ext4")?;
         let lost = run_one_cut(
             &disk,
             binary,
@@ -123,14 +123,14 @@ fn run_control(outer: &PowerCutReflinkFilesystem, binary: &PowercutWorkloadBinar
 }
 
 fn run_cuts(
-    outer: &PowerCutReflinkFilesystem,
+    outer: &PowerCutDiskImageHostFilesystem,
     binary: &PowercutWorkloadBinary,
     name: &str,
     rounds: u64,
 ) -> Result<PowerCutStatistics, String> {
     let mut figures = PowerCutStatistics::default();
     while figures.rounds < rounds {
-        let disk = PowerCutDisk::create(outer, name)?;
+        let disk = PowerCutTestDiskImage::create(outer, name)?;
         let mut model = empty_model();
         for _ in 0..ROUNDS_PER_DISK.min(rounds - figures.rounds) {
             let boot = figures.rounds;
@@ -148,7 +148,7 @@ fn run_cuts(
 
 /// Runs the workload, copies the disk as if the power failed, checks the copy, and continues with the copy as the disk.
 fn run_one_cut(
-    disk: &PowerCutDisk<'_>,
+    disk: &PowerCutTestDiskImage<'_>,
     binary: &PowercutWorkloadBinary,
     syncs: PowerCutWorkloadSyncMode,
     model: &mut Value,

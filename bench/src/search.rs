@@ -21,7 +21,7 @@ use ripgrep::{BenchIgnoreRulesMode, Ripgrep};
 use serde_json::json;
 
 use crate::{
-    bench_server::ServerLaunch,
+    bench_server::BenchServerStartCommand,
     bench_servers,
     idle_wait::BenchIdleMachineWaiter,
     mcp_client::McpBenchClient,
@@ -171,7 +171,7 @@ fn measure_by_name(
     Ok([beside, before])
 }
 
-fn start_client(recipe: &ServerLaunch) -> Result<McpBenchClient, String> {
+fn start_client(recipe: &BenchServerStartCommand) -> Result<McpBenchClient, String> {
     let mut speaker = McpBenchClient::start(&mut recipe.command())?;
     speaker.initialize()?;
     Ok(speaker)

@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 use stead_engine::{Call, Caller, Engine, Principal};
-use stead_protocols::dialect::{DialectSet, WorkspaceLocation, dialect_names};
+use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath, dialect_names};
 use testkit::MemoryWorkspace;
 
 fn all_dialects() -> &'static [DialectSet] {
     static ALL_DIALECTS: OnceLock<Vec<DialectSet>> = OnceLock::new();
     ALL_DIALECTS.get_or_init(|| {
-        let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+        let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
         let build_set = |name: &&str| {
             DialectSet::from_names(&[(*name).to_owned()], &[], &location).expect("a single dialect can be served")
         };

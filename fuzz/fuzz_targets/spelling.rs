@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stead_path::{
-    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule, parse_path,
+    AbsolutePathRule, PathBackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule, parse_path,
 };
 
 fuzz_target!(|given: (&str, u8)| {
@@ -12,7 +12,7 @@ fuzz_target!(|given: (&str, u8)| {
         default_directory: RelPath::from_wire(if choice & 1 == 0 { "." } else { "home/of" }).expect("a valid path"),
         dot_dot: [DotDotRule::Refuse, DotDotRule::Fold, DotDotRule::FoldAbsolute][usize::from(choice >> 1) % 3],
         absolute_paths: if choice & 8 == 0 { AbsolutePathRule::BelowRoot } else { AbsolutePathRule::Refuse },
-        backslash: if choice & 16 == 0 { BackslashRule::Escape } else { BackslashRule::Literal },
+        backslash: if choice & 16 == 0 { PathBackslashRule::Escape } else { PathBackslashRule::Literal },
         trailing_slash: if choice & 32 == 0 {
             TrailingSlashRule::RequiresDirectory
         } else {

@@ -6,7 +6,7 @@
 use std::{fmt, fs, ops::Range, process::Command};
 
 use stead_text::{
-    diff::{self, Hunk},
+    diff::{self, DiffHunkRanges},
     edit::{EditMatchingRules, FindReplaceEdit, TextSplice, apply_splices, apply_to_newer_text},
     locate::{QuoteSearchHaystack, QuoteSearchOptions},
     merge::{MergeResult, merge},
@@ -165,7 +165,7 @@ pub(super) fn as_concurrent_change(
 
 /// The number to add to line numbers of `later` to get lines of the text before `earlier`; `None` if `earlier` changed
 /// these lines.
-fn line_offset(earlier: &[Hunk], later: &Hunk) -> Option<isize> {
+fn line_offset(earlier: &[DiffHunkRanges], later: &DiffHunkRanges) -> Option<isize> {
     let mut shift = 0;
     for hunk in earlier {
         // Lines next to changed lines are unchanged; a gap next to changed lines is not.
@@ -211,7 +211,7 @@ fn unique_quotes(base: &str, wanted: &str) -> Vec<(String, String)> {
     quotes
 }
 
-fn splice_of_hunk(old: &QuoteSearchHaystack<'_>, new: &QuoteSearchHaystack<'_>, hunk: &Hunk) -> TextSplice {
+fn splice_of_hunk(old: &QuoteSearchHaystack<'_>, new: &QuoteSearchHaystack<'_>, hunk: &DiffHunkRanges) -> TextSplice {
     let text = new.text()[byte_range(new, &hunk.new)].to_owned();
     TextSplice { bytes: byte_range(old, &hunk.old), text }
 }

@@ -60,11 +60,11 @@ impl Drop for MountedImage {
 }
 
 /// The mounted outer file system, which contains the image of the tested disk.
-pub(super) struct PowerCutReflinkFilesystem {
+pub(super) struct PowerCutDiskImageHostFilesystem {
     mounted: Option<MountedImage>,
 }
 
-impl PowerCutReflinkFilesystem {
+impl PowerCutDiskImageHostFilesystem {
     pub(super) fn create() -> Result<Self, String> {
         let home = work_directory();
         fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
@@ -74,7 +74,7 @@ impl PowerCutReflinkFilesystem {
     }
 }
 
-impl Drop for PowerCutReflinkFilesystem {
+impl Drop for PowerCutDiskImageHostFilesystem {
     fn drop(&mut self) {
         drop(self.mounted.take());
         // The image lies in the target directory, so a leftover is harmless.
@@ -84,15 +84,15 @@ impl Drop for PowerCutReflinkFilesystem {
     }
 }
 
-pub(super) struct PowerCutDisk<'a> {
-    _outer: &'a PowerCutReflinkFilesystem,
+pub(super) struct PowerCutTestDiskImage<'a> {
+    _outer: &'a PowerCutDiskImageHostFilesystem,
     image: PathBuf,
     copy_path: PathBuf,
 }
 
-impl<'a> PowerCutDisk<'a> {
+impl<'a> PowerCutTestDiskImage<'a> {
     /// Creates the image of an empty disk with the given file system.
-    pub(super) fn create(outer: &'a PowerCutReflinkFilesystem, name: &str) -> Result<Self, String> {
+    pub(super) fn create(outer: &'a PowerCutDiskImageHostFilesystem, name: &str) -> Result<Self, String> {
         let place = work_directory().join("outer");
         let disk = Self { _outer: outer, image: place.join("disk.img"), copy_path: place.join("cut.img") };
         let force = if name == "ext4" { "-F" } else { "-f" };

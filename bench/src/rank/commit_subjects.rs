@@ -19,7 +19,7 @@ const RANK_DEPTHS: [usize; 3] = [1, 5, 10];
 
 /// The number of commits of which a changed file is among the first 1, 5 or 10 search results.
 #[derive(Debug, Default)]
-pub(super) struct EarlyRankTally {
+pub(super) struct RankBenchTopResultCounts {
     files: usize,
     commits: usize,
     found_within_depth: [usize; RANK_DEPTHS.len()],
@@ -33,21 +33,21 @@ pub(super) struct RankBenchGitCommit {
 }
 
 /// Measures the newest commits of a repository.
-pub(super) fn measure_repository(repository: &Path) -> Result<EarlyRankTally, String> {
+pub(super) fn measure_repository(repository: &Path) -> Result<RankBenchTopResultCounts, String> {
     let log = run_git(repository, &["log", "--no-merges", "--diff-filter=M", "--name-only", "--format=%x01%H%x09%s"])?;
     let mut commits: Vec<RankBenchGitCommit> = parse_log(&log)
         .into_iter()
         .filter(|commit| (1..=CHANGED_FILES_MAX).contains(&commit.changed_paths.len()))
         .collect();
     commits.truncate(COMMITS_MAX);
-    let mut early = EarlyRankTally::default();
+    let mut early = RankBenchTopResultCounts::default();
     for block in commits.chunks(COMMITS_PER_TREE) {
         early.measure_commits(repository, block)?;
     }
     Ok(early)
 }
 
-impl EarlyRankTally {
+impl RankBenchTopResultCounts {
     /// Measures a group of commits, with a search in the source tree before the oldest of them.
     fn measure_commits(&mut self, repository: &Path, commits: &[RankBenchGitCommit]) -> Result<(), String> {
         let Some(oldest) = commits.last() else { return Ok(()) };
@@ -130,7 +130,7 @@ fn run_git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-impl fmt::Display for EarlyRankTally {
+impl fmt::Display for RankBenchTopResultCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = |count: usize| 100.0 * count as f64 / self.commits.max(1) as f64;
         let [one, five, ten] = self.found_within_depth.map(share);

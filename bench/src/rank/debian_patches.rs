@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use super::{
-    commit_subjects::{EarlyRankTally, RankBenchGitCommit},
+    commit_subjects::{RankBenchGitCommit, RankBenchTopResultCounts},
     fetch,
     packages::{RankBenchPackagePurpose, read_source_texts},
 };
@@ -20,7 +20,7 @@ const PATCHES_MAX: usize = 80;
 const PATCHES_DIRECTORY: &str = "debian/patches";
 const SERIES_FILE: &str = "series";
 
-pub(super) fn measure_package(name: &str) -> Result<EarlyRankTally, String> {
+pub(super) fn measure_package(name: &str) -> Result<RankBenchTopResultCounts, String> {
     let directory = fetch::fetch_debian_source(name)?;
     let patches = directory.join(PATCHES_DIRECTORY);
     let commits: Vec<RankBenchGitCommit> = patch_names(&patches)?
@@ -32,7 +32,7 @@ pub(super) fn measure_package(name: &str) -> Result<EarlyRankTally, String> {
         read_source_texts(&directory)?.into_iter().filter(|source| !source.path.starts_with("debian/")).collect();
     let step = commits.len().div_ceil(PATCHES_MAX).max(1);
     let commits: Vec<RankBenchGitCommit> = commits.into_iter().step_by(step).collect();
-    let mut early = EarlyRankTally::default();
+    let mut early = RankBenchTopResultCounts::default();
     early.measure_on_tree(&sources, &commits);
     Ok(early)
 }

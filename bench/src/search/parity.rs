@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     copied_trees::{self, BenchSourceTreeCopy},
     queries::{BenchSearchQuery, QueryRng, query_for_line},
-    ripgrep::{BenchIgnoreRulesMode, HitLocation, Ripgrep, RipgrepBenchPatternKind},
+    ripgrep::{BenchIgnoreRulesMode, Ripgrep, RipgrepBenchPatternKind, SearchBenchHitLine},
     start_client,
 };
 use crate::{bench_servers, mcp_client::McpBenchClient};
@@ -125,7 +125,7 @@ fn server_hits(
     query: &BenchSearchQuery,
     rules: BenchIgnoreRulesMode,
     glob: Option<&str>,
-) -> Result<(BTreeSet<HitLocation>, u64), String> {
+) -> Result<(BTreeSet<SearchBenchHitLine>, u64), String> {
     let mut spots = BTreeSet::new();
     let regex = query.syntax == RipgrepBenchPatternKind::Regex;
     let mut arguments = json!({ "query": query.text, "regex": regex, "all": rules == BenchIgnoreRulesMode::Ignore, "max": PAGE_HITS_MAX });
@@ -153,8 +153,8 @@ fn server_hits_in_parts(
     stead: &mut McpBenchClient,
     query: &BenchSearchQuery,
     rules: BenchIgnoreRulesMode,
-    theirs: &BTreeSet<HitLocation>,
-) -> Result<BTreeSet<HitLocation>, String> {
+    theirs: &BTreeSet<SearchBenchHitLine>,
+) -> Result<BTreeSet<SearchBenchHitLine>, String> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for (path, _) in theirs {
         *counts.entry(path).or_default() += 1;
@@ -181,7 +181,7 @@ fn server_hits_in_parts(
 }
 
 /// The files that have more matches than the server returns for one search.
-fn files_with_too_many_hits(spots: &BTreeSet<HitLocation>) -> BTreeSet<Vec<u8>> {
+fn files_with_too_many_hits(spots: &BTreeSet<SearchBenchHitLine>) -> BTreeSet<Vec<u8>> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for (path, _) in spots {
         *counts.entry(path).or_default() += 1;
@@ -202,7 +202,7 @@ fn escape_glob(path: &[u8]) -> String {
 }
 
 /// The number of matches in files that the server and ripgrep may treat differently.
-fn count_known_differences(source: &BenchSourceTreeCopy, spots: &BTreeSet<HitLocation>) -> usize {
+fn count_known_differences(source: &BenchSourceTreeCopy, spots: &BTreeSet<SearchBenchHitLine>) -> usize {
     spots.iter().filter(|(path, _)| explain_difference(source, path).is_some()).count()
 }
 

@@ -12,7 +12,7 @@ use std::{
 use crate::mcp_client::{process_peak_megabytes, to_milliseconds};
 
 /// A matching line: the path relative to the searched tree, and the line number.
-pub(super) type HitLocation = (Vec<u8>, u64);
+pub(super) type SearchBenchHitLine = (Vec<u8>, u64);
 
 /// Whether a search skips hidden and ignored files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Ripgrep {
         query: &str,
         syntax: RipgrepBenchPatternKind,
         rules: BenchIgnoreRulesMode,
-    ) -> Result<BTreeSet<HitLocation>, String> {
+    ) -> Result<BTreeSet<SearchBenchHitLine>, String> {
         let mut command = ripgrep_command(tree, rules);
         if syntax == RipgrepBenchPatternKind::Literal {
             command.arg("--fixed-strings");
@@ -119,7 +119,7 @@ fn count_output_lines(command: &mut Command) -> Result<(u64, f64), String> {
 }
 
 /// Parses a line of ripgrep's output; `None` if the line is no match, such as a note about a binary file.
-fn parse_hit(line: &[u8]) -> Option<HitLocation> {
+fn parse_hit(line: &[u8]) -> Option<SearchBenchHitLine> {
     let end = line.iter().position(|byte| *byte == 0)?;
     let path = line[..end].strip_prefix(b"./").unwrap_or(&line[..end]);
     let rest = &line[end + 1..];

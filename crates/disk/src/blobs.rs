@@ -9,7 +9,7 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, OpenFile,
-    ServerOnlyDirectoryHandle, StagedContentSource, StagedFile, StateDirectory, StateDirectoryError,
+    ServerOnlyDirectoryHandle, StagedContentSource, StagedFile, StateDirectory, StateDirectoryAccessError,
     errors::none_if_missing, state_directory::invalid_name_error, sys, sys::file_io,
 };
 
@@ -28,12 +28,12 @@ pub enum BlobSyncTiming {
     Later,
 }
 
-struct BlobLocation {
+struct BlobFilePath {
     fan_out_directory: String,
     name: FileName,
 }
 
-impl BlobLocation {
+impl BlobFilePath {
     fn from_digest(digest_hex: &str) -> Result<Self, DiskError> {
         let is_digest = digest_hex.len() == DIGEST_CHARACTERS
             && digest_hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -64,7 +64,7 @@ impl StateDirectory {
         source: StagedContentSource<'_>,
         durable: BlobSyncTiming,
     ) -> Result<(), DiskError> {
-        let slot = BlobLocation::from_digest(digest_hex)?;
+        let slot = BlobFilePath::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
         if directory.stat(&slot.name)?.is_some() {
             return ensure_durable(self, &directory, &slot.name, durable);
@@ -92,7 +92,7 @@ impl StateDirectory {
     /// Moves the file `name` out of the directory `from` and makes it a blob. If the file is on another mount, or can
     /// be changed through another hard link, it is copied instead of moved.
     pub fn adopt_blob(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
-        let slot = BlobLocation::from_digest(digest_hex)?;
+        let slot = BlobFilePath::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
         let opened = from.open_path_handle(name)?.ensure_file()?;
         if opened.meta.stat.hard_links > 1 {
@@ -119,29 +119,29 @@ impl StateDirectory {
     }
 
     /// Opens a blob; `None` if the blob does not exist.
-    pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateDirectoryError> {
-        self.find_blob(digest_hex).map_err(StateDirectoryError::new)
+    pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateDirectoryAccessError> {
+        self.find_blob(digest_hex).map_err(StateDirectoryAccessError::new)
     }
 
     /// The content of a blob, at most `limit_bytes`; `None` if the blob does not exist.
-    pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateDirectoryError> {
+    pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateDirectoryAccessError> {
         let file = self.open_blob(digest_hex)?;
-        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryError::new)
+        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryAccessError::new)
     }
 
     fn find_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, DiskError> {
-        let slot = BlobLocation::from_digest(digest_hex)?;
+        let slot = BlobFilePath::from_digest(digest_hex)?;
         let Some(directory) = slot.existing_directory(self)? else { return Ok(None) };
         none_if_missing(directory.open_file(&slot.name))
     }
 
     /// Removes a blob; `false` if the blob did not exist.
-    pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateDirectoryError> {
-        let slot = BlobLocation::from_digest(digest_hex).map_err(StateDirectoryError::new)?;
-        let Some(directory) = slot.existing_directory(self).map_err(StateDirectoryError::new)? else {
+    pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateDirectoryAccessError> {
+        let slot = BlobFilePath::from_digest(digest_hex).map_err(StateDirectoryAccessError::new)?;
+        let Some(directory) = slot.existing_directory(self).map_err(StateDirectoryAccessError::new)? else {
             return Ok(false);
         };
-        let removed = none_if_missing(directory.remove_file(&slot.name)).map_err(StateDirectoryError::new)?;
+        let removed = none_if_missing(directory.remove_file(&slot.name)).map_err(StateDirectoryAccessError::new)?;
         Ok(removed.is_some())
     }
 }

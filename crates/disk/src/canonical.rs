@@ -9,7 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, FinalSymlink,
-    confinement::{ConfinedPathResolver, PathHandle, PathResolutionMethod},
+    confinement::{ConfinedPathResolver, OPathFdWithStat, PathResolutionMethod},
     sys,
 };
 
@@ -56,7 +56,7 @@ struct SymlinkExpander<'a> {
     confines: &'a ConfinedPathResolver,
     /// The absolute paths of the root; an absolute link target that starts with one of them is inside the root.
     roots: &'a [Vec<u8>],
-    current: PathHandle,
+    current: OPathFdWithStat,
     /// The canonical path components from the root to the directory `current`.
     resolved: Vec<Vec<u8>>,
     /// The path components that are not resolved yet, in reverse order.
@@ -108,7 +108,7 @@ impl<'a> SymlinkExpander<'a> {
     }
 
     /// Reads the target of a symbolic link and resolves it before the remaining path components.
-    fn expand_symlink(&mut self, link: &PathHandle) -> Result<(), DiskError> {
+    fn expand_symlink(&mut self, link: &OPathFdWithStat) -> Result<(), DiskError> {
         self.symlinks_followed += 1;
         if self.symlinks_followed > SYMLINKS_MAX {
             return Err(resolution_error(DiskErrorKind::SymlinkLoop));

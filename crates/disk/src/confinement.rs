@@ -59,12 +59,12 @@ fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result
 
 /// An open `O_PATH` handle and the stat of its file.
 #[derive(Debug)]
-pub(crate) struct PathHandle {
+pub(crate) struct OPathFdWithStat {
     pub(crate) handle: OwnedFd,
     pub(crate) meta: StatWithMount,
 }
 
-impl PathHandle {
+impl OPathFdWithStat {
     pub(crate) fn from_handle(handle: OwnedFd) -> Result<Self, DiskError> {
         let meta = sys::stat_handle(handle.as_fd())?;
         Ok(Self { handle, meta })
@@ -106,7 +106,7 @@ impl PathHandle {
 
 #[derive(Debug)]
 pub(crate) struct ConfinedPathResolver {
-    root: PathHandle,
+    root: OPathFdWithStat,
     resolver: PathResolutionMethod,
     /// The mount points inside the root that may be crossed, sorted by depth.
     allowed_mounts: Vec<RelPath>,
@@ -115,7 +115,7 @@ pub(crate) struct ConfinedPathResolver {
 
 impl ConfinedPathResolver {
     pub(crate) fn new(
-        root: PathHandle,
+        root: OPathFdWithStat,
         resolver: PathResolutionMethod,
         mut mounts: Vec<RelPath>,
         hidden: Vec<InodeId>,
@@ -143,7 +143,7 @@ impl ConfinedPathResolver {
         Ok(confines)
     }
 
-    pub(crate) fn root(&self) -> &PathHandle {
+    pub(crate) fn root(&self) -> &OPathFdWithStat {
         &self.root
     }
 
@@ -173,7 +173,7 @@ impl ConfinedPathResolver {
 
     /// Opens an `O_PATH` handle for a canonical path; if the last component is a symbolic link, for the link itself. If
     /// an earlier path component has become a symbolic link, the call fails.
-    pub(crate) fn open(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
+    pub(crate) fn open(&self, path: &RelPath) -> Result<OPathFdWithStat, DiskError> {
         let opened = match self.resolver {
             PathResolutionMethod::Walker => return self.open_by_walking(path),
             PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
@@ -195,11 +195,11 @@ impl ConfinedPathResolver {
 
     /// Fails if the file of `handle`, or a directory above the file, is hidden. A hidden file is recognised by the
     /// inode of its open handle, because its name may now refer to another file.
-    pub(crate) fn check_not_hidden(&self, path: &RelPath, handle: OwnedFd) -> Result<PathHandle, DiskError> {
+    pub(crate) fn check_not_hidden(&self, path: &RelPath, handle: OwnedFd) -> Result<OPathFdWithStat, DiskError> {
         if self.hides_anything() {
             self.refuse_hidden_prefixes(path.as_bytes(), separator_positions(path.as_bytes()))?;
         }
-        let path_handle = PathHandle::from_handle(handle)?;
+        let path_handle = OPathFdWithStat::from_handle(handle)?;
         self.refuse_hidden_inode(path_handle.meta.id())?;
         Ok(path_handle)
     }
@@ -212,14 +212,14 @@ impl ConfinedPathResolver {
         }
     }
 
-    fn open_by_walking(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
+    fn open_by_walking(&self, path: &RelPath) -> Result<OPathFdWithStat, DiskError> {
         match self.deepest_allowed_mount(path)? {
             None => self.walk_from(&self.root, path),
             Some((anchor, rest)) => self.walk_from(&anchor, &rest),
         }
     }
 
-    fn walk_from(&self, start: &PathHandle, path: &RelPath) -> Result<PathHandle, DiskError> {
+    fn walk_from(&self, start: &OPathFdWithStat, path: &RelPath) -> Result<OPathFdWithStat, DiskError> {
         let mut current = start.try_clone()?;
         for name in path.components() {
             current = current.ensure_directory_or(DiskErrorKind::ChangedConcurrently, "walk")?;
@@ -230,7 +230,7 @@ impl ConfinedPathResolver {
 
     /// Opens an `O_PATH` handle for an entry of the directory `parent`, or for the link itself if the entry is a
     /// symbolic link. The entry may be the root of an allowed mount.
-    pub(crate) fn child(&self, parent: &PathHandle, name: &[u8]) -> Result<PathHandle, DiskError> {
+    pub(crate) fn child(&self, parent: &OPathFdWithStat, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
 
@@ -240,7 +240,7 @@ impl ConfinedPathResolver {
         parent: BorrowedFd<'_>,
         mount: Option<u64>,
         name: &[u8],
-    ) -> Result<PathHandle, DiskError> {
+    ) -> Result<OPathFdWithStat, DiskError> {
         match self.open_child(parent, mount, name, sys::PATH_HANDLE_FLAGS) {
             Err(error) if error.kind == DiskErrorKind::CrossesMount && !self.allowed_mounts.is_empty() => {
                 let crossed = self.open_child_across_mounts(parent, name)?;
@@ -257,12 +257,12 @@ impl ConfinedPathResolver {
         mount: Option<u64>,
         name: &[u8],
         flags: OFlags,
-    ) -> Result<PathHandle, DiskError> {
+    ) -> Result<OPathFdWithStat, DiskError> {
         let handle = match self.resolver {
             PathResolutionMethod::Walker => sys::open_name(parent, name, flags, 0)?,
             PathResolutionMethod::Kernel | PathResolutionMethod::Auto => open_on_one_mount(parent, name, flags)?,
         };
-        let path_handle = PathHandle::from_handle(handle)?;
+        let path_handle = OPathFdWithStat::from_handle(handle)?;
         if path_handle.meta.mount_id != mount {
             return Err(DiskError::new(DiskErrorKind::CrossesMount, "open"));
         }
@@ -271,14 +271,14 @@ impl ConfinedPathResolver {
     }
 
     /// Opens an `O_PATH` handle for a directory entry on any mount; the caller must check whether the mount is allowed.
-    fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<PathHandle, DiskError> {
+    fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
         let handle = match self.resolver {
             PathResolutionMethod::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
             PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
                 sys::open_beneath(parent, name, sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH)?
             }
         };
-        let path_handle = PathHandle::from_handle(handle)?;
+        let path_handle = OPathFdWithStat::from_handle(handle)?;
         self.refuse_hidden_inode(path_handle.meta.id())?;
         Ok(path_handle)
     }
@@ -300,8 +300,8 @@ impl ConfinedPathResolver {
     }
 
     /// The deepest allowed mount point above `path`, and the part of `path` below that mount point.
-    fn deepest_allowed_mount(&self, path: &RelPath) -> Result<Option<(PathHandle, RelPath)>, DiskError> {
-        let mut anchor: Option<(PathHandle, RelPath)> = None;
+    fn deepest_allowed_mount(&self, path: &RelPath) -> Result<Option<(OPathFdWithStat, RelPath)>, DiskError> {
+        let mut anchor: Option<(OPathFdWithStat, RelPath)> = None;
         let mut passed = RelPath::root();
         for mount in self.allowed_mounts.iter().filter(|mount| !mount.is_root() && path.is_within(mount)) {
             let Some((parent, name)) = mount.split() else { continue };
@@ -312,7 +312,7 @@ impl ConfinedPathResolver {
                 PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
                     let (from, between) = (start.handle.as_fd(), between.as_bytes());
                     let flags = sys::PATH_HANDLE_FLAGS;
-                    PathHandle::from_handle(sys::open_beneath(from, between, flags, RESOLVE_BENEATH_ONE_MOUNT)?)?
+                    OPathFdWithStat::from_handle(sys::open_beneath(from, between, flags, RESOLVE_BENEATH_ONE_MOUNT)?)?
                 }
             };
             let path_handle = self.open_child_across_mounts(parent.handle.as_fd(), name.as_bytes())?;

@@ -13,7 +13,7 @@ use stead_path::FileName;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, InodeId, OpenFile,
-    confinement::{ConfinedPathResolver, PathHandle, duplicate_handle},
+    confinement::{ConfinedPathResolver, OPathFdWithStat, duplicate_handle},
     errors::none_if_missing,
     sys,
     sys::file_io,
@@ -59,7 +59,10 @@ pub struct DirectoryHandle {
 }
 
 impl DirectoryHandle {
-    pub(crate) fn from_path_handle(opened: PathHandle, rules: Arc<ConfinedPathResolver>) -> Result<Self, DiskError> {
+    pub(crate) fn from_path_handle(
+        opened: OPathFdWithStat,
+        rules: Arc<ConfinedPathResolver>,
+    ) -> Result<Self, DiskError> {
         let opened = opened.ensure_directory()?;
         Ok(Self {
             id: opened.meta.id(),
@@ -74,7 +77,7 @@ impl DirectoryHandle {
     }
 
     /// Opens an `O_PATH` handle for a name in this directory; a symbolic link is not followed.
-    pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<PathHandle, DiskError> {
+    pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<OPathFdWithStat, DiskError> {
         self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
@@ -254,7 +257,7 @@ impl DirectoryHandle {
 
 /// The target of an open symbolic link. Fails with `ChangedConcurrently` if the handle is not a symbolic link, because
 /// the link was replaced before it was opened.
-pub(crate) fn link_target(opened: &PathHandle) -> Result<Vec<u8>, DiskError> {
+pub(crate) fn link_target(opened: &OPathFdWithStat) -> Result<Vec<u8>, DiskError> {
     if opened.file_type() != FileType::Symlink {
         return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link"));
     }

@@ -5,7 +5,7 @@
 /// A system call that tests can let fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the system call of that name")]
-pub enum SystemCall {
+pub enum FaultInjectionSystemCall {
     Open,
     Openat2,
     Statx,
@@ -31,7 +31,7 @@ pub enum SystemCall {
     Poll,
 }
 
-impl SystemCall {
+impl FaultInjectionSystemCall {
     /// The name of the system call in error messages.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl SystemCall {
 
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
-pub(crate) fn gate(_call: SystemCall) -> Result<(), crate::DiskError> {
+pub(crate) fn gate(_call: FaultInjectionSystemCall) -> Result<(), crate::DiskError> {
     Ok(())
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn gate(_call: SystemCall) -> Result<(), crate::DiskError> {
 pub(crate) use armed::gate;
 #[cfg(feature = "faults")]
 pub use armed::{
-    FaultFilter, FaultInjectionReport, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault,
+    FaultFilter, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault,
+    disarm_fault,
 };
 
 #[cfg(feature = "faults")]
@@ -87,7 +88,7 @@ mod armed {
 
     use rustix::io::Errno;
 
-    use super::SystemCall;
+    use super::FaultInjectionSystemCall;
     use crate::DiskError;
 
     /// How an injected fault affects the chosen system call.
@@ -103,7 +104,7 @@ mod armed {
 
     /// The threads whose system calls a fault plan counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum FaultThreadScope {
+    pub enum FaultPlanThreadFilter {
         /// The fault plan counts only system calls of the thread that activated it.
         ThisThread,
         /// The fault plan counts the system calls of every thread.
@@ -116,7 +117,7 @@ mod armed {
         /// The fault plan counts every system call.
         All,
         /// The fault plan counts only this system call.
-        Only(SystemCall),
+        Only(FaultInjectionSystemCall),
     }
 
     /// A test's plan for injected faults: which system call fails, and how.
@@ -127,24 +128,24 @@ mod armed {
         /// The effect of the injected fault.
         pub action: InjectedFaultEffect,
         /// The threads whose system calls the plan counts.
-        pub scope: FaultThreadScope,
+        pub scope: FaultPlanThreadFilter,
         /// The kinds of system calls that a fault plan counts.
         pub calls: FaultFilter,
     }
 
     /// The result of a fault plan: the number of counted system calls, and the first one that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct FaultInjectionReport {
+    pub struct FaultPlanSystemCallReport {
         /// The number of system calls that the fault plan counted.
         pub counted_calls: u64,
         /// The first system call that the fault plan let fail, if any.
-        pub hit_call: Option<SystemCall>,
+        pub hit_call: Option<FaultInjectionSystemCall>,
     }
 
     struct ArmedFault {
         plan: FaultPlan,
         thread: ThreadId,
-        report: FaultInjectionReport,
+        report: FaultPlanSystemCallReport,
     }
 
     static IS_ARMED: AtomicBool = AtomicBool::new(false);
@@ -157,23 +158,23 @@ mod armed {
     /// Activates a fault plan in place of the previous one.
     pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
-        *armed_fault() = Some(ArmedFault { plan, thread, report: FaultInjectionReport::default() });
+        *armed_fault() = Some(ArmedFault { plan, thread, report: FaultPlanSystemCallReport::default() });
         IS_ARMED.store(true, Ordering::SeqCst);
     }
 
     /// Deactivates the fault plan and returns its report.
-    pub fn disarm_fault() -> FaultInjectionReport {
+    pub fn disarm_fault() -> FaultPlanSystemCallReport {
         IS_ARMED.store(false, Ordering::SeqCst);
         armed_fault().take().map(|armed| armed.report).unwrap_or_default()
     }
 
-    pub(crate) fn gate(call: SystemCall) -> Result<(), DiskError> {
+    pub(crate) fn gate(call: FaultInjectionSystemCall) -> Result<(), DiskError> {
         if !IS_ARMED.load(Ordering::Relaxed) {
             return Ok(());
         }
         let mut slot = armed_fault();
         let Some(armed) = slot.as_mut() else { return Ok(()) };
-        if armed.plan.scope == FaultThreadScope::ThisThread && armed.thread != std::thread::current().id() {
+        if armed.plan.scope == FaultPlanThreadFilter::ThisThread && armed.thread != std::thread::current().id() {
             return Ok(());
         }
         match armed.plan.calls {

@@ -5,8 +5,8 @@
 //! and changes below unwatched directories are not reported. Writes through a shared memory mapping are not reported
 //! before it is unmapped. The event queue resolves no path and reads no file.
 //!
-//! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link, and
-//! reports paths. This module watches open directories and reports watch ids in the order of the kernel's queue.
+//! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link,
+//! and reports paths. This module watches open directories and reports watch ids in the order of the kernel's queue.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -123,11 +123,11 @@ impl FsEventQueue {
     }
 
     /// Appends the queued events to `events`, in order, without waiting. Returns whether the queue is now empty.
-    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<FsEventDrainResult, DiskError> {
+    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<FsEventDrainCompleteness, DiskError> {
         let is_empty = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
             events.extend(parse_event(raw))
         })?;
-        Ok(if is_empty { FsEventDrainResult::Complete } else { FsEventDrainResult::Partial })
+        Ok(if is_empty { FsEventDrainCompleteness::Complete } else { FsEventDrainCompleteness::Partial })
     }
 
     /// Waits at most `timeout` for an event and returns whether one is queued.
@@ -171,7 +171,7 @@ impl AsFd for FsEventQueue {
 
 /// Whether [`FsEventQueue::drain`] emptied the event queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FsEventDrainResult {
+pub enum FsEventDrainCompleteness {
     /// All queued events were returned, and the queue is empty.
     Complete,
     /// The call returned [`EVENTS_PER_DRAIN_MAX`] events, and more may be queued.

@@ -40,7 +40,7 @@ pub use root::{RootDirectory, RootDirectoryOptions};
 pub use stage::{StagedContentSource, StagedFile};
 pub use stat::{DiskSpace, DiskStat, FileType, InodeFingerprint, InodeId};
 pub use state_directory::{
-    LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, StateDirectoryError,
+    LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, StateDirectoryAccessError,
 };
 pub use stead_path::{FinalSymlink, TEMPORARY_PREFIX};
 pub use walk::{

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use stead_path::RelPath;
 
 use crate::{
-    DiskError, DiskErrorKind, confinement::PathHandle, stat::StatWithMount, state_directory::from_io_error, sys,
+    DiskError, DiskErrorKind, confinement::OPathFdWithStat, stat::StatWithMount, state_directory::from_io_error, sys,
 };
 
 /// The `statfs` magic numbers of the kernel's network file systems.
@@ -60,7 +60,7 @@ pub fn resolve_with_mount_points(path: &Path) -> Result<(RelPath, Vec<RelPath>),
 }
 
 fn mount_id_of(path: &Path) -> Result<Option<u64>, DiskError> {
-    Ok(PathHandle::from_handle(sys::open_trusted(path, OFlags::PATH)?)?.meta.mount_id)
+    Ok(OPathFdWithStat::from_handle(sys::open_trusted(path, OFlags::PATH)?)?.meta.mount_id)
 }
 
 /// Resolves all symbolic links of a path on this machine. Path components that do not exist are kept as written.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::{DiskError, DiskErrorKind, DiskStat, confinement::PathHandle, sys, sys::file_io};
+use crate::{DiskError, DiskErrorKind, DiskStat, confinement::OPathFdWithStat, sys, sys::file_io};
 
 /// The number of bytes per read call while a file is hashed or copied.
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
@@ -25,7 +25,7 @@ pub struct OpenFile {
 impl OpenFile {
     /// Opens the file of an `O_PATH` handle for reading, through `/proc` or, without `/proc`, with `open_by_name`.
     pub(crate) fn from_path_handle(
-        path_handle: PathHandle,
+        path_handle: OPathFdWithStat,
         open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
     ) -> Result<Self, DiskError> {
         let path_handle = path_handle.ensure_file()?;
@@ -41,7 +41,7 @@ impl OpenFile {
     }
 
     /// Wraps a handle that is already open for reading, and fails if it is not a regular file.
-    pub(crate) fn from_open_handle(path_handle: PathHandle) -> Result<Self, DiskError> {
+    pub(crate) fn from_open_handle(path_handle: OPathFdWithStat) -> Result<Self, DiskError> {
         let path_handle = path_handle.ensure_file()?;
         Ok(Self { file: path_handle.handle, stat: path_handle.meta.stat })
     }

@@ -8,7 +8,7 @@ use stead_path::FileName;
 
 use crate::{
     DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, ExistingTargetPolicy, FileType,
-    confinement::PathHandle, stage::random_temp_name, sys,
+    confinement::OPathFdWithStat, stage::random_temp_name, sys,
 };
 
 /// The most directories that the removal of a tree keeps open at once.
@@ -151,7 +151,7 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut Remov
 
 /// Gives the owner all permissions on a directory. An error is ignored here, because the next access to the directory
 /// then fails with an error of its own.
-fn grant_owner_access(directory_handle: &PathHandle) {
+fn grant_owner_access(directory_handle: &OPathFdWithStat) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {
         sys::set_mode_by_path_handle(directory_handle.handle.as_fd(), mode | OWNER_RWX).unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::{
     DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, DiskStat, FinalSymlink, InodeId, OpenFile,
     PathResolutionMethod,
     canonical::resolve_canonical,
-    confinement::{ConfinedPathResolver, PathHandle},
+    confinement::{ConfinedPathResolver, OPathFdWithStat},
     directory::link_target,
     errors::none_if_missing,
     sys,
@@ -48,7 +48,7 @@ impl RootDirectory {
     /// Opens a root directory; its path must be trusted, because symbolic links in it are followed.
     pub fn open(path: &Path, options: RootDirectoryOptions) -> Result<Self, DiskError> {
         let handle = sys::open_trusted(path, OFlags::PATH | OFlags::DIRECTORY)?;
-        let opened = PathHandle::from_handle(handle)?;
+        let opened = OPathFdWithStat::from_handle(handle)?;
         let raw_spellings = find_equivalent_paths(path, opened.meta.id());
         let confines =
             ConfinedPathResolver::new(opened, options.resolver, options.allowed_mounts, options.hidden_inodes)?;
@@ -187,7 +187,7 @@ fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     for spelling in [given, real].into_iter().flatten() {
         let bytes = without_trailing_slash(spelling.as_os_str());
         let means_root = sys::open_trusted(&spelling, OFlags::PATH | OFlags::DIRECTORY)
-            .and_then(PathHandle::from_handle)
+            .and_then(OPathFdWithStat::from_handle)
             .is_ok_and(|opened| opened.meta.id() == id);
         if means_root && !spellings.contains(&bytes) {
             spellings.push(bytes);

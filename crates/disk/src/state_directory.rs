@@ -1,8 +1,9 @@
 //! The state directory, where the server stores its data about a workspace. This module also has the lock file, by
 //! which processes exclude each other, and the error type. Promises: the state directory belongs to the server's user,
-//! is closed to other users, is not a symbolic link, and is on a local file system. A [`StateDirectoryError`] is always
-//! about the server's own files: the state directory, its lock file or a [`ServerOnlyDirectoryHandle`]. Only this crate
-//! can create a [`StateDirectoryError`], so a failure in the workspace never looks like a broken state directory.
+//! is closed to other users, is not a symbolic link, and is on a local file system. A [`StateDirectoryAccessError`] is
+//! always about the server's own files: the state directory, its lock file or a [`ServerOnlyDirectoryHandle`]. Only
+//! this crate can create a [`StateDirectoryAccessError`], so a failure in the workspace never looks like a broken state
+//! directory.
 //!
 //! A lock covers one byte of the lock file (a slot) and belongs to an open file description, not to a process. When a
 //! process dies, the kernel releases the locks of the process. Threads that share one [`MultiSlotLockFile`] share its
@@ -20,7 +21,7 @@ use stead_path::{FileName, RelPath};
 use crate::{
     DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, FileAttributeSource, InodeId, RootDirectory,
     RootDirectoryOptions, StagedContentSource,
-    confinement::PathHandle,
+    confinement::OPathFdWithStat,
     errors::none_if_missing,
     mounts, sys,
     sys::{
@@ -39,9 +40,9 @@ const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 /// The error of a failed access to the server's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct StateDirectoryError(DiskError);
+pub struct StateDirectoryAccessError(DiskError);
 
-impl StateDirectoryError {
+impl StateDirectoryAccessError {
     /// Wraps the error of a call that accessed only the server's own files.
     pub(crate) fn new(error: DiskError) -> Self {
         Self(error)
@@ -54,8 +55,8 @@ impl StateDirectoryError {
 }
 
 /// Lets a call that accesses both the workspace and the server's own files return all errors as [`DiskError`].
-impl From<StateDirectoryError> for DiskError {
-    fn from(error: StateDirectoryError) -> Self {
+impl From<StateDirectoryAccessError> for DiskError {
+    fn from(error: StateDirectoryAccessError) -> Self {
         error.0
     }
 }
@@ -75,16 +76,16 @@ impl ServerOnlyDirectoryHandle {
         Self(directory)
     }
 
-    /// Runs `work`, which must access only this directory, because its errors become a [`StateDirectoryError`].
+    /// Runs `work`, which must access only this directory, because its errors become a [`StateDirectoryAccessError`].
     pub fn with<T>(
         &self,
         work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>,
-    ) -> Result<T, StateDirectoryError> {
-        work(&self.0).map_err(StateDirectoryError)
+    ) -> Result<T, StateDirectoryAccessError> {
+        work(&self.0).map_err(StateDirectoryAccessError)
     }
 
     /// Opens a subdirectory.
-    pub fn open_directory(&self, name: &FileName) -> Result<Self, StateDirectoryError> {
+    pub fn open_directory(&self, name: &FileName) -> Result<Self, StateDirectoryAccessError> {
         self.with(|directory| directory.open_directory(name)).map(Self)
     }
 
@@ -115,7 +116,8 @@ impl StateDirectory {
             .mode(DIRECTORY_MODE)
             .create(&path)
             .map_err(|error| from_io_error("state directory", &error))?;
-        let opened = PathHandle::from_handle(sys::open_trusted(&path, sys::PATH_HANDLE_FLAGS)?)?.ensure_directory()?;
+        let opened =
+            OPathFdWithStat::from_handle(sys::open_trusted(&path, sys::PATH_HANDLE_FLAGS)?)?.ensure_directory()?;
         let stat = opened.meta.stat;
         if stat.uid != rustix::process::geteuid().as_raw() {
             return Err(DiskError::new(DiskErrorKind::PermissionDenied, "state directory owner"));
@@ -142,27 +144,30 @@ impl StateDirectory {
     }
 
     /// The free and total space of the file system of the state directory.
-    pub fn disk_space(&self) -> Result<DiskSpace, StateDirectoryError> {
-        self.root.disk_space().map_err(StateDirectoryError::new)
+    pub fn disk_space(&self) -> Result<DiskSpace, StateDirectoryAccessError> {
+        self.root.disk_space().map_err(StateDirectoryAccessError::new)
     }
 
     /// Opens a subdirectory of the state directory, and creates it if it is missing; `sub` may have several components.
-    pub fn create_subdirectory(&self, sub: &str) -> Result<ServerOnlyDirectoryHandle, StateDirectoryError> {
+    pub fn create_subdirectory(&self, sub: &str) -> Result<ServerOnlyDirectoryHandle, StateDirectoryAccessError> {
         subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
             .map(|(directory, _)| ServerOnlyDirectoryHandle::new(directory))
-            .map_err(StateDirectoryError::new)
+            .map_err(StateDirectoryAccessError::new)
     }
 
     /// Opens a subdirectory of the state directory; `None` if the subdirectory does not exist.
-    pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<ServerOnlyDirectoryHandle>, StateDirectoryError> {
+    pub fn existing_subdirectory(
+        &self,
+        sub: &str,
+    ) -> Result<Option<ServerOnlyDirectoryHandle>, StateDirectoryAccessError> {
         let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
-        none_if_missing(opened.map(ServerOnlyDirectoryHandle::new)).map_err(StateDirectoryError::new)
+        none_if_missing(opened.map(ServerOnlyDirectoryHandle::new)).map_err(StateDirectoryAccessError::new)
     }
 
     /// Syncs the file system of the state directory.
-    pub fn sync_file_system(&self) -> Result<(), StateDirectoryError> {
-        self.root.sync_file_system().map_err(StateDirectoryError::new)
+    pub fn sync_file_system(&self) -> Result<(), StateDirectoryAccessError> {
+        self.root.sync_file_system().map_err(StateDirectoryAccessError::new)
     }
 
     pub(crate) fn root(&self) -> &RootDirectory {
@@ -175,8 +180,8 @@ impl StateDirectory {
     }
 
     /// Opens the lock file; each returned [`MultiSlotLockFile`] holds its own locks.
-    pub fn open_lock_file(&self) -> Result<MultiSlotLockFile, StateDirectoryError> {
-        self.try_open_lock_file().map_err(StateDirectoryError::new)
+    pub fn open_lock_file(&self) -> Result<MultiSlotLockFile, StateDirectoryAccessError> {
+        self.try_open_lock_file().map_err(StateDirectoryAccessError::new)
     }
 
     fn try_open_lock_file(&self) -> Result<MultiSlotLockFile, DiskError> {
@@ -186,7 +191,7 @@ impl StateDirectory {
             sys::open_name(root.path_handle(), LOCK_FILE_NAME.as_bytes(), flags, FILE_MODE).map_err(|error| {
                 if error.is_errno(Errno::LOOP) { error.with_kind(DiskErrorKind::IsSymlink) } else { error }
             })?;
-        Ok(MultiSlotLockFile::new(PathHandle::from_handle(file)?.ensure_file()?.handle))
+        Ok(MultiSlotLockFile::new(OPathFdWithStat::from_handle(file)?.ensure_file()?.handle))
     }
 
     /// Writes a small file that only the server's user can read, atomically and durably.
@@ -233,17 +238,19 @@ impl MultiSlotLockFile {
 
     /// Locks a slot of the lock file, or changes the mode of the lock that this value already holds. Returns `false` if
     /// another process holds a conflicting lock on the slot. Never waits. The largest slot number is `i64::MAX - 1`.
-    pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryError> {
+    pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryAccessError> {
         let lock = match mode {
             LockMode::Shared => RangeLockOperation::Shared,
             LockMode::Exclusive => RangeLockOperation::Exclusive,
         };
-        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryError::new)
+        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryAccessError::new)
     }
 
     /// Releases the lock that this value holds on a slot; without such a lock, nothing happens.
-    pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryError> {
-        lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock).map(|_| ()).map_err(StateDirectoryError::new)
+    pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryAccessError> {
+        lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock)
+            .map(|_| ())
+            .map_err(StateDirectoryAccessError::new)
     }
 
     /// Notifies every process that watches the lock file. A process that misses the notification notices the change

@@ -11,7 +11,7 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
-    caller::AccessMode,
+    caller::CallerAccessMode,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -21,7 +21,8 @@ use crate::{
     ops::outcome_builder::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
     policy::{
-        AccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier, UnlistableSubtreeAccessFlag, read_right_for,
+        AccessAffectsUnlistableSubtree, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier,
+        read_right_for,
     },
     quota,
     workspace::{FileNamePolicy, FileStatFingerprint},
@@ -29,7 +30,7 @@ use crate::{
 
 /// The policy's verdicts on the paths of a call, before the call is planned.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TargetPolicyVerdicts {
+pub(crate) struct ReadAndWritePolicyVerdicts {
     /// The policy verdict on the paths that the call reads.
     pub(crate) reads: PolicyVerdict,
     /// The policy verdict on the paths that the call would change, as far as they are known before planning.
@@ -42,12 +43,13 @@ pub(crate) fn check_targets(
     effect: OperationEffectClass,
     requests: &[RequestedPath],
     targets: &[ResolvedTarget],
-) -> Result<TargetPolicyVerdicts, Error> {
-    if effect != OperationEffectClass::None && context.caller.grants.access == AccessMode::ReadOnly {
+) -> Result<ReadAndWritePolicyVerdicts, Error> {
+    if effect != OperationEffectClass::None && context.caller.grants.access == CallerAccessMode::ReadOnly {
         return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace")
             .with_next_step("only read files, or ask a person for write access"));
     }
-    let mut verdicts = TargetPolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
+    let mut verdicts =
+        ReadAndWritePolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
     for (request, target) in requests.iter().zip(targets) {
         let verdict =
             check_target(context, request, target).map_err(|error| with_requested_path(context, request, error))?;
@@ -60,9 +62,9 @@ pub(crate) fn check_targets(
                 if !is_read_only(request) {
                     check_writable(context, entry.path, Some(entry.stat.identity))?;
                     let right = if request.access == RequestedPathAccessKind::Remove {
-                        AccessRight::Delete
+                        PathAccessRight::Delete
                     } else {
-                        AccessRight::Modify
+                        PathAccessRight::Modify
                     };
                     *combined =
                         combined.stricter_of(evaluate_policy(context, &RequiredPathAccess::new(right, entry.path))?);
@@ -81,7 +83,7 @@ pub(crate) fn check_targets(
     check_leases(context, &changed)?;
     if requests.is_empty() {
         // A call without paths is checked as if it read the root directory.
-        let read_root = evaluate_policy(context, &RequiredPathAccess::new(AccessRight::Read, &RelPath::root()))?;
+        let read_root = evaluate_policy(context, &RequiredPathAccess::new(PathAccessRight::Read, &RelPath::root()))?;
         verdicts.reads = verdicts.reads.stricter_of(read_root);
     }
     Ok(verdicts)
@@ -107,12 +109,12 @@ fn check_target(
     }
     let right = match (request.access, kind) {
         (RequestedPathAccessKind::Read | RequestedPathAccessKind::ReadLocked, kind) => read_right_for(kind),
-        (RequestedPathAccessKind::Remove, _) => AccessRight::Delete,
-        (RequestedPathAccessKind::Write, None) => AccessRight::Create,
+        (RequestedPathAccessKind::Remove, _) => PathAccessRight::Delete,
+        (RequestedPathAccessKind::Write, None) => PathAccessRight::Create,
         // After planning, each entry that the plan changes in the directory is checked by its own path.
         (RequestedPathAccessKind::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
         (RequestedPathAccessKind::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => {
-            AccessRight::Modify
+            PathAccessRight::Modify
         }
     };
     evaluate_policy(context, &RequiredPathAccess::new(right, &target.path))
@@ -255,23 +257,24 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileS
 /// The access rights that a planned change needs on its own paths. [`check_subtree`] checks the entries below these.
 fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
-        if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
+        if *expectation == CommitExpectation::Absent { PathAccessRight::Create } else { PathAccessRight::Modify }
     };
     match change {
         PlannedChange::Put { path, expectation, size, .. } => {
             [Some(RequiredPathAccess::new(new(expectation), path).with_bytes(*size)), None]
         }
         PlannedChange::MakeDirectory { path, .. } | PlannedChange::MakeLink { path, .. } => {
-            [Some(RequiredPathAccess::new(AccessRight::Create, path)), None]
+            [Some(RequiredPathAccess::new(PathAccessRight::Create, path)), None]
         }
-        PlannedChange::Move { from, to, replaced, .. } => {
-            [Some(RequiredPathAccess::new(AccessRight::Delete, from)), Some(RequiredPathAccess::new(new(replaced), to))]
-        }
+        PlannedChange::Move { from, to, replaced, .. } => [
+            Some(RequiredPathAccess::new(PathAccessRight::Delete, from)),
+            Some(RequiredPathAccess::new(new(replaced), to)),
+        ],
         PlannedChange::Remove { path, .. } | PlannedChange::RemoveDirectory { path } => {
-            [Some(RequiredPathAccess::new(AccessRight::Delete, path)), None]
+            [Some(RequiredPathAccess::new(PathAccessRight::Delete, path)), None]
         }
         PlannedChange::Restore { path, tree, .. } => {
-            [Some(RequiredPathAccess::new(AccessRight::Create, path).with_bytes(tree.bytes)), None]
+            [Some(RequiredPathAccess::new(PathAccessRight::Create, path).with_bytes(tree.bytes)), None]
         }
     }
 }
@@ -392,8 +395,8 @@ fn check_moved_tree(
         let rest = entry.path.strip_prefix(from).unwrap_or_default();
         let destination = to.append(&rest)?;
         for action in [
-            RequiredPathAccess::new(AccessRight::Delete, entry.path),
-            RequiredPathAccess::new(AccessRight::Create, &destination),
+            RequiredPathAccess::new(PathAccessRight::Delete, entry.path),
+            RequiredPathAccess::new(PathAccessRight::Create, &destination),
         ] {
             verdict = verdict.stricter_of(evaluate_policy(context, &action)?);
         }
@@ -409,8 +412,8 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     let Some(stat) = context.workspace().stat(path)? else { return Ok(PolicyVerdict::UNRESTRICTED) };
     let mut verdict = PolicyVerdict::UNRESTRICTED;
     context.walk_skipping_deep_entries(path, stat, &mut |entry| {
-        verdict =
-            verdict.stricter_of(evaluate_policy(context, &RequiredPathAccess::new(AccessRight::Delete, entry.path))?);
+        verdict = verdict
+            .stricter_of(evaluate_policy(context, &RequiredPathAccess::new(PathAccessRight::Delete, entry.path))?);
         Ok(())
     })?;
     Ok(verdict)
@@ -424,11 +427,11 @@ fn check_unlisted_tree(
     original: Option<RelPath>,
 ) -> Result<PolicyVerdict, Error> {
     let unchecked_subtree = if original.as_ref() == Some(path) {
-        UnlistableSubtreeAccessFlag::None
+        AccessAffectsUnlistableSubtree::None
     } else {
-        UnlistableSubtreeAccessFlag::Present
+        AccessAffectsUnlistableSubtree::Present
     };
-    let action = RequiredPathAccess { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
+    let action = RequiredPathAccess { right: PathAccessRight::Create, path, bytes: None, unchecked_subtree };
     let verdict = context.policy.policy.evaluate_unchecked_subtree(&context.policy_subject(), &action);
     refuse_blocked(context, path, verdict)?;
     Ok(verdict)

@@ -14,7 +14,7 @@ use crate::{
 
 /// Whether an editor has a buffer open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BufferOpenState {
+pub enum BufferEditorConnectionState {
     /// The buffer is open in an editor that is connected to this process.
     OpenHere,
     /// The buffer is open in an editor that is connected to another process.
@@ -25,7 +25,7 @@ pub enum BufferOpenState {
 
 /// The line endings of a text that an editor sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BufferLineEndings {
+pub enum EditorLineEndingConversion {
     /// The editor's text has the same line endings as the file.
     SameAsFile,
     /// The editor's text has LF line endings although the file has CRLF, because many editors convert line endings.
@@ -44,7 +44,7 @@ pub struct EditorBufferMetadata {
     /// The session that opened the buffer.
     pub session: String,
     /// Whether an editor has the buffer open.
-    pub open_state: BufferOpenState,
+    pub open_state: BufferEditorConnectionState,
     /// The revision number of the buffer, which increases whenever the editor or a call changes the text.
     pub revision: u64,
     /// The version (content hash) that the file would have if the buffer were saved.
@@ -54,7 +54,7 @@ pub struct EditorBufferMetadata {
     /// The version of the file that the buffer's text is based on; `None` if the file did not exist.
     pub base: Option<Version>,
     /// The line endings of the text that the editor sends.
-    pub line_endings: BufferLineEndings,
+    pub line_endings: EditorLineEndingConversion,
     /// The newest revision of the buffer that the editor has, because it sent or received this revision.
     pub editor_revision: u64,
     /// When the text of the buffer last changed, in unix milliseconds.
@@ -65,8 +65,8 @@ impl EditorBufferMetadata {
     /// Whether an editor has the buffer open.
     pub fn is_open(&self) -> bool {
         match self.open_state {
-            BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess => true,
-            BufferOpenState::Draft => false,
+            BufferEditorConnectionState::OpenHere | BufferEditorConnectionState::OpenInOtherProcess => true,
+            BufferEditorConnectionState::Draft => false,
         }
     }
 
@@ -99,7 +99,7 @@ pub enum BufferStoreRequest {
         /// The version of the file that the new text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
-        line_endings: BufferLineEndings,
+        line_endings: EditorLineEndingConversion,
         /// The ids of drafts to drop: the new text replaces them, or they have no unsaved text.
         replaced_drafts: Vec<String>,
     },
@@ -119,7 +119,7 @@ pub enum BufferStoreRequest {
         /// The version of the file that the new text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
-        line_endings: BufferLineEndings,
+        line_endings: EditorLineEndingConversion,
     },
     /// Closes a buffer or a draft and deletes its text.
     Close {

@@ -16,11 +16,11 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     plan::{FileKind, PlanTimeFileVersion, TreeSummary},
-    policy::{AccessRight, ActivePolicy, PolicyCallAttributes, RequiredPathAccess, SupervisionTier},
+    policy::{ActivePolicy, PathAccessRight, PolicyCallAttributes, RequiredPathAccess, SupervisionTier},
     seen_files::{LastSeenFile, SeenFileCache, ShownFile},
     unsaved::LazyWorkspaceBufferSnapshot,
     version::Version,
-    workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, StatResult, Workspace},
+    workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, FileStatLookupResult, Workspace},
 };
 
 /// The context in which the engine runs one call.
@@ -131,7 +131,7 @@ impl<'a> CallContext<'a> {
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &RequiredPathAccess::new(right, path)).tier;
-        tier(AccessRight::Read).max(tier(AccessRight::List)) < SupervisionTier::ApprovalRequired
+        tier(PathAccessRight::Read).max(tier(PathAccessRight::List)) < SupervisionTier::ApprovalRequired
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
@@ -195,7 +195,11 @@ impl<'a> CallContext<'a> {
     }
 
     /// The stat of each given name in one directory. The result for a name that the caller may not read is an error.
-    pub(crate) fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
+    pub(crate) fn stat_names(
+        &self,
+        directory: &RelPath,
+        names: &[FileName],
+    ) -> Result<Vec<FileStatLookupResult>, Error> {
         let mut stats = self.workspace.stat_names(directory, names)?;
         if self.must_filter_names(directory) {
             for (name, stat) in names.iter().zip(&mut stats) {

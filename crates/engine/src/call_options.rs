@@ -40,11 +40,11 @@ pub struct CallOptions {
     /// The kinds of entries that the call may copy and move.
     pub copy_move_scope: CopyMoveAllowedEntryKinds,
     /// How long entries that the call removes stay in the trash.
-    pub removal_retention: TrashRetentionChoice,
+    pub removal_retention: CallTrashRetentionOverride,
     /// Whether a move keeps the file that it overwrites as an old version or in the trash.
     pub overwritten_file: OverwrittenFilePolicy,
     /// Whether restoring an entry from the trash may replace an existing file.
-    pub restore_conflict: RestoreConflictPolicy,
+    pub restore_conflict: TrashRestoreOverwritePolicy,
     /// The lifetime of a watch that this call starts.
     pub watch_lifetime: WatchLifetimeKind,
     /// The page size of a directory listing, and the attributes that the listing includes.
@@ -186,7 +186,7 @@ pub enum SearchHitOrder {
 
 /// How long entries that the call removes stay in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TrashRetentionChoice {
+pub enum CallTrashRetentionOverride {
     /// Removed entries stay in the trash as long as the policy says for the principal.
     #[default]
     PrincipalDefault,
@@ -206,7 +206,7 @@ pub enum OverwrittenFilePolicy {
 
 /// Whether restoring an entry from the trash may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RestoreConflictPolicy {
+pub enum TrashRestoreOverwritePolicy {
     /// Refuse the call.
     #[default]
     Refuse,

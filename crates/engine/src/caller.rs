@@ -84,7 +84,7 @@ impl fmt::Display for Principal {
 
 /// Whether a caller may change files at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessMode {
+pub enum CallerAccessMode {
     /// The caller may read and change files.
     ReadWrite,
     /// The caller may read files but not change them.
@@ -105,7 +105,7 @@ pub enum CallerApproverStatus {
 #[derive(Debug, Clone)]
 pub struct Grants {
     /// Whether the caller may change files at all.
-    pub access: AccessMode,
+    pub access: CallerAccessMode,
     /// Subtrees that the caller may read.
     pub readable: Vec<RelPath>,
     /// Subtrees that the caller may change.
@@ -121,7 +121,7 @@ pub struct Grants {
 impl Default for Grants {
     fn default() -> Self {
         Self {
-            access: AccessMode::ReadWrite,
+            access: CallerAccessMode::ReadWrite,
             readable: vec![RelPath::root()],
             writable: vec![RelPath::root()],
             hidden: Globs::default(),

@@ -58,12 +58,12 @@ pub struct CallOutcome {
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
     /// If the call switched to another session, the session to which later calls of this conversation belong.
-    pub session_switch: Option<SessionSwitch>,
+    pub session_switch: Option<SessionForLaterCalls>,
 }
 
 /// The session to which later calls of a conversation belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionSwitch {
+pub enum SessionForLaterCalls {
     /// Later calls belong to this newly created session.
     Enter(String),
     /// Later calls belong to the conversation's original session again.
@@ -94,7 +94,7 @@ pub struct BeforeAfterBytes {
 pub struct Engine {
     workspace: Arc<dyn Workspace>,
     approval_mode: ApprovalMode,
-    stale_reads: Arc<ops::StaleReadTracker>,
+    stale_reads: Arc<ops::StaleReadNotifier>,
     seen_files: Arc<SeenFileCache>,
 }
 

@@ -39,16 +39,17 @@ pub use approval::{
     ApprovalState, ApproverAndReason, render_plan_lines, summarize_plan,
 };
 pub use buffers::{
-    BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
-    PlannedBufferChange, PlannedBufferChangeKind,
+    BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
+    EditorLineEndingConversion, PlannedBufferChange, PlannedBufferChangeKind,
 };
 pub use call_notation::CallNotation;
 pub use call_options::{
-    BeforeAfterContentInclusion, CallOptions, ChangeApplierChoice, CopyMoveAllowedEntryKinds,
-    DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail, MissingBaseVersionPolicy,
-    MissingParentPolicy, OfferedToolAndOperation, OverwrittenFilePolicy, PatchBaseVersionPathMatching,
-    PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions, PatchRepeatedFilePolicy,
-    ReappliedPatchPolicy, RestoreConflictPolicy, SearchHitOrder, TrashRetentionChoice, WalkFilter, WrittenFileMode,
+    BeforeAfterContentInclusion, CallOptions, CallTrashRetentionOverride, ChangeApplierChoice,
+    CopyMoveAllowedEntryKinds, DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
+    MissingBaseVersionPolicy, MissingParentPolicy, OfferedToolAndOperation, OverwrittenFilePolicy,
+    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
+    PatchRepeatedFilePolicy, ReappliedPatchPolicy, SearchHitOrder, TrashRestoreOverwritePolicy, WalkFilter,
+    WrittenFileMode,
 };
 /// Rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {
@@ -58,10 +59,11 @@ pub mod edit_rules {
     };
 }
 pub use caller::{
-    AccessMode, Caller, CallerApproverStatus, CallerResourceLifetime, ConnectionScopedResources, Grants, Principal,
+    Caller, CallerAccessMode, CallerApproverStatus, CallerResourceLifetime, ConnectionScopedResources, Grants,
+    Principal,
 };
 pub use control::{CallControl, CallProgress, CancelToken};
-pub use engine::{BeforeAfterBytes, Call, CallDurationClass, CallOutcome, Engine, SessionSwitch};
+pub use engine::{BeforeAfterBytes, Call, CallDurationClass, CallOutcome, Engine, SessionForLaterCalls};
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
 pub use operation::OperationEffectClass;
@@ -74,20 +76,23 @@ pub use plan::{
     PlannedChange, PlannedContent, TreeSummary,
 };
 pub use policy::{
-    AccessRight, ActivePolicy, InWorkspacePolicyFileLocation, Policy, PolicyParseError, PolicyVerdict,
+    ActivePolicy, InWorkspacePolicyFileLocation, PathAccessRight, Policy, PolicyParseError, PolicyVerdict,
     PolicyVerdictReason, SupervisionTier, UnknownPolicyTier,
 };
-pub use quota::{PrincipalUsage, Quota, QuotaCharge, RequiredUsageFreshness, WorkspaceUsage, usage_not_counted};
+pub use quota::{
+    PrincipalUsage, QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage, usage_not_counted,
+};
 pub use session_store::{
-    AgentToPersonAlert, AlertResponse, AlertSeverity, ReviewBaseline, SessionRecord, SessionStore, SessionStoreReply,
-    SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, StorageUsage, UnknownAlertSeverity,
+    AgentSentAlertAndResponse, AlertSeverity, DiskTrashAndHistoryUsage, HumanResponseToAlert, ReviewAcceptedFileText,
+    SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery,
+    UnknownAlertSeverity,
 };
 pub use version::{BaseVersion, Version};
-pub use watches::{Watch, WatchDepth, WatchEventKind, WatchLifetimeKind, WatchRequest};
+pub use watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind};
 pub use workspace::{
     BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, FileBytesWithVersion, FileNamePolicy,
-    FileOwnerAndCreationTime, FileReader, FileStat, FileStatFingerprint, FinalSymlink, ImmutableWorkspaceProperties,
-    JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead, JournalNoChangeEntryFilter, Lease,
-    LeaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, StatResult, StoredJournalEntry,
-    TrashItem, Workspace,
+    FileOwnerAndCreationTime, FileReader, FileStat, FileStatFingerprint, FileStatLookupResult, FinalSymlink,
+    ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead,
+    JournalNoChangeEntryFilter, Lease, LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries,
+    PathLockRequest, StoredJournalEntry, TrashItem, Workspace,
 };

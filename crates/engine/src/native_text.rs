@@ -1,5 +1,5 @@
-//! The text of typed results, for models and people. The text is rendered from the same value as the object for programs
-//! and states nothing that the value does not contain.
+//! The text of typed results, for models and people. The text is rendered from the same value as the object for
+//! programs and states nothing that the value does not contain.
 
 mod copy;
 mod lock;

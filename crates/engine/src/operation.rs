@@ -17,8 +17,8 @@ use crate::{
     plan::{Plan, PlanTimeFileVersion},
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
     version::BaseVersion,
-    watches::{Watch, WatchRequest},
-    workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
+    watches::{Watch, WatchBeginOrEndRequest},
+    workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseAcquireOrReleaseRequest},
 };
 
 /// The effect of an operation on files. The effect decides whether the call takes locks, how durable its writes are,
@@ -214,13 +214,13 @@ pub(crate) enum OperationPlanningResult<O = CallOutcome> {
     /// The call changes files.
     Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn<O> },
     /// The call acquires or releases a lease.
-    Lease { request: LeaseRequest, build_outcome: LeaseToOutcomeFn<O> },
+    Lease { request: LeaseAcquireOrReleaseRequest, build_outcome: LeaseToOutcomeFn<O> },
     /// The call answers an approval request.
     Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn<O> },
     /// The call writes to the session store.
     Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn<O> },
     /// The call begins or ends a watch.
-    Watch { request: WatchRequest, build_outcome: BuildWatchOutcomeFn<O> },
+    Watch { request: WatchBeginOrEndRequest, build_outcome: BuildWatchOutcomeFn<O> },
     /// The call opens, changes or closes an editor buffer.
     Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn<O> },
 }

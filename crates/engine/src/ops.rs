@@ -57,7 +57,7 @@ pub(crate) use outcome_builder::outcome_from_entry;
 pub(crate) use remove::{RemoveOutcome, RestoreOutcome};
 pub use review::TextWithLineAuthors;
 pub(crate) use search::SearchCaseSensitivity;
-pub(crate) use stale_reads::StaleReadTracker;
+pub(crate) use stale_reads::StaleReadNotifier;
 pub(crate) use stat::file_kind_name;
 pub(crate) use usage::UsageOutcome;
 pub use watched::{CallerWatchEventReader, WatchNotification};

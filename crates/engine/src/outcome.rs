@@ -7,7 +7,7 @@ use stead_journal::Digest;
 
 use crate::{
     call_notation::CallNotation,
-    engine::{BeforeAfterBytes, CallOutcome, SessionSwitch},
+    engine::{BeforeAfterBytes, CallOutcome, SessionForLaterCalls},
     native_text::NativeText,
     ops::outcome_builder::format_iso_utc,
     version::Version,
@@ -23,7 +23,7 @@ pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
     }
 
     /// The session to which later calls of the conversation belong, if the call switched to another session.
-    fn session_switch(&self) -> Option<SessionSwitch> {
+    fn session_switch(&self) -> Option<SessionForLaterCalls> {
         None
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         self, ALLOWED_BY_OPERATOR, ApprovalAnswer, ApprovalBindingDigests, ApprovalCheckResult, ApprovalDecision,
         ApprovalMode, ApprovalWaitResult, MissingApproval,
     },
-    authorization::{self, TargetPolicyVerdicts},
+    authorization::{self, ReadAndWritePolicyVerdicts},
     call_context::CallContext,
     call_options::{BeforeAfterContentInclusion, ChangeApplierChoice},
     caller::Caller,
@@ -25,7 +25,7 @@ use crate::{
     },
     ops::{self, OperationDefinition},
     plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
-    policy::{self, AccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
+    policy::{self, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
     quota, resolve,
     seen_files::SeenFileCache,
     unsaved,
@@ -123,7 +123,7 @@ fn run_rounds(
         return Ok(completion);
     }
     let rate_verdict = policy::rate_limit::check_rate(context, row.effect)?;
-    let pipeline = CallPipeline { context, approval_mode, call, row, rate_verdict };
+    let pipeline = CallPlanningRoundRunner { context, approval_mode, call, row, rate_verdict };
     quota::ensure_usage_counted(context, row.effect)?;
     let mut usage_recounted = false;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
@@ -166,7 +166,7 @@ enum PlanningRoundResult {
 }
 
 /// The parts of a call that stay the same if the call is planned several times.
-struct CallPipeline<'t> {
+struct CallPlanningRoundRunner<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
     call: &'t Call<'t>,
@@ -174,7 +174,7 @@ struct CallPipeline<'t> {
     rate_verdict: PolicyVerdict,
 }
 
-impl CallPipeline<'_> {
+impl CallPlanningRoundRunner<'_> {
     fn run_round(
         &self,
         operation: &mut dyn PipelineOperation,
@@ -185,7 +185,7 @@ impl CallPipeline<'_> {
         let requests = operation.resolve(context)?;
         let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
-        let TargetPolicyVerdicts { reads, writes } =
+        let ReadAndWritePolicyVerdicts { reads, writes } =
             authorization::check_targets(context, row.effect, &requests, &targets)?;
         let reads = reads.stricter_of(self.rate_verdict);
         if row.effect == OperationEffectClass::None
@@ -211,7 +211,7 @@ impl CallPipeline<'_> {
             }
             OperationPlanningResult::Lease { request, .. } => reads.stricter_of(authorization::evaluate_policy(
                 context,
-                &RequiredPathAccess::new(AccessRight::Modify, request.path()),
+                &RequiredPathAccess::new(PathAccessRight::Modify, request.path()),
             )?),
             OperationPlanningResult::Read { .. }
             | OperationPlanningResult::Preview(_)

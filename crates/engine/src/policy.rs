@@ -16,12 +16,12 @@ use std::sync::Arc;
 use stead_path::RelPath;
 
 pub use parse::PolicyParseError;
-pub use rule::AccessRight;
+pub use rule::PathAccessRight;
 use rule::{OperationOrPrincipalPatterns, PolicyRule};
 pub(crate) use rule::{PolicyCallAttributes, RequiredPathAccess};
 pub use verdict::{PolicyVerdict, PolicyVerdictReason, SupervisionTier, UnknownPolicyTier};
 
-use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileStatFingerprint};
+use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, workspace::FileStatFingerprint};
 
 /// A parsed policy file, or the built-in policy.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(crate) struct PolicyLayer {
     default: Option<SupervisionTier>,
     rules: Vec<PolicyRule>,
     rate_limits: Vec<PolicyRateLimit>,
-    quota: Quota,
+    quota: StorageQuotaLimits,
     retention: PolicyTrashRetention,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct PolicyRateLimit {
     pub(crate) per_ms: i64,
     pub(crate) tier_beyond: SupervisionTier,
     pub(crate) operations: Option<OperationOrPrincipalPatterns>,
-    pub(crate) rights: Option<Vec<AccessRight>>,
+    pub(crate) rights: Option<Vec<PathAccessRight>>,
 }
 
 /// How long the trash keeps removed files according to a policy layer.
@@ -127,7 +127,7 @@ impl Policy {
         });
         let mut rules = layers.iter().flat_map(|layer| &layer.rules);
         let has_read_rules =
-            rules.any(|rule| rule.covers_right(AccessRight::Read) || rule.covers_right(AccessRight::List));
+            rules.any(|rule| rule.covers_right(PathAccessRight::Read) || rule.covers_right(PathAccessRight::List));
         Self { version, layers, has_read_rules }
     }
 
@@ -222,14 +222,16 @@ impl Policy {
 
     /// The strictest limits of the policy layers that apply to a principal; `None` if no layer sets a limit for
     /// anybody.
-    pub fn quota(&self, principal: &Principal) -> Option<Quota> {
+    pub fn quota(&self, principal: &Principal) -> Option<StorageQuotaLimits> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
-        self.has_quota().then(|| applicable.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter_of))
+        self.has_quota().then(|| {
+            applicable.map(|layer| layer.quota).fold(StorageQuotaLimits::default(), StorageQuotaLimits::stricter_of)
+        })
     }
 
     /// Whether any layer of the policy sets a quota.
     pub fn has_quota(&self) -> bool {
-        self.layers.iter().any(|layer| layer.quota != Quota::default())
+        self.layers.iter().any(|layer| layer.quota != StorageQuotaLimits::default())
     }
 
     /// How long the trash keeps files that a principal removes: the shortest time of the policy layers, or the default.
@@ -294,13 +296,13 @@ impl PolicyLayer {
 impl RequiredPathAccess<'_> {
     /// The protected path that an agent would change with this access; `None` for other principals and for reads.
     fn protected_path(&self, subject: &PolicyCallAttributes<'_>) -> Option<&'static [&'static str]> {
-        let reads = matches!(self.right, AccessRight::List | AccessRight::Read);
+        let reads = matches!(self.right, PathAccessRight::List | PathAccessRight::Read);
         if reads || !subject.principal.is_agent() {
             return None;
         }
         let below = || match self.unchecked_subtree {
-            UnlistableSubtreeAccessFlag::None => None,
-            UnlistableSubtreeAccessFlag::Present => rule::protected_descendant(self.path),
+            AccessAffectsUnlistableSubtree::None => None,
+            AccessAffectsUnlistableSubtree::Present => rule::protected_descendant(self.path),
         };
         rule::protected_ancestor(self.path).or_else(below)
     }
@@ -308,7 +310,7 @@ impl RequiredPathAccess<'_> {
 
 /// Whether an access affects entries below the path that the policy cannot check, because they cannot be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnlistableSubtreeAccessFlag {
+pub(crate) enum AccessAffectsUnlistableSubtree {
     /// The path has no entries below it, or the policy checks each of them separately.
     None,
     /// The access affects a tree whose entries cannot be listed.
@@ -316,9 +318,9 @@ pub(crate) enum UnlistableSubtreeAccessFlag {
 }
 
 /// The access right that reading an entry needs: `List` for a directory, otherwise `Read`.
-pub(crate) fn read_right_for(top: Option<FileKind>) -> AccessRight {
+pub(crate) fn read_right_for(top: Option<FileKind>) -> PathAccessRight {
     match top {
-        Some(FileKind::Directory) => AccessRight::List,
-        Some(FileKind::File | FileKind::Link | FileKind::Special) | None => AccessRight::Read,
+        Some(FileKind::Directory) => PathAccessRight::List,
+        Some(FileKind::File | FileKind::Link | FileKind::Special) | None => PathAccessRight::Read,
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 /// The limits on usage that a policy file sets; a field that is `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Quota {
+pub struct StorageQuotaLimits {
     /// The maximum total size of all files in the workspace, in bytes.
     pub bytes: Option<u64>,
     /// The maximum number of files, symlinks and directories in the workspace.
@@ -29,7 +29,7 @@ pub struct Quota {
     pub history_bytes: Option<u64>,
 }
 
-impl Quota {
+impl StorageQuotaLimits {
     #[must_use]
     pub(crate) fn stricter_of(self, other: Self) -> Self {
         let least = |one: Option<u64>, two: Option<u64>| match (one, two) {
@@ -92,7 +92,7 @@ pub enum RequiredUsageFreshness {
 /// The workspace usage that one plan adds and frees, and the quota that applies to the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaCharge {
-    quota: Quota,
+    quota: StorageQuotaLimits,
     added: WorkspaceUsage,
     freed: WorkspaceUsage,
     trash_bytes: u64,
@@ -101,7 +101,7 @@ pub struct QuotaCharge {
 
 impl QuotaCharge {
     /// Computes the usage that a plan adds and frees under this quota.
-    pub fn for_plan(plan: &Plan, quota: Quota) -> Self {
+    pub fn for_plan(plan: &Plan, quota: StorageQuotaLimits) -> Self {
         let undone_entry = if let JournalEntryRelation::Undoes(number) = plan.link { Some(number) } else { None };
         let (added, freed) = (WorkspaceUsage::default(), WorkspaceUsage::default());
         let mut charge = Self { quota, added, freed, trash_bytes: 0, undone_entry };
@@ -300,7 +300,7 @@ impl QuotaUse {
 /// The quota of a principal, with the used and the remaining amount of each limit; `None` if no limit applies.
 pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<QuotaReport>, Error> {
     let Some(quota) = context.policy.policy.quota(principal) else { return Ok(None) };
-    if quota == Quota::default() {
+    if quota == StorageQuotaLimits::default() {
         return Ok(None);
     }
     let usage = context
@@ -355,7 +355,8 @@ mod tests {
         TreeSummary { kind: FileKind::Directory, files, directories, bytes }
     }
 
-    const TIGHT_QUOTA: Quota = Quota { bytes: Some(100), files: Some(10), trash_bytes: Some(50), history_bytes: None };
+    const TIGHT_QUOTA: StorageQuotaLimits =
+        StorageQuotaLimits { bytes: Some(100), files: Some(10), trash_bytes: Some(50), history_bytes: None };
 
     fn rejected_measure(
         changes: Vec<PlannedChange>,

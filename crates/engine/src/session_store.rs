@@ -77,7 +77,7 @@ impl FromStr for AlertSeverity {
 
 /// A message from an agent to a person, and the person's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentToPersonAlert {
+pub struct AgentSentAlertAndResponse {
     /// The alert id.
     pub id: String,
     /// The principal who sent the alert.
@@ -91,12 +91,12 @@ pub struct AgentToPersonAlert {
     /// When the alert was sent, in unix milliseconds.
     pub time_ms: i64,
     /// A person's response to the alert, if a person has responded.
-    pub response: Option<AlertResponse>,
+    pub response: Option<HumanResponseToAlert>,
 }
 
 /// A person's response to an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AlertResponse {
+pub struct HumanResponseToAlert {
     /// The person who responded.
     pub responder: String,
     /// The text of the response.
@@ -107,7 +107,7 @@ pub struct AlertResponse {
 
 /// The text of a file when a person last accepted a session's changes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReviewBaseline {
+pub struct ReviewAcceptedFileText {
     /// The path of the reviewed file.
     pub path: RelPath,
     /// The accepted text, with which the next review compares the file; `None` if the accepted state is that no file
@@ -139,7 +139,7 @@ pub enum SessionStoreWriteRequest {
         /// The session id.
         session: String,
         /// The text of each file that the person accepts.
-        baselines: Vec<ReviewBaseline>,
+        baselines: Vec<ReviewAcceptedFileText>,
     },
     /// Marks the start of a turn in the caller's session.
     BeginTurn,
@@ -158,7 +158,7 @@ pub enum SessionStoreReply {
     /// The session that the request created or ended.
     Session(SessionRecord),
     /// The alert that the request sent or answered.
-    Alert(AgentToPersonAlert),
+    Alert(AgentSentAlertAndResponse),
     /// The request was recorded in the journal and returns no value.
     RecordedOnly,
 }
@@ -214,7 +214,7 @@ fn bytes_written(change: &stead_journal::RecordedChange) -> u64 {
 
 /// The storage that a workspace uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StorageUsage {
+pub struct DiskTrashAndHistoryUsage {
     /// Size in bytes of the file system that contains the workspace.
     pub total_bytes: u64,
     /// Free bytes of the file system that contains the workspace.
@@ -245,16 +245,16 @@ pub trait SessionStore {
     fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
 
     /// The text of each file that a person accepted in a review of the session.
-    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error>;
+    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewAcceptedFileText>, Error>;
 
     /// The alert with this id.
-    fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error>;
+    fn alert(&self, id: &str) -> Result<Option<AgentSentAlertAndResponse>, Error>;
 
     /// At most `limit` alerts, newest first; if `from` is given, only alerts that this principal sent.
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error>;
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error>;
 
     /// The storage that the workspace uses.
-    fn storage_usage(&self) -> Result<StorageUsage, Error>;
+    fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error>;
 
     /// The usage that is compared with a principal's quota, or `None` if usage was never counted. A caller that holds
     /// path locks may request only the cached usage.

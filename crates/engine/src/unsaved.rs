@@ -17,7 +17,7 @@ use stead_text::visible::escape_deceptive_line;
 
 pub(crate) use self::rebase::rebase_plan_onto_disk;
 use crate::{
-    buffers::{BufferOpenState, EditorBufferMetadata},
+    buffers::{BufferEditorConnectionState, EditorBufferMetadata},
     call_context::CallContext,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
@@ -124,8 +124,9 @@ impl CallContext<'_> {
     /// The drafts of a file that differ from the saved file.
     pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<EditorBufferMetadata>, Error> {
         let snapshot = self.buffer_snapshot()?;
-        let is_draft =
-            |buffer: &&EditorBufferMetadata| buffer.open_state == BufferOpenState::Draft && buffer.path == *path;
+        let is_draft = |buffer: &&EditorBufferMetadata| {
+            buffer.open_state == BufferEditorConnectionState::Draft && buffer.path == *path
+        };
         let mut drafts: Vec<EditorBufferMetadata> = snapshot.buffers.iter().filter(is_draft).cloned().collect();
         if !drafts.is_empty() {
             let saved = self.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version);

@@ -98,7 +98,7 @@ pub enum WatchLifetimeKind {
 
 /// A request to begin or end a watch.
 #[derive(Debug, Clone)]
-pub enum WatchRequest {
+pub enum WatchBeginOrEndRequest {
     /// Begins a watch.
     Begin {
         /// The path to watch.

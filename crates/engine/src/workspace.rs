@@ -20,10 +20,10 @@ use crate::{
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
     plan::{FileKind, Plan, TreeSummary},
     policy::{ActivePolicy, SupervisionTier},
-    quota::Quota,
+    quota::StorageQuotaLimits,
     session_store::SessionStore,
     version::Version,
-    watches::{Watch, WatchRequest},
+    watches::{Watch, WatchBeginOrEndRequest},
 };
 
 /// File attributes that are cheap to read and change when a file is replaced or written. If a file still has the
@@ -78,7 +78,7 @@ pub struct DirectoryEntry {
 
 /// The result of looking up one name in a directory: the file's attributes, `None` if the name does not exist, or an
 /// error.
-pub type StatResult = Result<Option<FileStat>, Error>;
+pub type FileStatLookupResult = Result<Option<FileStat>, Error>;
 
 /// A directory that is open for a walk. Entries are opened relative to the open directory, so the walk continues even
 /// if another program moves the directory.
@@ -87,7 +87,7 @@ pub trait OpenDirectoryForWalk<'w>: Send + Sync {
     fn open_subdirectory(&self, name: &FileName) -> Result<OpenDirectoryWithEntries<'w>, Error>;
 
     /// The stat of an entry of this directory; a symlink is not followed.
-    fn stat(&self, name: &FileName) -> StatResult;
+    fn stat(&self, name: &FileName) -> FileStatLookupResult;
 
     /// Reads a regular file of this directory into `bytes`, which is cleared first. Calls `goes_on` with the first
     /// bytes of the file and stops reading if `goes_on` returns `false`. A file larger than `limit_bytes` is an error.
@@ -181,7 +181,7 @@ pub struct JournalCallRecord<'a> {
     /// The version of the policy that authorized or refused the call.
     pub policy_version: u64,
     /// The quota of the caller; `None` if the policy sets no quota for anybody. Usage is then not counted.
-    pub quota: Option<Quota>,
+    pub quota: Option<StorageQuotaLimits>,
     /// Number of bytes that the call read or wrote.
     pub bytes: u64,
     /// When the call started.
@@ -341,7 +341,7 @@ pub struct Lease {
 
 /// A request to acquire or release a lease.
 #[derive(Debug, Clone)]
-pub enum LeaseRequest {
+pub enum LeaseAcquireOrReleaseRequest {
     /// Acquires or extends a lease.
     Acquire {
         /// The path to lease.
@@ -356,11 +356,11 @@ pub enum LeaseRequest {
     },
 }
 
-impl LeaseRequest {
+impl LeaseAcquireOrReleaseRequest {
     /// The leased path.
     pub fn path(&self) -> &RelPath {
         match self {
-            LeaseRequest::Acquire { path, .. } | LeaseRequest::Release { path } => path,
+            LeaseAcquireOrReleaseRequest::Acquire { path, .. } | LeaseAcquireOrReleaseRequest::Release { path } => path,
         }
     }
 }
@@ -415,7 +415,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
 
     /// The stats of several entries of one directory, without following symlinks. An error for one entry, for example
     /// because it is on another mount, does not affect the other entries.
-    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
+    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<FileStatLookupResult>, Error> {
         names.iter().map(|name| Ok(self.stat(&directory.join(name)?))).collect()
     }
 
@@ -506,7 +506,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Acquires or releases a lease and records the call; fails if another principal holds an overlapping lease.
     fn execute_lease_request(
         &self,
-        request: &LeaseRequest,
+        request: &LeaseAcquireOrReleaseRequest,
         record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error>;
 
@@ -540,7 +540,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// the watcher to start.
     fn execute_watch_request(
         &self,
-        request: &WatchRequest,
+        request: &WatchBeginOrEndRequest,
         record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error>;

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Digest, JournalEntry, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalKeyTrustChain,
-    JournalKeyTrustChainError, JournalVerificationReport, JournalVerifier, JournalWorkspaceId, VerifyingKey,
-    encode_entry,
+    JournalKeyTrustChainError, JournalVerifier, JournalWorkspaceId, VerifiedJournalSummary, VerifyingKey, encode_entry,
 };
 
 /// The number of the export format that this version of stead writes and reads.
@@ -76,12 +75,12 @@ pub struct ExportVerificationReport {
     /// The first key of the workspace, on which the trust in all later keys depends.
     pub first_key: VerifyingKey,
     /// The size and root of the verified journal, and the last entry that a checkpoint covers.
-    pub verification: JournalVerificationReport,
+    pub verification: VerifiedJournalSummary,
 }
 
 /// The reason why an export is rejected or cannot be written.
 #[derive(Debug, thiserror::Error)]
-pub enum JournalExportError {
+pub enum JournalExportFileError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
@@ -124,10 +123,10 @@ impl JournalExportLine {
     }
 
     /// The export line as JSON, without a newline.
-    pub fn to_json(&self) -> Result<String, JournalExportError> {
-        let syntax = |error: serde_json::Error| JournalExportError::Syntax { line: 0, detail: error.to_string() };
+    pub fn to_json(&self) -> Result<String, JournalExportFileError> {
+        let syntax = |error: serde_json::Error| JournalExportFileError::Syntax { line: 0, detail: error.to_string() };
         let json = serde_json::to_string(self).map_err(syntax)?;
-        if json.len() < MAX_LINE_BYTES { Ok(json) } else { Err(JournalExportError::LineTooLong(0)) }
+        if json.len() < MAX_LINE_BYTES { Ok(json) } else { Err(JournalExportFileError::LineTooLong(0)) }
     }
 }
 
@@ -135,7 +134,7 @@ impl JournalExportLine {
 pub fn verify_export(
     reader: impl BufRead,
     expected: &JournalTrustAnchors,
-) -> Result<ExportVerificationReport, JournalExportError> {
+) -> Result<ExportVerificationReport, JournalExportFileError> {
     let mut lines = JournalExportLineReader { reader, number: 0, buffer: Vec::new() };
     let ring = match lines.next()? {
         Some(JournalExportLine::Header { format, workspace, keys }) => read_header(format, workspace, keys, expected)?,
@@ -143,7 +142,7 @@ pub fn verify_export(
             JournalExportLine::Entry { .. } | JournalExportLine::Checkpoint { .. } | JournalExportLine::End { .. },
         )
         | None => {
-            return Err(JournalExportError::MisplacedLine(1));
+            return Err(JournalExportFileError::MisplacedLine(1));
         }
     };
     let (origin, first_key) = (ring.origin().clone(), ring.first_key());
@@ -166,7 +165,7 @@ pub fn verify_export(
                 check_end_line(&mut verifier, size, head)?;
                 break;
             }
-            Some(JournalExportLine::Header { .. }) => return Err(JournalExportError::MisplacedLine(lines.number)),
+            Some(JournalExportLine::Header { .. }) => return Err(JournalExportFileError::MisplacedLine(lines.number)),
             None => {
                 return Err(
                     JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Truncated, verifier.size() + 1).into()
@@ -175,7 +174,7 @@ pub fn verify_export(
         }
     }
     if lines.next()?.is_some() {
-        return Err(JournalExportError::MisplacedLine(lines.number));
+        return Err(JournalExportFileError::MisplacedLine(lines.number));
     }
     Ok(ExportVerificationReport { origin, first_key, verification: verifier.finish()? })
 }
@@ -185,16 +184,16 @@ fn read_header(
     workspace: JournalWorkspaceId,
     keys: Vec<JournalKeyRecord>,
     expected: &JournalTrustAnchors,
-) -> Result<JournalKeyTrustChain, JournalExportError> {
+) -> Result<JournalKeyTrustChain, JournalExportFileError> {
     if format != EXPORT_FORMAT {
-        return Err(JournalExportError::UnsupportedFormat(format));
+        return Err(JournalExportFileError::UnsupportedFormat(format));
     }
     if expected.origin.as_ref().is_some_and(|origin| *origin != workspace) {
-        return Err(JournalExportError::OtherWorkspace);
+        return Err(JournalExportFileError::OtherWorkspace);
     }
     let ring = JournalKeyTrustChain::new(workspace, keys)?;
     if expected.first_key.is_some_and(|key| key != ring.first_key()) {
-        return Err(JournalExportError::OtherFirstKey);
+        return Err(JournalExportFileError::OtherFirstKey);
     }
     Ok(ring)
 }
@@ -210,7 +209,7 @@ fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Re
 fn refine_gap_error(
     error: JournalIntegrityError,
     lines: &mut JournalExportLineReader<impl BufRead>,
-) -> Result<JournalIntegrityError, JournalExportError> {
+) -> Result<JournalIntegrityError, JournalExportFileError> {
     if error.kind != JournalIntegrityErrorKind::Missing {
         return Ok(error);
     }
@@ -230,17 +229,17 @@ struct JournalExportLineReader<R> {
 }
 
 impl<R: BufRead> JournalExportLineReader<R> {
-    fn next(&mut self) -> Result<Option<JournalExportLine>, JournalExportError> {
+    fn next(&mut self) -> Result<Option<JournalExportLine>, JournalExportFileError> {
         self.buffer.clear();
         self.number += 1;
         let line = self.number;
         let mut limited = self.reader.by_ref().take(MAX_LINE_BYTES as u64 + 1);
         match limited.read_until(b'\n', &mut self.buffer)? {
             0 => Ok(None),
-            length if length > MAX_LINE_BYTES => Err(JournalExportError::LineTooLong(line)),
+            length if length > MAX_LINE_BYTES => Err(JournalExportFileError::LineTooLong(line)),
             _length => serde_json::from_slice(&self.buffer)
                 .map(Some)
-                .map_err(|error| JournalExportError::Syntax { line, detail: error.to_string() }),
+                .map_err(|error| JournalExportFileError::Syntax { line, detail: error.to_string() }),
         }
     }
 }

@@ -37,7 +37,7 @@ pub struct PublicKeyParseError;
 /// The error for text that is not a signature, and for an invalid signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid Ed25519 signature")]
-pub struct SignatureError;
+pub struct InvalidSignatureError;
 
 impl Signer {
     /// Derives a secret key from a secret seed.
@@ -76,9 +76,13 @@ impl VerifyingKey {
     }
 
     /// Verifies a signature over some bytes.
-    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &Ed25519Signature) -> Result<(), SignatureError> {
+    pub(crate) fn verify_bytes(
+        &self,
+        message: &[u8],
+        signature: &Ed25519Signature,
+    ) -> Result<(), InvalidSignatureError> {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-        self.0.verify_strict(message, &signature).map_err(|_invalid| SignatureError)
+        self.0.verify_strict(message, &signature).map_err(|_invalid| InvalidSignatureError)
     }
 }
 
@@ -117,15 +121,15 @@ impl fmt::Display for Ed25519Signature {
 }
 
 impl FromStr for Ed25519Signature {
-    type Err = SignatureError;
+    type Err = InvalidSignatureError;
 
-    fn from_str(text: &str) -> Result<Self, SignatureError> {
-        let bytes = STANDARD.decode(text).map_err(|_invalid| SignatureError)?;
-        bytes.try_into().map(Self).map_err(|_length| SignatureError)
+    fn from_str(text: &str) -> Result<Self, InvalidSignatureError> {
+        let bytes = STANDARD.decode(text).map_err(|_invalid| InvalidSignatureError)?;
+        bytes.try_into().map(Self).map_err(|_length| InvalidSignatureError)
     }
 }
 
-text_conversions!(Ed25519Signature, SignatureError);
+text_conversions!(Ed25519Signature, InvalidSignatureError);
 
 #[cfg(test)]
 mod tests {
@@ -146,7 +150,7 @@ mod tests {
         );
         let key: VerifyingKey = public.parse().unwrap();
         assert_eq!(key.verify_bytes(b"", &signature), Ok(()));
-        assert_eq!(key.verify_bytes(b"x", &signature), Err(SignatureError));
+        assert_eq!(key.verify_bytes(b"x", &signature), Err(InvalidSignatureError));
         assert_eq!(signature.to_string().parse(), Ok(signature));
     }
 

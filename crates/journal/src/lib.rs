@@ -31,11 +31,11 @@ pub use entry::{
     RecordedChange,
 };
 pub use export::{
-    EXPORT_FORMAT, ExportVerificationReport, JournalExportError, JournalExportLine, JournalTrustAnchors,
+    EXPORT_FORMAT, ExportVerificationReport, JournalExportFileError, JournalExportLine, JournalTrustAnchors,
     MAX_LINE_BYTES, verify_export,
 };
 pub use key_ring::{JournalKeyRecord, JournalKeyTrustChain, JournalKeyTrustChainError};
-pub use keys::{Ed25519Signature, PublicKeyParseError, SignatureError, Signer, VerifyingKey};
+pub use keys::{Ed25519Signature, InvalidSignatureError, PublicKeyParseError, Signer, VerifyingKey};
 pub use leb128::{Leb128Error, read_leb128, write_leb128};
 pub use merkle::proof::{
     ConsistencyProof, InclusionProof, InvalidProof, MerkleProofCreationError, consistency_proof, inclusion_proof,
@@ -43,6 +43,6 @@ pub use merkle::proof::{
 pub use merkle::{MerkleFrontier, MerkleFrontierDecodeError, MerkleLeafHash};
 pub use signed_note::{MAX_NOTE_BYTES, MAX_SIGNATURES};
 pub use verify::{
-    AWAITED_MAX, JournalIntegrityError, JournalIntegrityErrorKind, JournalVerificationReport, JournalVerifier,
-    VerifiedJournalPrefix,
+    AWAITED_MAX, JournalIntegrityError, JournalIntegrityErrorKind, JournalVerifier, VerifiedJournalPrefix,
+    VerifiedJournalSummary,
 };

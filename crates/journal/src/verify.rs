@@ -137,7 +137,7 @@ impl VerifiedJournalPrefix {
 
 /// The result of the successful verification of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JournalVerificationReport {
+pub struct VerifiedJournalSummary {
     /// The verified prefix at the end of the journal.
     pub prefix: VerifiedJournalPrefix,
     /// The number of the last entry that a signed checkpoint covers; only the hash chain covers later entries.
@@ -146,7 +146,7 @@ pub struct JournalVerificationReport {
     pub checkpoint_count: u64,
 }
 
-impl JournalVerificationReport {
+impl VerifiedJournalSummary {
     /// The number of verified entries.
     pub fn size(&self) -> u64 {
         self.prefix.frontier.size()
@@ -229,14 +229,14 @@ impl JournalVerifier {
     }
 
     /// Ends the verification, with an error if the journal ends before an added checkpoint or head.
-    pub fn finish(mut self) -> Result<JournalVerificationReport, JournalIntegrityError> {
+    pub fn finish(mut self) -> Result<VerifiedJournalSummary, JournalIntegrityError> {
         self.ensure_not_failed()?;
         self.check_claims()?;
         let awaited = [self.claims.keys().next(), self.expected_heads.keys().next()].into_iter().flatten().min();
         if let Some(&size) = awaited {
             return Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Truncated, self.next(), size));
         }
-        Ok(JournalVerificationReport {
+        Ok(VerifiedJournalSummary {
             prefix: VerifiedJournalPrefix { head: self.head, frontier: self.frontier },
             covered_by_checkpoint: self.covered_by_checkpoint,
             checkpoint_count: self.checkpoint_count,

@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use stead_engine::Principal;
-use stead_local::{BufferChangeResult, EditorWorkspaceHandle, LocalWorkspaceOptions};
+use stead_local::{BufferChangeResult, LocalWorkspaceOptions, WorkspaceOpenedByEditor};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::temp_dir().join(format!("stead-editor-{}", std::process::id()));
@@ -24,7 +24,7 @@ pub(crate) fn run_example(directory: &std::path::Path) -> Result<(), Box<dyn Err
     let file = directory.join("project/shopping.txt");
     std::fs::write(&file, "milk\nbread\neggs\nsalt\ntea\n")?;
     let person = Principal::parse("user:ann")?;
-    let editor = EditorWorkspaceHandle::open(
+    let editor = WorkspaceOpenedByEditor::open(
         LocalWorkspaceOptions::new(directory.join("project"), directory.join("state")),
         person,
     )?;

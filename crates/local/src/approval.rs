@@ -10,7 +10,7 @@ use stead_engine::{
 use crate::{
     open::LocalWorkspace,
     options::ClockReading,
-    store::{self, TransactionSyncTiming, to_sql_integer},
+    store::{self, TransactionSyncPolicy, to_sql_integer},
     token::random_name,
 };
 
@@ -31,7 +31,7 @@ impl LocalWorkspace {
     pub(crate) fn insert_approval_request(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
         let id = random_name("ap-")?;
         let now = self.clock.now();
-        self.store.run_transaction(TransactionSyncTiming::Now, self.durability, |transaction| {
+        self.store.run_transaction(TransactionSyncPolicy::Now, self.durability, |transaction| {
             insert_request(transaction, request, &id, &now)
         })?
     }
@@ -44,7 +44,7 @@ impl LocalWorkspace {
         let mut draft = self.pending_entry_without_changes(record);
         draft.entry.approval = Some(answer.id.clone());
         let (now, by, answer) = (self.clock.now(), record.caller.principal.to_string(), answer.clone());
-        self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             let Some(approval) = load_approval(transaction, &answer.id, &now)? else {
                 return Ok(Err(Error::new(
                     ErrorKind::NotFound,

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use stead_engine::{Error, ErrorKind};
 
-use crate::{open::LocalWorkspace, store::TransactionSyncTiming, token::random_bytes};
+use crate::{open::LocalWorkspace, store::TransactionSyncPolicy, token::random_bytes};
 
 const SECRET_CHARS_MIN: usize = 8;
 const SECRET_BYTES_MAX: usize = 1024;
@@ -110,7 +110,7 @@ impl LocalWorkspace {
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
         let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();
-        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, _| {
             for (name, value) in &values {
                 transaction.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![name, value])?;
             }

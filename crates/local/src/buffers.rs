@@ -8,15 +8,15 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CommitReceipt,
-    EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind, Version,
-    limits,
+    BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CommitReceipt, EditorBufferMetadata,
+    EditorLineEndingConversion, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind,
+    Version, limits,
 };
 use stead_path::RelPath;
 
 use crate::{
     open::LocalWorkspace,
-    store::{TransactionSyncTiming, digest_from_bytes, to_sql_integer},
+    store::{TransactionSyncPolicy, digest_from_bytes, to_sql_integer},
 };
 
 const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, version, length(text), base, endings, held_revision, \
@@ -30,7 +30,7 @@ impl BufferStore for LocalWorkspace {
                 .query_map([], buffer_from_row)?
                 .collect()
         })?;
-        let mut states: HashMap<String, BufferOpenState> = HashMap::new();
+        let mut states: HashMap<String, BufferEditorConnectionState> = HashMap::new();
         let mut buffers = Vec::with_capacity(rows.len());
         for (mut buffer, process) in rows {
             buffer.open_state = match states.get(&process) {
@@ -71,7 +71,7 @@ impl BufferStore for LocalWorkspace {
         };
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
         // The editor still has the text, so the stored text need not survive a power cut.
-        self.append_with_result(draft, TransactionSyncTiming::Later, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncPolicy::Later, move |transaction, append| {
             if let Err(error) = check_buffer_request(transaction, &request, &caller, &known)? {
                 return Ok(Err(error));
             }
@@ -98,12 +98,16 @@ fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(EditorBufferMetadata, Str
         path: RelPath::from_wire(&path).map_err(|_| malformed())?,
         owner: row.get(2)?,
         session: row.get(3)?,
-        open_state: BufferOpenState::OpenHere,
+        open_state: BufferEditorConnectionState::OpenHere,
         revision: row.get::<_, i64>(5)?.unsigned_abs(),
         version: Version(digest_from_bytes(&version).ok_or_else(malformed)?),
         size: row.get::<_, i64>(7)?.unsigned_abs(),
         base: base.map(|base| digest_from_bytes(&base).map(Version).ok_or_else(malformed)).transpose()?,
-        line_endings: if row.get(9)? { BufferLineEndings::LfOnly } else { BufferLineEndings::SameAsFile },
+        line_endings: if row.get(9)? {
+            EditorLineEndingConversion::LfOnly
+        } else {
+            EditorLineEndingConversion::SameAsFile
+        },
         editor_revision: row.get::<_, i64>(10)?.unsigned_abs(),
         changed_ms: row.get(11)?,
     };
@@ -205,7 +209,7 @@ fn write_buffer(
                     caller.process,
                     bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *line_endings == BufferLineEndings::LfOnly,
+                    *line_endings == EditorLineEndingConversion::LfOnly,
                     caller.now_ms,
                     text
                 ])?;
@@ -231,7 +235,7 @@ fn write_buffer(
                     id,
                     bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *line_endings == BufferLineEndings::LfOnly,
+                    *line_endings == EditorLineEndingConversion::LfOnly,
                     caller.now_ms,
                     text
                 ])?;
@@ -326,7 +330,7 @@ mod tests {
             path,
             text: b"typed".to_vec(),
             base,
-            line_endings: BufferLineEndings::SameAsFile,
+            line_endings: EditorLineEndingConversion::SameAsFile,
             replaced_drafts: Vec::new(),
         };
         let opened = write_buffer(&connection, &request, &caller, 1).unwrap().unwrap();
@@ -346,7 +350,7 @@ mod tests {
             revision: 4,
             text: b"again and more".to_vec(),
             base: opened.base,
-            line_endings: BufferLineEndings::SameAsFile,
+            line_endings: EditorLineEndingConversion::SameAsFile,
         };
         write_buffer(&connection, &request, &caller, 5).unwrap();
         restore_buffers(&connection, 4).unwrap();

@@ -9,7 +9,7 @@ use crate::{
     errors,
     open::LocalWorkspace,
     options::Durability,
-    store::{self, SqliteStore, TransactionSyncTiming, to_sql_integer},
+    store::{self, SqliteStore, TransactionSyncPolicy, to_sql_integer},
     token::random_bytes,
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
     let seed: [u8; 32] = random_bytes()?;
     let record = serde_json::to_string(&JournalKeyRecord::first_key(Signer::from_seed(&seed).verifying_key()))
         .map_err(|_| unreadable_key_error())?;
-    store.run_transaction(TransactionSyncTiming::Later, Durability::Fast, |transaction| {
+    store.run_transaction(TransactionSyncPolicy::Later, Durability::Fast, |transaction| {
         let inserted = transaction.execute("INSERT OR IGNORE INTO signers VALUES (0, ?1)", params![record])?;
         // If another process has stored a key first, that key is used.
         if inserted == 1 { insert_key_seed(transaction, &seed) } else { Ok(()) }
@@ -80,7 +80,7 @@ impl LocalWorkspace {
         let origin = self.store.origin.clone();
         let time_ms = self.clock.now().wall_ms;
         let draft = self.pending_system_entry("rotate_key", serde_json::json!({ "public": public }).to_string());
-        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, number| {
+        self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, number| {
             let record = JournalKeyRecord::next(&load_signer(transaction)?, &origin, public, number);
             let text = serde_json::to_string(&record).map_err(|_| rusqlite::Error::InvalidQuery)?;
             transaction.execute("INSERT INTO signers VALUES (?1, ?2)", params![to_sql_integer(number), text])?;

@@ -14,12 +14,12 @@ use stead_path::RelPath;
 use crate::{
     approval, buffers, entry_query, errors,
     file_steps::FileApplyStep,
-    group_commit::{TransactionBodyFn, TransactionOutcome},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn},
     open::LocalWorkspace,
     prepare::{self, PreparedPlan},
     step_executor::{FileApplyStepExecutor, StepApplyError},
-    store::{self, PendingJournalEntry, TransactionSyncTiming, to_sql_integer},
-    trash::TrashDatabaseRow,
+    store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, to_sql_integer},
+    trash::TrashRowToInsert,
     usage::{self, CommitQuotaCharge},
 };
 
@@ -40,13 +40,13 @@ impl LocalWorkspace {
                 return Err(error.into());
             }
         };
-        let (number, hash) = match self.submit(TransactionSyncTiming::Now, body) {
-            Ok(TransactionOutcome::Recorded(number, hash)) => (number, hash),
-            Ok(TransactionOutcome::Replayed(number)) => {
+        let (number, hash) = match self.submit(TransactionSyncPolicy::Now, body) {
+            Ok(JournalAppendOutcome::Recorded(number, hash)) => (number, hash),
+            Ok(JournalAppendOutcome::Replayed(number)) => {
                 prepared.discard_staged();
                 return Err(CommitError::KeyAlreadyUsed(number));
             }
-            Ok(TransactionOutcome::Refused(error)) => {
+            Ok(JournalAppendOutcome::Refused(error)) => {
                 prepared.discard_staged();
                 return Err(error.into());
             }
@@ -115,14 +115,14 @@ impl LocalWorkspace {
     /// Builds the database transaction that records one plan.
     fn record_transaction_body(
         &self,
-        mut draft: PendingJournalEntry,
+        mut draft: UnnumberedJournalEntry,
         plan: &Plan,
         record: &JournalCallRecord<'_>,
         prepared: &mut PreparedPlan,
     ) -> Result<TransactionBodyFn, Error> {
         let intents = prepared.steps.iter().map(FileApplyStep::to_json).collect::<Result<Vec<_>, _>>()?;
         let retained = prepared.retained.clone();
-        let trashed: Vec<_> = prepared.trashed.iter().map(TrashDatabaseRow::from_pending).collect();
+        let trashed: Vec<_> = prepared.trashed.iter().map(TrashRowToInsert::from_pending).collect();
         let restored = prepared.restored.clone();
         let key = record.idempotency_key.map(str::to_owned);
         let agent = i64::from(matches!(record.caller.principal, Principal::Agent(_)));
@@ -135,22 +135,22 @@ impl LocalWorkspace {
             if let Some(key) = &key
                 && let Some(number) = entry_query::entry_with_key(transaction, &draft.entry.caller.principal, key)?
             {
-                return Ok(TransactionOutcome::Replayed(number));
+                return Ok(JournalAppendOutcome::Replayed(number));
             }
             if let Some(error) = approval.check_usable(transaction)? {
-                return Ok(TransactionOutcome::Refused(error));
+                return Ok(JournalAppendOutcome::Refused(error));
             }
             let last = match &reservation {
                 None => 0,
                 Some(reservation) => {
                     if let Some(error) = reservation.check_quota(transaction)? {
-                        return Ok(TransactionOutcome::Refused(error));
+                        return Ok(JournalAppendOutcome::Refused(error));
                     }
                     entry_query::last_change_number(transaction)?
                 }
             };
             if let Some(error) = buffers::buffers_changed(transaction, &buffers)? {
-                return Ok(TransactionOutcome::Refused(error));
+                return Ok(JournalAppendOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
             if let Some(reservation) = &reservation {
@@ -184,12 +184,12 @@ impl LocalWorkspace {
             }
             mark_undone(transaction, &link, number)?;
             approval.consume(transaction, draft.entry.number)?;
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         }))
     }
 
     /// Builds the journal entry of a call that changed no file.
-    pub(crate) fn pending_entry_without_changes(&self, record: &JournalCallRecord<'_>) -> PendingJournalEntry {
+    pub(crate) fn pending_entry_without_changes(&self, record: &JournalCallRecord<'_>) -> UnnumberedJournalEntry {
         self.pending_entry(record, Vec::new(), JournalEntryRelation::None, 0)
     }
 
@@ -199,7 +199,7 @@ impl LocalWorkspace {
         changes: Vec<RecordedChange>,
         relation: JournalEntryRelation,
         bytes: u64,
-    ) -> PendingJournalEntry {
+    ) -> UnnumberedJournalEntry {
         let mut touched: Vec<_> = changes.iter().flat_map(store::touched_paths).collect();
         // If an entry has no changes, queries find the entry by the paths that the caller requested.
         if changes.is_empty() {
@@ -231,11 +231,11 @@ impl LocalWorkspace {
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
             ..blank
         };
-        PendingJournalEntry { entry, touched }
+        UnnumberedJournalEntry { entry, touched }
     }
 
     /// Builds a journal entry for an action of the server itself.
-    pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
+    pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> UnnumberedJournalEntry {
         let caller = JournalEntryCaller {
             principal: Principal::System.to_string(),
             on_behalf_of: None,
@@ -244,7 +244,7 @@ impl LocalWorkspace {
         };
         let blank = blank_entry(self.clock.now().wall_ms, caller, operation, arguments);
         let entry = JournalEntry { policy_version: self.policy_version(), ..blank };
-        PendingJournalEntry { entry, touched: Vec::new() }
+        UnnumberedJournalEntry { entry, touched: Vec::new() }
     }
 }
 

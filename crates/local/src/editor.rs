@@ -2,15 +2,15 @@
 //! the agents' changes. An editor that uses this interface needs no proxy and no second process.
 //!
 //! Every method of this interface calls the engine, so it is confined to the workspace, checked against the policy,
-//! recorded and undoable. [`EditorWorkspaceHandle::engine`] gives access to all other operations.
+//! recorded and undoable. [`WorkspaceOpenedByEditor::engine`] gives access to all other operations.
 //!
 //! ```no_run
 //! use stead_engine::Principal;
-//! use stead_local::{EditorWorkspaceHandle, LocalWorkspaceOptions};
+//! use stead_local::{WorkspaceOpenedByEditor, LocalWorkspaceOptions};
 //!
 //! # fn main() -> Result<(), stead_engine::Error> {
 //! let options = LocalWorkspaceOptions::new("project".into(), "state".into());
-//! let editor = EditorWorkspaceHandle::open(options, Principal::parse("user:ann")?)?;
+//! let editor = WorkspaceOpenedByEditor::open(options, Principal::parse("user:ann")?)?;
 //! editor.open_buffer("notes.txt", "unsaved text\n")?;
 //! let agent = editor.agent("agent:scribe", "session 1")?;
 //! assert_eq!(agent.read_text_file("notes.txt", None, None)?, "unsaved text\n");
@@ -32,7 +32,7 @@ use crate::{LocalWorkspace, LocalWorkspaceOptions};
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace opened by a person's editor.
-pub struct EditorWorkspaceHandle {
+pub struct WorkspaceOpenedByEditor {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
     person_caller: Caller,
@@ -40,7 +40,7 @@ pub struct EditorWorkspaceHandle {
 
 /// The state of an editor's buffer after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EditorBufferStateReply {
+pub struct BufferStateReplyToEditor {
     /// The revision of the buffer, which the editor sends with the next change.
     pub revision: u64,
     /// The version that the file would have if the buffer were saved.
@@ -55,7 +55,7 @@ pub struct EditorBufferStateReply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
     /// The new text of the buffer was accepted.
-    Accepted(EditorBufferStateReply),
+    Accepted(BufferStateReplyToEditor),
     /// The new text of the buffer was rejected, because the same lines changed meanwhile. The editor must merge its
     /// text with `text` and send the result with `revision`.
     Conflict {
@@ -77,7 +77,7 @@ pub struct ClosedEditorDraftInfo {
     pub changed_at: String,
 }
 
-impl EditorWorkspaceHandle {
+impl WorkspaceOpenedByEditor {
     /// Opens a workspace for a person.
     pub fn open(options: LocalWorkspaceOptions, person: Principal) -> Result<Self, Error> {
         let workspace = LocalWorkspace::open(options)?;
@@ -99,12 +99,12 @@ impl EditorWorkspaceHandle {
     }
 
     /// Opens a buffer for a file with this text.
-    pub fn open_buffer(&self, path: &str, text: &str) -> Result<EditorBufferStateReply, Error> {
+    pub fn open_buffer(&self, path: &str, text: &str) -> Result<BufferStateReplyToEditor, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
 
     /// Opens the newest draft of a file as a buffer, and returns the text of the draft.
-    pub fn resume_draft(&self, path: &str) -> Result<EditorBufferStateReply, Error> {
+    pub fn resume_draft(&self, path: &str) -> Result<BufferStateReplyToEditor, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
 
@@ -125,7 +125,7 @@ impl EditorWorkspaceHandle {
     }
 
     /// Writes a buffer to disk, merged with the file on disk if that file has changed since the buffer was loaded.
-    pub fn save_buffer(&self, path: &str) -> Result<EditorBufferStateReply, Error> {
+    pub fn save_buffer(&self, path: &str) -> Result<BufferStateReplyToEditor, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
 
@@ -135,7 +135,7 @@ impl EditorWorkspaceHandle {
     }
 
     /// The current state of a buffer, including changes by agents; `None` if no editor has the file open.
-    pub fn buffer(&self, path: &str) -> Result<Option<EditorBufferStateReply>, Error> {
+    pub fn buffer(&self, path: &str) -> Result<Option<BufferStateReplyToEditor>, Error> {
         let outcome = self.call("buffer.list", json!({ "path": path }))?;
         let open = array_field(&outcome, "buffers")
             .iter()
@@ -166,16 +166,16 @@ impl EditorWorkspaceHandle {
     }
 
     /// A review of the changes that a session of an agent made.
-    pub fn review(&self, principal: &str, session: &str) -> EditorReview<'_> {
-        EditorReview { editor: self, principal: principal.to_owned(), session: session.to_owned() }
+    pub fn review(&self, principal: &str, session: &str) -> EditorReviewOfSessionChanges<'_> {
+        EditorReviewOfSessionChanges { editor: self, principal: principal.to_owned(), session: session.to_owned() }
     }
 
-    /// Closes the workspace. Buffers that are still open become drafts when the [`EditorWorkspaceHandle`] is dropped.
+    /// Closes the workspace. Buffers that are still open become drafts when the [`WorkspaceOpenedByEditor`] is dropped.
     pub fn close(&self) {
         self.workspace.close();
     }
 
-    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<EditorBufferStateReply, Error> {
+    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<BufferStateReplyToEditor, Error> {
         self.call(operation, arguments).map(|outcome| buffer_status_from_json(&Value::Object(outcome.json)))
     }
 
@@ -184,8 +184,8 @@ impl EditorWorkspaceHandle {
     }
 }
 
-fn buffer_status_from_json(buffer: &Value) -> EditorBufferStateReply {
-    EditorBufferStateReply {
+fn buffer_status_from_json(buffer: &Value) -> BufferStateReplyToEditor {
+    BufferStateReplyToEditor {
         revision: buffer["revision"].as_u64().unwrap_or_default(),
         version: string_field(buffer, "version"),
         unsaved: buffer["state"] == "unsaved",
@@ -271,8 +271,8 @@ fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str
 }
 
 /// A review of the changes that one session made, in which a person accepts or rejects files and hunks.
-pub struct EditorReview<'e> {
-    editor: &'e EditorWorkspaceHandle,
+pub struct EditorReviewOfSessionChanges<'e> {
+    editor: &'e WorkspaceOpenedByEditor,
     principal: String,
     session: String,
 }
@@ -305,7 +305,7 @@ pub struct EditorReviewHunk {
     pub authors: Vec<String>,
 }
 
-impl EditorReview<'_> {
+impl EditorReviewOfSessionChanges<'_> {
     /// The files that the session changed and the person has not accepted yet.
     pub fn files(&self) -> Result<Vec<EditorReviewedFile>, Error> {
         let outcome = self.editor.call("review", self.arguments(None, None))?;

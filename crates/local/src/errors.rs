@@ -2,7 +2,7 @@
 //! workspace.
 
 use rusqlite::ErrorCode;
-use stead_disk::{DiskError, DiskErrorKind, StateDirectoryError};
+use stead_disk::{DiskError, DiskErrorKind, StateDirectoryAccessError};
 use stead_engine::{Error, ErrorKind};
 use stead_path::RelPath;
 
@@ -84,9 +84,9 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     }
 }
 
-/// Converts an error of the state directory into an error for the caller. `StateDirectoryError` is a separate type, so
-/// that an error about a file of the workspace cannot be reported as an error of the state directory.
-pub(crate) fn state_directory_error(error: StateDirectoryError) -> Error {
+/// Converts an error of the state directory into an error for the caller. `StateDirectoryAccessError` is a separate
+/// type, so that an error about a file of the workspace cannot be reported as an error of the state directory.
+pub(crate) fn state_directory_error(error: StateDirectoryAccessError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("stead cannot use its state directory: {error}")).with_next_step(
         "nothing was changed; ask a person to check the disk and the permissions of the state directory",
     )

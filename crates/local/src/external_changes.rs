@@ -27,15 +27,15 @@ use std::{
 
 use stead_disk::{DiskErrorKind, fs_events::FsEventQueueWaker};
 use stead_engine::{
-    CallerResourceLifetime, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, Watch, WatchLifetimeKind,
-    WatchRequest,
+    CallerResourceLifetime, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, Watch,
+    WatchBeginOrEndRequest, WatchLifetimeKind,
 };
-use watch_rows::{WatchRequester, WatchStage};
+use watch_rows::{WatchRequester, WatchStartStage};
 
 use crate::{
     open::LocalWorkspace,
     options::ExternalChangeRecordingStart,
-    store::{TransactionSyncTiming, lock_ignoring_poison},
+    store::{TransactionSyncPolicy, lock_ignoring_poison},
     token::random_name,
 };
 
@@ -129,13 +129,13 @@ impl LocalWorkspace {
 
     pub(crate) fn change_watch(
         &self,
-        request: &WatchRequest,
+        request: &WatchBeginOrEndRequest,
         record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
         match request {
-            WatchRequest::Begin { .. } => self.create_watch(request, record, deadline),
-            WatchRequest::End { id } => self.end_watch(id, record),
+            WatchBeginOrEndRequest::Begin { .. } => self.create_watch(request, record, deadline),
+            WatchBeginOrEndRequest::End { id } => self.end_watch(id, record),
         }
     }
 
@@ -156,13 +156,13 @@ impl LocalWorkspace {
 
     fn create_watch(
         &self,
-        request: &WatchRequest,
+        request: &WatchBeginOrEndRequest,
         record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
         let id = random_name("w-")?;
         let caller = record.caller;
-        if let WatchRequest::Begin { lifetime: WatchLifetimeKind::Process, .. } = request {
+        if let WatchBeginOrEndRequest::Begin { lifetime: WatchLifetimeKind::Process, .. } = request {
             self.liveness.register(&CallerResourceLifetime::Process)?;
         }
         let (owner, now_ms) = (caller.principal.to_string(), self.clock.now().wall_ms);
@@ -194,12 +194,12 @@ impl LocalWorkspace {
         loop {
             let announced = *lock_ignoring_poison(&self.new_entries.0);
             match self.store.run_query(|connection| watch_rows::load_watch(connection, id))?.map(|row| row.stage) {
-                Some(WatchStage::Attached) => return Ok(()),
-                Some(WatchStage::LimitReached) => return Err(watch_limit_reached()),
-                Some(WatchStage::Unsupported) => {
+                Some(WatchStartStage::Attached) => return Ok(()),
+                Some(WatchStartStage::LimitReached) => return Err(watch_limit_reached()),
+                Some(WatchStartStage::Unsupported) => {
                     return Err(watching_unsupported(DiskErrorKind::Unsupported));
                 }
-                Some(WatchStage::Requested) => {}
+                Some(WatchStartStage::Requested) => {}
                 None => return Err(watch_ended_error()),
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -215,7 +215,7 @@ impl LocalWorkspace {
 
     fn record_watch_created(&self, id: &str, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, Error> {
         let (draft, id) = (self.pending_entry_without_changes(record), id.to_owned());
-        let recorded = self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
+        let recorded = self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             let number = append()?;
             watch_rows::set_first_entry(transaction, &id, number).map(|()| Ok(Some(())))
         });
@@ -225,7 +225,7 @@ impl LocalWorkspace {
     fn end_watch(&self, id: &str, record: &JournalCallRecord<'_>) -> Result<(Watch, CommitReceipt), Error> {
         let draft = self.pending_entry_without_changes(record);
         let (owner, id) = (record.caller.principal.to_string(), id.to_owned());
-        let ended = self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
+        let ended = self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             let row = watch_rows::load_watch(transaction, &id)?.filter(|row| row.watch.owner == owner);
             let Some(row) = row else {
                 return Ok(Err(Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(

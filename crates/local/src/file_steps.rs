@@ -44,15 +44,15 @@ pub(crate) fn to_stored_ns(time: i128) -> i64 {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredPath(pub(crate) RelPath);
+pub(crate) struct SerializableRelPath(pub(crate) RelPath);
 
-impl Serialize for StoredPath {
+impl Serialize for SerializableRelPath {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.to_wire())
     }
 }
 
-impl<'de> Deserialize<'de> for StoredPath {
+impl<'de> Deserialize<'de> for SerializableRelPath {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wire = String::deserialize(deserializer)?;
         RelPath::from_wire(&wire).map(Self).map_err(serde::de::Error::custom)
@@ -62,8 +62,8 @@ impl<'de> Deserialize<'de> for StoredPath {
 /// The temporary path and the inode of a staged file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StagedFileRecord {
-    pub(crate) directory: StoredPath,
-    pub(crate) name: StoredPath,
+    pub(crate) directory: SerializableRelPath,
+    pub(crate) name: SerializableRelPath,
     pub(crate) id: StoredInodeId,
     /// The modification time of the staged file after staging; a later one shows that another program wrote to it.
     pub(crate) modified_ns: i64,
@@ -92,7 +92,7 @@ pub(crate) enum RetainedVersionLocation {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum FileApplyStep {
     Put {
-        path: StoredPath,
+        path: SerializableRelPath,
         staged: StagedFileRecord,
         over: Option<ReplacedFileRecord>,
         version: Digest,
@@ -100,31 +100,31 @@ pub(crate) enum FileApplyStep {
         after: RetainedVersionLocation,
     },
     MakeDirectory {
-        path: StoredPath,
+        path: SerializableRelPath,
         mode: u32,
     },
     MakeLink {
-        path: StoredPath,
+        path: SerializableRelPath,
         target: Vec<u8>,
     },
     Move {
-        from: StoredPath,
-        to: StoredPath,
+        from: SerializableRelPath,
+        to: SerializableRelPath,
         id: StoredInodeId,
         over: Option<ReplacedFileRecord>,
     },
     Remove {
-        path: StoredPath,
+        path: SerializableRelPath,
         id: StoredInodeId,
         trash: String,
     },
     RemoveDirectory {
-        path: StoredPath,
+        path: SerializableRelPath,
         id: StoredInodeId,
         mode: u32,
     },
     Restore {
-        path: StoredPath,
+        path: SerializableRelPath,
         id: StoredInodeId,
         trash: String,
     },
@@ -181,8 +181,8 @@ mod tests {
     /// One pending step of every kind, as version 0.1.0 stores it.
     const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
 
-    fn stored_path(wire: &str) -> StoredPath {
-        StoredPath(RelPath::from_wire(wire).unwrap())
+    fn stored_path(wire: &str) -> SerializableRelPath {
+        SerializableRelPath(RelPath::from_wire(wire).unwrap())
     }
 
     fn steps() -> Vec<FileApplyStep> {

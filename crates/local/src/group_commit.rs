@@ -15,7 +15,7 @@ use crate::{
     checkpoint,
     open::LocalWorkspace,
     options::Durability,
-    store::{self, ChainTip, PendingJournalEntry, SqliteStore, TransactionSyncTiming, lock_ignoring_poison},
+    store::{self, ChainTip, SqliteStore, TransactionSyncPolicy, UnnumberedJournalEntry, lock_ignoring_poison},
 };
 
 /// The most requests that share one transaction.
@@ -29,9 +29,9 @@ const ENTRIES_PER_CHECKPOINT: u64 = 512;
 /// written for a long time, the oldest entries are dropped, and one entry records the number of dropped entries.
 #[derive(Default)]
 struct DeferredJournalEntries {
-    entries: VecDeque<PendingJournalEntry>,
+    entries: VecDeque<UnnumberedJournalEntry>,
     /// The number of dropped entries, and the entry that records it.
-    dropped: Option<(u64, PendingJournalEntry)>,
+    dropped: Option<(u64, UnnumberedJournalEntry)>,
 }
 
 impl DeferredJournalEntries {
@@ -39,9 +39,9 @@ impl DeferredJournalEntries {
     /// records the number of dropped entries. Returns how many entries were deferred since the last write to the store.
     fn push_bounded(
         &mut self,
-        draft: PendingJournalEntry,
+        draft: UnnumberedJournalEntry,
         most: usize,
-        lost: impl FnOnce(u64) -> PendingJournalEntry,
+        lost: impl FnOnce(u64) -> UnnumberedJournalEntry,
     ) -> u64 {
         // After a failed write has put its entries back, `over` can be more than one.
         let over = (self.entries.len() + 1).saturating_sub(most).min(self.entries.len());
@@ -54,7 +54,7 @@ impl DeferredJournalEntries {
         self.entries.len() as u64 + self.dropped.as_ref().map_or(0, |(count, _)| *count)
     }
 
-    fn entries_mut(&mut self) -> impl Iterator<Item = &mut PendingJournalEntry> {
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut UnnumberedJournalEntry> {
         self.dropped.iter_mut().map(|(_, draft)| draft).chain(&mut self.entries)
     }
 
@@ -69,10 +69,10 @@ impl DeferredJournalEntries {
 /// The part of a request that runs inside the database transaction. The closure makes all its checks before its first
 /// write, so that a refused request has nothing to roll back.
 pub(crate) type TransactionBodyFn =
-    Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<TransactionOutcome> + Send>;
+    Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<JournalAppendOutcome> + Send>;
 
 #[derive(Debug, Clone)]
-pub(crate) enum TransactionOutcome {
+pub(crate) enum JournalAppendOutcome {
     /// A journal entry was appended; the values are its number and hash.
     Recorded(u64, Digest),
     /// Nothing was written, because the journal entry with this number has the same idempotency key.
@@ -80,7 +80,7 @@ pub(crate) enum TransactionOutcome {
     Refused(Error),
 }
 
-impl TransactionOutcome {
+impl JournalAppendOutcome {
     /// The number and hash of the new entry, or the error that explains why there is no new entry.
     pub(crate) fn into_recorded(self) -> Result<(u64, Digest), Error> {
         match self {
@@ -97,9 +97,9 @@ fn not_recorded_error() -> Error {
 }
 
 struct QueuedTransaction {
-    sync: TransactionSyncTiming,
+    sync: TransactionSyncPolicy,
     body: TransactionBodyFn,
-    result: Arc<Mutex<Option<Result<TransactionOutcome, Error>>>>,
+    result: Arc<Mutex<Option<Result<JournalAppendOutcome, Error>>>>,
 }
 
 /// The queue of requests that wait for the writing database connection.
@@ -118,9 +118,9 @@ impl GroupCommitQueue {
         &self,
         store: &SqliteStore,
         durability: Durability,
-        sync: TransactionSyncTiming,
+        sync: TransactionSyncPolicy,
         body: TransactionBodyFn,
-    ) -> Result<TransactionOutcome, Error> {
+    ) -> Result<JournalAppendOutcome, Error> {
         let result = Arc::new(Mutex::new(None));
         lock_ignoring_poison(&self.queue).push(QueuedTransaction { sync, body, result: Arc::clone(&result) });
         loop {
@@ -135,7 +135,11 @@ impl GroupCommitQueue {
 
     /// Defers an entry to the next transaction; `lost` builds the entry that records the number of dropped entries.
     /// Returns how many entries were deferred since the last write to the store.
-    pub(crate) fn defer_entry(&self, draft: PendingJournalEntry, lost: impl FnOnce(u64) -> PendingJournalEntry) -> u64 {
+    pub(crate) fn defer_entry(
+        &self,
+        draft: UnnumberedJournalEntry,
+        lost: impl FnOnce(u64) -> UnnumberedJournalEntry,
+    ) -> u64 {
         lock_ignoring_poison(&self.deferred).push_bounded(draft, DEFERRED_ENTRIES_MAX, lost)
     }
 
@@ -149,7 +153,7 @@ impl GroupCommitQueue {
         if deferred.entries.is_empty() {
             return Ok(());
         }
-        let written = store.run_transaction(TransactionSyncTiming::Later, durability, |transaction| {
+        let written = store.run_transaction(TransactionSyncPolicy::Later, durability, |transaction| {
             append_batch(transaction, store, &mut deferred, Vec::new())
         });
         if written.is_err() {
@@ -165,7 +169,7 @@ impl GroupCommitQueue {
             let end = queue.len().min(BATCH_MAX);
             queue.drain(..end).collect()
         };
-        let sync = batch.iter().map(|request| request.sync).max().unwrap_or(TransactionSyncTiming::Later);
+        let sync = batch.iter().map(|request| request.sync).max().unwrap_or(TransactionSyncPolicy::Later);
         let mut deferred = std::mem::take(&mut *lock_ignoring_poison(&self.deferred));
         let (bodies, results): (Vec<TransactionBodyFn>, Vec<_>) =
             batch.into_iter().map(|request| (request.body, request.result)).unzip();
@@ -191,29 +195,29 @@ impl LocalWorkspace {
     /// Runs one request together with all queued requests.
     pub(crate) fn submit(
         &self,
-        sync: TransactionSyncTiming,
+        sync: TransactionSyncPolicy,
         body: TransactionBodyFn,
-    ) -> Result<TransactionOutcome, Error> {
+    ) -> Result<JournalAppendOutcome, Error> {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
 
     /// Writes database rows without a journal entry; they are synced to disk with the next change.
     pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        self.store.run_transaction(TransactionSyncTiming::Later, self.durability, |transaction| write(transaction))
+        self.store.run_transaction(TransactionSyncPolicy::Later, self.durability, |transaction| write(transaction))
     }
 
     /// Appends a journal entry and writes rows in one transaction. The closure `write` receives the number of the
     /// entry.
     pub(crate) fn append_with_rows(
         &self,
-        mut draft: PendingJournalEntry,
-        sync: TransactionSyncTiming,
+        mut draft: UnnumberedJournalEntry,
+        sync: TransactionSyncPolicy,
         write: impl FnOnce(&Transaction<'_>, u64) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
         let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             store::append_entry(transaction, tip, &mut draft)?;
             write(transaction, tip.number)?;
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
         self.submit(sync, body).map(drop)
     }
@@ -222,8 +226,8 @@ impl LocalWorkspace {
     /// refuse it. Otherwise `body` calls the function that it is given, which appends the entry, and then writes rows.
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
-        mut draft: PendingJournalEntry,
-        sync: TransactionSyncTiming,
+        mut draft: UnnumberedJournalEntry,
+        sync: TransactionSyncPolicy,
         body: impl FnOnce(
             &Transaction<'_>,
             &mut dyn FnMut() -> rusqlite::Result<u64>,
@@ -237,9 +241,9 @@ impl LocalWorkspace {
             let mut append = || store::append_entry(transaction, tip, &mut draft).map(|()| draft.entry.number);
             match body(transaction, &mut append)? {
                 Ok(value) => *lock_ignoring_poison(&slot) = value,
-                Err(error) => return Ok(TransactionOutcome::Refused(error)),
+                Err(error) => return Ok(JournalAppendOutcome::Refused(error)),
             }
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
         let (entry, hash) = self.submit(sync, body)?.into_recorded()?;
         let value = lock_ignoring_poison(&result).take().ok_or_else(not_recorded_error)?;
@@ -254,7 +258,7 @@ fn append_batch(
     store: &SqliteStore,
     deferred: &mut DeferredJournalEntries,
     bodies: Vec<TransactionBodyFn>,
-) -> rusqlite::Result<Vec<TransactionOutcome>> {
+) -> rusqlite::Result<Vec<JournalAppendOutcome>> {
     let mut tip = store::load_tip(transaction, &store.origin)?;
     let start = tip.number;
     for draft in deferred.entries_mut() {
@@ -275,7 +279,7 @@ mod tests {
     use super::*;
     use crate::commit::blank_entry;
 
-    fn test_entry(operation: &str) -> PendingJournalEntry {
+    fn test_entry(operation: &str) -> UnnumberedJournalEntry {
         let caller = JournalEntryCaller {
             principal: "agent:a".to_owned(),
             on_behalf_of: None,
@@ -283,7 +287,7 @@ mod tests {
             protocol: "test".to_owned(),
         };
         let entry = blank_entry(0, caller, operation, "{}".to_owned());
-        PendingJournalEntry { entry, touched: Vec::new() }
+        UnnumberedJournalEntry { entry, touched: Vec::new() }
     }
 
     fn deferred_operations(deferred: &mut DeferredJournalEntries) -> Vec<String> {

@@ -23,11 +23,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blocks::IndexIntegrityKey;
-use snapshot::{IndexSnapshot, SnapshotIndexFilter, manifest_fingerprint};
+use blocks::SearchIndexBlockHashKey;
+use snapshot::{IndexSnapshot, IndexSnapshotWithSearchCandidates, manifest_fingerprint};
 use stead_disk::{
     DirectoryHandle, DiskError, DiskStat, FileType, InodeFingerprint, LockMode, MultiSlotLockFile, RootDirectory,
-    StateDirectory, StateDirectoryError, fs_events::watch_limit,
+    StateDirectory, StateDirectoryAccessError, fs_events::watch_limit,
 };
 use stead_engine::{
     DirectoryEntry, Error, ErrorKind,
@@ -40,7 +40,7 @@ use tree_model::{IndexedTreeCache, TreeModelFreshness};
 use crate::{
     errors,
     open::LocalWorkspace,
-    options::{IndexMode, LocalWorkspaceOptions},
+    options::{IndexBuildAndUseMode, LocalWorkspaceOptions},
     store::lock_ignoring_poison,
     workspace::to_engine_file_type,
 };
@@ -55,7 +55,7 @@ const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
 /// The search index of an open workspace.
 pub(crate) struct SearchIndex {
-    mode: IndexMode,
+    mode: IndexBuildAndUseMode,
     files_min: u64,
     min_file_age: Duration,
     /// The most directories that the search index watches. The limit is read before the Landlock sandbox is activated.
@@ -160,7 +160,7 @@ impl SearchIndex {
             index_min_file_age: min_file_age,
             ..
         } = *options;
-        let watches_max = if mode == IndexMode::Maintain { watch_limit() / WATCH_SHARE_DIVISOR } else { 0 };
+        let watches_max = if mode == IndexBuildAndUseMode::Maintain { watch_limit() / WATCH_SHARE_DIVISOR } else { 0 };
         let (state, thread) = (OnceLock::new(), Mutex::default());
         Self { mode, files_min, min_file_age, watches_max, state, thread }
     }
@@ -186,13 +186,13 @@ impl SearchIndex {
 impl LocalWorkspace {
     /// The state of the search index; `None` if the index is off or its key cannot be loaded.
     fn index_state(&self) -> Option<&Arc<IndexSharedState>> {
-        if self.index.mode == IndexMode::Off {
+        if self.index.mode == IndexBuildAndUseMode::Off {
             return None;
         }
         if let Some(shared) = self.index.state.get() {
             return Some(shared);
         }
-        let key = IndexIntegrityKey::load_or_create(&self.store, &self.root, &self.syntax_profile.id).ok()?;
+        let key = SearchIndexBlockHashKey::load_or_create(&self.store, &self.root, &self.syntax_profile.id).ok()?;
         let context = IndexContext {
             root: self.root.clone(),
             state: self.state.clone(),
@@ -216,7 +216,7 @@ impl LocalWorkspace {
                 shared.filtered_searches.fetch_add(1, Ordering::Relaxed);
                 let distrusted = Arc::clone(&shared.is_distrusted);
                 let broken = Arc::new(move || distrusted.store(true, Ordering::Relaxed));
-                Some(Box::new(SnapshotIndexFilter { snapshot, files, on_corrupt: broken }))
+                Some(Box::new(IndexSnapshotWithSearchCandidates { snapshot, files, on_corrupt: broken }))
             }
             Err(segment::IndexCorrupt) => {
                 shared.discard_loaded();
@@ -243,7 +243,7 @@ impl LocalWorkspace {
 
     /// Notes that a search visited this many files; a large search starts the index thread.
     pub(crate) fn note_search(&self, files: u64) {
-        if self.index.mode != IndexMode::Maintain || files < self.index.files_min {
+        if self.index.mode != IndexBuildAndUseMode::Maintain || files < self.index.files_min {
             return;
         }
         let Some(shared) = self.index_state() else { return };
@@ -427,7 +427,7 @@ const BUILDER_SLOT: u64 = (1 << 62) + 1;
 struct IndexContext {
     root: RootDirectory,
     state: StateDirectory,
-    key: IndexIntegrityKey,
+    key: SearchIndexBlockHashKey,
     /// How long a file must be unmodified before the index relies on its timestamps.
     min_file_age: Duration,
     /// The most directories that the search index watches.
@@ -447,12 +447,12 @@ impl IndexContext {
         Some(self.state.existing_subdirectory(INDEX_DIRECTORY).ok()??.into_directory())
     }
 
-    fn create_directory(&self) -> Result<DirectoryHandle, StateDirectoryError> {
+    fn create_directory(&self) -> Result<DirectoryHandle, StateDirectoryAccessError> {
         Ok(self.state.create_subdirectory(INDEX_DIRECTORY)?.into_directory())
     }
 
     /// Locks the search index for building; `None` if another process holds the lock.
-    fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateDirectoryError> {
+    fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateDirectoryAccessError> {
         let lock = self.state.open_lock_file()?;
         Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))
     }

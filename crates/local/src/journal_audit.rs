@@ -6,8 +6,8 @@ use std::io::Write;
 use rusqlite::params;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
-    Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalVerificationReport,
-    JournalVerifier, MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix,
+    Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalVerifier,
+    MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix, VerifiedJournalSummary,
 };
 
 use crate::{
@@ -68,7 +68,7 @@ impl LocalWorkspace {
             Err(error) => Err(error),
         };
         Ok(match outcome.and_then(|()| verifier.finish()) {
-            Ok(JournalVerificationReport { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count }) => {
+            Ok(VerifiedJournalSummary { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count }) => {
                 let integrity_error = None;
                 JournalVerifyReport {
                     entries,

@@ -2,27 +2,27 @@
 //! The monotonic clock decides when a lease expires, so setting the wall clock neither ends nor prolongs a lease.
 
 use rusqlite::{Connection, Row, params};
-use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseRequest, limits};
+use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseAcquireOrReleaseRequest, limits};
 use stead_path::RelPath;
 
 use crate::{
     open::LocalWorkspace,
     options::ClockReading,
     recovery::overlaps,
-    store::{TransactionSyncTiming, to_sql_integer},
+    store::{TransactionSyncPolicy, to_sql_integer},
 };
 
 impl LocalWorkspace {
     pub(crate) fn change_lease(
         &self,
-        request: &LeaseRequest,
+        request: &LeaseAcquireOrReleaseRequest,
         record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error> {
         let holder = record.caller.principal.to_string();
         let now = self.clock.now();
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
         let approval = self.approval_use(record);
-        self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             if let Some(error) = approval.check_usable(transaction)? {
                 return Ok(Err(error));
             }
@@ -98,13 +98,13 @@ fn lease_from_row(row: &Row<'_>) -> rusqlite::Result<Lease> {
 /// Checks a lease request inside the transaction, so that no other lease is granted between check and write.
 fn check_lease_request(
     connection: &Connection,
-    request: &LeaseRequest,
+    request: &LeaseAcquireOrReleaseRequest,
     holder: &str,
     now: &ClockReading,
 ) -> rusqlite::Result<Result<Lease, Error>> {
     let leases = active_leases(connection, now)?;
     match request {
-        LeaseRequest::Acquire { path, ends_ms } => {
+        LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms } => {
             if let Some(other) = leases.iter().find(|lease| lease.holder != holder && overlaps(&lease.path, path)) {
                 return Ok(Err(Error::new(ErrorKind::Locked, format!("{} is locked by {}", other.path, other.holder))
                     .with_next_step("wait until the lock ends, or work on another file")
@@ -118,7 +118,7 @@ fn check_lease_request(
             let fence = next_fence(connection)?;
             Ok(Ok(Lease { path: path.clone(), holder: holder.to_owned(), fencing_token: fence, ends_ms: *ends_ms }))
         }
-        LeaseRequest::Release { path } => match leases.into_iter().find(|lease| lease.path == *path) {
+        LeaseAcquireOrReleaseRequest::Release { path } => match leases.into_iter().find(|lease| lease.path == *path) {
             None => Ok(Err(Error::new(ErrorKind::NotFound, format!("{path} is not locked"))
                 .with_next_step("continue: there is nothing to unlock"))),
             Some(lease) if lease.holder != holder => Ok(Err(Error::new(
@@ -141,12 +141,12 @@ fn next_fence(connection: &Connection) -> rusqlite::Result<u64> {
 
 fn write_lease(
     connection: &Connection,
-    request: &LeaseRequest,
+    request: &LeaseAcquireOrReleaseRequest,
     lease: &Lease,
     now: &ClockReading,
 ) -> rusqlite::Result<()> {
     match request {
-        LeaseRequest::Acquire { .. } => {
+        LeaseAcquireOrReleaseRequest::Acquire { .. } => {
             let path = lease.path.to_string();
             connection.execute(
                 "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4)",
@@ -158,6 +158,6 @@ fn write_lease(
             )?;
             Ok(())
         }
-        LeaseRequest::Release { path } => delete_lease(connection, &path.to_string()),
+        LeaseAcquireOrReleaseRequest::Release { path } => delete_lease(connection, &path.to_string()),
     }
 }

@@ -38,14 +38,15 @@ mod workspace;
 mod workspace_registry;
 
 pub use editor::{
-    AgentSessionFileApi, BufferChangeResult, ClosedEditorDraftInfo, EditorBufferStateReply, EditorReview,
-    EditorReviewHunk, EditorReviewedFile, EditorWorkspaceHandle,
+    AgentSessionFileApi, BufferChangeResult, BufferStateReplyToEditor, ClosedEditorDraftInfo, EditorReviewHunk,
+    EditorReviewOfSessionChanges, EditorReviewedFile, WorkspaceOpenedByEditor,
 };
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};
 pub use open::LocalWorkspace;
 pub use options::{
-    Clock, ClockReading, Durability, ExternalChangeRecordingStart, IndexMode, LandlockMode, LocalWorkspaceOptions,
+    Clock, ClockReading, Durability, ExternalChangeRecordingStart, IndexBuildAndUseMode, LandlockMode,
+    LocalWorkspaceOptions,
 };
 pub use recovery::RecoveryReport;
 pub use token::{AccessTokenRecord, CreateTokenRequest, SessionTicketRecord, TOKEN_PREFIX};

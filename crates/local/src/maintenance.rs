@@ -34,12 +34,12 @@ const LEFTOVER_AGE_MIN: Duration = Duration::from_secs(600);
 /// The signal that wakes the maintenance thread.
 #[derive(Default)]
 pub(crate) struct MaintenanceSignal {
-    state: Mutex<MaintenanceThreadState>,
+    state: Mutex<MaintenanceThreadPhase>,
     woken: Condvar,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum MaintenanceThreadState {
+enum MaintenanceThreadPhase {
     /// The maintenance thread sleeps, because there is no work.
     #[default]
     Idle,
@@ -51,14 +51,14 @@ enum MaintenanceThreadState {
 impl MaintenanceSignal {
     pub(crate) fn wake(&self) {
         let mut state = lock_ignoring_poison(&self.state);
-        if *state == MaintenanceThreadState::Idle {
-            *state = MaintenanceThreadState::Gathering;
+        if *state == MaintenanceThreadPhase::Idle {
+            *state = MaintenanceThreadPhase::Gathering;
             self.woken.notify_one();
         }
     }
 
     fn stop(&self) {
-        *lock_ignoring_poison(&self.state) = MaintenanceThreadState::Stopping;
+        *lock_ignoring_poison(&self.state) = MaintenanceThreadPhase::Stopping;
         self.woken.notify_one();
     }
 
@@ -66,16 +66,16 @@ impl MaintenanceSignal {
     /// the thread sleeps a moment longer to collect more. Returns false if the maintenance thread must end.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
-        let idle = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Idle;
+        let idle = |state: &mut MaintenanceThreadPhase| *state == MaintenanceThreadPhase::Idle;
         let (state, _) =
             self.woken.wait_timeout_while(state, SWEEP_INTERVAL, idle).unwrap_or_else(PoisonError::into_inner);
-        let gathering = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Gathering;
+        let gathering = |state: &mut MaintenanceThreadPhase| *state == MaintenanceThreadPhase::Gathering;
         let (mut state, _) =
             self.woken.wait_timeout_while(state, FLUSH_INTERVAL, gathering).unwrap_or_else(PoisonError::into_inner);
-        if *state == MaintenanceThreadState::Stopping {
+        if *state == MaintenanceThreadPhase::Stopping {
             return false;
         }
-        *state = MaintenanceThreadState::Idle;
+        *state = MaintenanceThreadPhase::Idle;
         true
     }
 }

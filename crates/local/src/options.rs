@@ -36,7 +36,7 @@ pub enum LandlockMode {
 
 /// Whether searches use an index, and whether an index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexMode {
+pub enum IndexBuildAndUseMode {
     /// A search index is built in the background once searches are large enough, and is kept up to date.
     Maintain,
     /// An existing search index is used, but none is built.
@@ -91,7 +91,7 @@ pub struct LocalWorkspaceOptions {
     /// The most bytes of old file versions that are retained; the oldest versions are dropped first.
     pub retained_bytes_max: u64,
     /// Whether searches use an index, and whether an index is built.
-    pub index_mode: IndexMode,
+    pub index_mode: IndexBuildAndUseMode,
     /// A search index is built after a search that visits at least this many files.
     pub index_files_min: u64,
     /// How long a file must be unmodified before the search index trusts its timestamp. If this time is shorter than
@@ -121,7 +121,7 @@ impl LocalWorkspaceOptions {
             landlock: LandlockMode::Off,
             readable_paths: Vec::new(),
             retained_bytes_max: RETAINED_BYTES_DEFAULT,
-            index_mode: IndexMode::Maintain,
+            index_mode: IndexBuildAndUseMode::Maintain,
             index_files_min: INDEX_FILES_MIN,
             index_min_file_age: INDEX_MIN_FILE_AGE,
             watch_start: ExternalChangeRecordingStart::OnFirstWatch,

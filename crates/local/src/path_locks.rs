@@ -16,7 +16,7 @@ use std::{
 };
 
 use stead_disk::{LockMode, MultiSlotLockFile};
-use stead_engine::{BufferOpenState, CallLockGuard, CallerResourceLifetime, Error, ErrorKind};
+use stead_engine::{BufferEditorConnectionState, CallLockGuard, CallerResourceLifetime, Error, ErrorKind};
 use stead_path::RelPath;
 
 use crate::{
@@ -242,15 +242,23 @@ impl LivenessLockRegistry {
     }
 
     /// Whether the owner of a buffer is alive. `name` is the name of the owner's liveness lock.
-    pub(crate) fn liveness_of(&self, name: &str) -> Result<BufferOpenState, Error> {
+    pub(crate) fn liveness_of(&self, name: &str) -> Result<BufferEditorConnectionState, Error> {
         // A process cannot test its own locks: the kernel would grant the lock again, and the release after the test
         // would free the lock.
         let process = name.split_once(CONNECTION_SEPARATOR).map_or(name, |(process, _)| process);
         if process == self.process_id {
             let is_alive = name == process || lock_ignoring_poison(&self.registered).contains(name);
-            return Ok(if is_alive { BufferOpenState::OpenHere } else { BufferOpenState::Draft });
+            return Ok(if is_alive {
+                BufferEditorConnectionState::OpenHere
+            } else {
+                BufferEditorConnectionState::Draft
+            });
         }
-        Ok(if self.locks.is_alive(name)? { BufferOpenState::OpenInOtherProcess } else { BufferOpenState::Draft })
+        Ok(if self.locks.is_alive(name)? {
+            BufferEditorConnectionState::OpenInOtherProcess
+        } else {
+            BufferEditorConnectionState::Draft
+        })
     }
 
     fn hold_lock(&self, name: &str) -> Result<(), Error> {

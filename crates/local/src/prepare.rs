@@ -17,8 +17,8 @@ use stead_path::{FileName, RelPath};
 use crate::{
     errors,
     file_steps::{
-        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, StoredPath,
-        to_stored_ns,
+        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, SerializableRelPath, StagedFileRecord,
+        StoredInodeId, to_stored_ns,
     },
     open::LocalWorkspace,
     trash,
@@ -97,12 +97,14 @@ impl LocalWorkspace {
     fn prepare_change(&self, change: &PlannedChange, prepared: &mut PreparedPlan) -> Result<(), CommitError> {
         match change {
             PlannedChange::Put { path, expectation: expect, content, version, size, mode } => {
-                self.prepare_put(&FilePut { path, expect, content, version, size: *size, mode }, prepared)
+                self.prepare_put(&PlannedFileWrite { path, expect, content, version, size: *size, mode }, prepared)
             }
             PlannedChange::MakeDirectory { path, mode } => {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
-                prepared.steps.push(FileApplyStep::MakeDirectory { path: StoredPath(path.clone()), mode: *mode });
+                prepared
+                    .steps
+                    .push(FileApplyStep::MakeDirectory { path: SerializableRelPath(path.clone()), mode: *mode });
                 let after = PathState::Directory { mode: *mode };
                 push_change(prepared, path, ChangeKind::MakeDir, PathState::Absent, after);
                 Ok(())
@@ -111,7 +113,9 @@ impl LocalWorkspace {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
                 let state = PathState::Link { target: String::from_utf8_lossy(target).into_owned() };
-                prepared.steps.push(FileApplyStep::MakeLink { path: StoredPath(path.clone()), target: target.clone() });
+                prepared
+                    .steps
+                    .push(FileApplyStep::MakeLink { path: SerializableRelPath(path.clone()), target: target.clone() });
                 push_change(prepared, path, ChangeKind::MakeLink, PathState::Absent, state);
                 Ok(())
             }
@@ -124,7 +128,7 @@ impl LocalWorkspace {
                 self.sync_before_move(path)?;
                 let id = trash::new_trash_id()?;
                 prepared.steps.push(FileApplyStep::Remove {
-                    path: StoredPath(path.clone()),
+                    path: SerializableRelPath(path.clone()),
                     id: StoredInodeId::from_stat(&stat),
                     trash: id.clone(),
                 });
@@ -147,7 +151,11 @@ impl LocalWorkspace {
             PlannedChange::RemoveDirectory { path } => {
                 let stat = self.stat_for_plan(path)?.ok_or_else(|| changed(path))?;
                 let (mode, id) = (stat.mode, StoredInodeId::from_stat(&stat));
-                prepared.steps.push(FileApplyStep::RemoveDirectory { path: StoredPath(path.clone()), id, mode });
+                prepared.steps.push(FileApplyStep::RemoveDirectory {
+                    path: SerializableRelPath(path.clone()),
+                    id,
+                    mode,
+                });
                 push_change(prepared, path, ChangeKind::Remove, PathState::Directory { mode }, PathState::Absent);
                 prepared.overlay.freed_paths.insert(path.clone());
                 Ok(())
@@ -156,7 +164,7 @@ impl LocalWorkspace {
         }
     }
 
-    fn prepare_put(&self, put: &FilePut<'_>, prepared: &mut PreparedPlan) -> Result<(), CommitError> {
+    fn prepare_put(&self, put: &PlannedFileWrite<'_>, prepared: &mut PreparedPlan) -> Result<(), CommitError> {
         let current = self.check_expectation(put.path, put.expect, prepared)?;
         let old = match (put.expect, current) {
             (CommitExpectation::File(seen), Some(_)) => Some((self.open_current(put.path)?, *seen)),
@@ -168,20 +176,30 @@ impl LocalWorkspace {
         let mode = match (put.mode, &model, &old, &source) {
             (FileModeSource::Set(mode), ..) => mode & 0o777,
             (FileModeSource::CopyFrom(..), Some(file), ..) | (_, _, Some((file, _)), _) => file.stat().mode & 0o777,
-            (FileModeSource::KeepExisting | FileModeSource::CopyFrom(..), _, None, LoadedNewContent::InFile(file)) => {
-                file.stat().mode & 0o777
-            }
-            (FileModeSource::KeepExisting | FileModeSource::CopyFrom(..), _, None, LoadedNewContent::InMemory(_)) => {
-                NEW_FILE_MODE
-            }
+            (
+                FileModeSource::KeepExisting | FileModeSource::CopyFrom(..),
+                _,
+                None,
+                NewContentBytesOrOpenFile::InFile(file),
+            ) => file.stat().mode & 0o777,
+            (
+                FileModeSource::KeepExisting | FileModeSource::CopyFrom(..),
+                _,
+                None,
+                NewContentBytesOrOpenFile::InMemory(_),
+            ) => NEW_FILE_MODE,
         };
         let like = model.as_ref().or(old.as_ref().map(|(file, _)| file));
         let attributes = like.map_or(FileAttributeSource::New { mode }, FileAttributeSource::CopyFrom);
         let at = errors::at_path(put.path);
         let handle = directory.try_clone().map_err(at)?;
         let staged = match &source {
-            LoadedNewContent::InMemory(bytes) => directory.stage_file(StagedContentSource::Bytes(bytes), attributes),
-            LoadedNewContent::InFile(file) => directory.stage_file(StagedContentSource::File(file), attributes),
+            NewContentBytesOrOpenFile::InMemory(bytes) => {
+                directory.stage_file(StagedContentSource::Bytes(bytes), attributes)
+            }
+            NewContentBytesOrOpenFile::InFile(file) => {
+                directory.stage_file(StagedContentSource::File(file), attributes)
+            }
         }
         .map_err(at)?;
         prepared.staged.push((handle, staged.name().clone()));
@@ -199,10 +217,10 @@ impl LocalWorkspace {
         let kind = if over.is_some() { ChangeKind::Modify } else { ChangeKind::Create };
         push_change(prepared, put.path, kind, before, PathState::File { version: put.version.0, size: put.size, mode });
         prepared.steps.push(FileApplyStep::Put {
-            path: StoredPath(put.path.clone()),
+            path: SerializableRelPath(put.path.clone()),
             staged: StagedFileRecord {
-                directory: StoredPath(directory_path),
-                name: StoredPath(RelPath::root().join(staged.name()).map_err(Error::from)?),
+                directory: SerializableRelPath(directory_path),
+                name: SerializableRelPath(RelPath::root().join(staged.name()).map_err(Error::from)?),
                 id: StoredInodeId::from_staged(&staged),
                 modified_ns: to_stored_ns(fingerprint.modified_ns),
             },
@@ -217,7 +235,7 @@ impl LocalWorkspace {
     }
 
     /// Opens the file whose attributes the plan copies to a new file.
-    fn open_attribute_source(&self, put: &FilePut<'_>) -> Result<Option<OpenFile>, CommitError> {
+    fn open_attribute_source(&self, put: &PlannedFileWrite<'_>) -> Result<Option<OpenFile>, CommitError> {
         let FileModeSource::CopyFrom(from, seen) = put.mode else { return Ok(None) };
         self.open_expected(from, seen).map(Some)
     }
@@ -232,16 +250,18 @@ impl LocalWorkspace {
     /// staged file, which is synced now.
     fn make_content_durable(
         &self,
-        put: &FilePut<'_>,
-        source: LoadedNewContent,
+        put: &PlannedFileWrite<'_>,
+        source: NewContentBytesOrOpenFile,
         directory: &DirectoryHandle,
         staged: &StagedFile,
         prepared: &mut PreparedPlan,
     ) -> Result<RetainedVersionLocation, CommitError> {
         if put.size <= INLINE_BYTES_MAX {
             let bytes = match source {
-                LoadedNewContent::InMemory(bytes) => bytes,
-                LoadedNewContent::InFile(file) => file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(put.path))?,
+                NewContentBytesOrOpenFile::InMemory(bytes) => bytes,
+                NewContentBytesOrOpenFile::InFile(file) => {
+                    file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(put.path))?
+                }
             };
             if Version::hash_bytes(&bytes) != *put.version {
                 return Err(changed(put.path));
@@ -249,7 +269,7 @@ impl LocalWorkspace {
             prepared.retained.push((*put.version, put.size, Some(bytes)));
             return Ok(RetainedVersionLocation::Database);
         }
-        if let LoadedNewContent::InFile(_) = source {
+        if let NewContentBytesOrOpenFile::InFile(_) = source {
             // Another program may have changed the source during the copy, so the hash of the copy is checked.
             let copy = directory.open_file(staged.name()).map_err(errors::at_path(put.path))?;
             let (hash, _) = copy.hash().map_err(errors::at_path(put.path))?;
@@ -267,11 +287,11 @@ impl LocalWorkspace {
         Ok(RetainedVersionLocation::File)
     }
 
-    fn load_new_content(&self, put: &FilePut<'_>) -> Result<LoadedNewContent, CommitError> {
+    fn load_new_content(&self, put: &PlannedFileWrite<'_>) -> Result<NewContentBytesOrOpenFile, CommitError> {
         match put.content {
-            PlannedContent::Bytes(bytes) => Ok(LoadedNewContent::InMemory(bytes.clone())),
+            PlannedContent::Bytes(bytes) => Ok(NewContentBytesOrOpenFile::InMemory(bytes.clone())),
             PlannedContent::Retained(version) => match self.load_retained_bytes(version)? {
-                Some(bytes) => Ok(LoadedNewContent::InMemory(bytes)),
+                Some(bytes) => Ok(NewContentBytesOrOpenFile::InMemory(bytes)),
                 None => Err(Error::new(
                     ErrorKind::Expired,
                     format!("the requested version of {} is no longer stored; nothing was changed", put.path),
@@ -279,7 +299,7 @@ impl LocalWorkspace {
                 .with_next_step("call history to see which changes are still stored")
                 .into()),
             },
-            PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(LoadedNewContent::InFile),
+            PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(NewContentBytesOrOpenFile::InFile),
         }
     }
 
@@ -341,8 +361,8 @@ impl LocalWorkspace {
             step_over = Some(replaced);
         }
         prepared.steps.push(FileApplyStep::Move {
-            from: StoredPath(from.clone()),
-            to: StoredPath(to.clone()),
+            from: SerializableRelPath(from.clone()),
+            to: SerializableRelPath(to.clone()),
             id: StoredInodeId::from_stat(&stat),
             over: step_over,
         });
@@ -387,7 +407,7 @@ impl LocalWorkspace {
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));
         let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, error))?.ok_or_else(gone)?;
         prepared.steps.push(FileApplyStep::Restore {
-            path: StoredPath(path.clone()),
+            path: SerializableRelPath(path.clone()),
             id: StoredInodeId::from_stat(&stat),
             trash: id.to_owned(),
         });
@@ -515,7 +535,7 @@ fn changed_or_failed(path: &RelPath, error: DiskError) -> CommitError {
     CommitError::Failed(errors::error_at_path(path, error))
 }
 
-struct FilePut<'a> {
+struct PlannedFileWrite<'a> {
     path: &'a RelPath,
     expect: &'a CommitExpectation,
     content: &'a PlannedContent,
@@ -524,7 +544,7 @@ struct FilePut<'a> {
     mode: &'a FileModeSource,
 }
 
-enum LoadedNewContent {
+enum NewContentBytesOrOpenFile {
     InMemory(Vec<u8>),
     InFile(OpenFile),
 }

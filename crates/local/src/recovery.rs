@@ -22,7 +22,7 @@ use crate::{
     path_locks,
     redo_steps::BootComparison,
     step_executor::{FileApplyStepExecutor, StepApplyError},
-    store::{TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
+    store::{TransactionSyncPolicy, lock_ignoring_poison, to_sql_integer},
 };
 
 /// The work that recovery did when a workspace was opened.
@@ -195,7 +195,7 @@ impl LocalWorkspace {
         draft.entry.relation = JournalEntryRelation::Amends(number);
         draft.entry.decision = JournaledCallOutcomeStatus::Failed;
         draft.entry.reason = Some(error_after_rollback(error).kind.code().to_owned());
-        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, _| {
             delete_entry_effects(transaction, number, &steps)
         })
     }

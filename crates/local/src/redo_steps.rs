@@ -184,13 +184,13 @@ impl FileApplyStepExecutor<'_> {
 
     fn redo_step(&self, step: &FileApplyStep, boot: BootComparison) -> Result<(), StepApplyError> {
         let FileApplyStep::Put { path, staged, over, version, mode, .. } = step else { return self.apply(step) };
-        let put = UnfinishedFileWrite { path: &path.0, staged, replaced: over.as_ref(), version, mode: *mode };
+        let put = FileWriteRedoStep { path: &path.0, staged, replaced: over.as_ref(), version, mode: *mode };
         self.redo_put(&put, boot)
     }
 
     /// Writes the new content of an unfinished step to its path, from the staged file or from the retained version.
     /// Content that the plan did not expect at the path is never replaced.
-    fn redo_put(&self, put: &UnfinishedFileWrite<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
+    fn redo_put(&self, put: &FileWriteRedoStep<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
             (RecoveryFoundFileVersion::Absent, None) => None,
@@ -236,7 +236,7 @@ impl FileApplyStepExecutor<'_> {
     /// Finds the staged file of an unfinished write, and deletes it if its content is incomplete.
     fn find_intact_staged(
         &self,
-        put: &UnfinishedFileWrite<'_>,
+        put: &FileWriteRedoStep<'_>,
     ) -> Result<Option<(DirectoryHandle, FileName)>, StepApplyError> {
         let (source, temporary) = self.open_staged_parent(put.staged)?;
         if !is_same_file(&source, &temporary, put.staged.id)? {
@@ -251,7 +251,7 @@ impl FileApplyStepExecutor<'_> {
 
     fn restage(
         &self,
-        put: &UnfinishedFileWrite<'_>,
+        put: &FileWriteRedoStep<'_>,
         over: Option<&ReplacedFileRecord>,
         parent: &DirectoryHandle,
         name: &FileName,
@@ -355,7 +355,7 @@ enum RecoveryFoundFileVersion {
     Other,
 }
 
-struct UnfinishedFileWrite<'a> {
+struct FileWriteRedoStep<'a> {
     path: &'a RelPath,
     staged: &'a StagedFileRecord,
     replaced: Option<&'a ReplacedFileRecord>,

@@ -10,7 +10,7 @@ use stead_engine::{Error, ErrorKind, JournalCallRecord, Principal, Version};
 use crate::{
     errors,
     open::LocalWorkspace,
-    store::{self, TransactionSyncTiming, query_number, to_sql_integer},
+    store::{self, TransactionSyncPolicy, query_number, to_sql_integer},
 };
 
 /// The largest retained version that is read into memory from a blob file.
@@ -176,7 +176,7 @@ impl LocalWorkspace {
         let draft = self.pending_system_entry("prune", format!("{{\"versions\":{count},\"bytes\":{bytes}}}"));
         let files: Vec<Vec<u8>> =
             dropped.iter().filter(|(_, in_file)| *in_file).map(|(version, _)| version.clone()).collect();
-        self.append_with_rows(draft, TransactionSyncTiming::Later, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncPolicy::Later, move |transaction, _| {
             for (version, _) in &dropped {
                 transaction.execute("DELETE FROM kept WHERE version = ?1", params![version])?;
             }

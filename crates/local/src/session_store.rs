@@ -5,16 +5,17 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    AgentToPersonAlert, AlertResponse, AlertSeverity, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal,
-    PrincipalUsage, RequiredUsageFreshness, ReviewBaseline, SessionRecord, SessionStore, SessionStoreReply,
-    SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
+    AgentSentAlertAndResponse, AlertSeverity, CommitReceipt, DiskTrashAndHistoryUsage, Error, ErrorKind,
+    HumanResponseToAlert, JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText,
+    SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery,
+    WorkspaceUsage, limits,
 };
 use stead_path::RelPath;
 
 use crate::{
     errors,
     open::LocalWorkspace,
-    store::{TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
+    store::{TransactionSyncPolicy, lock_ignoring_poison, to_sql_integer},
 };
 
 const SESSION_COLUMNS: &str = "SELECT id, principal, face, created_ms, ended_ms, first FROM sessions";
@@ -28,14 +29,14 @@ impl SessionStore for LocalWorkspace {
         record: &JournalCallRecord<'_>,
     ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
         let now_ms = self.clock.now().wall_ms;
-        let caller = SessionCaller {
+        let caller = SessionStoreCaller {
             principal: record.caller.principal.to_string(),
             session: record.caller.session.clone(),
             protocol: record.caller.protocol,
             now_ms,
         };
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
-        self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             delete_expired(transaction, now_ms)?;
             if let Err(error) = check_session_request(transaction, &request, &caller)? {
                 return Ok(Err(error));
@@ -58,24 +59,24 @@ impl SessionStore for LocalWorkspace {
         Ok(updated.counts)
     }
 
-    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error> {
+    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewAcceptedFileText>, Error> {
         self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT path, text FROM reviewed WHERE principal = ?1 AND session = ?2 ORDER BY path")?
                 .query_map(params![principal, session], |row| {
                     let path: String = row.get(0)?;
                     let path = RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?;
-                    Ok(ReviewBaseline { path, text: row.get(1)? })
+                    Ok(ReviewAcceptedFileText { path, text: row.get(1)? })
                 })?
                 .collect()
         })
     }
 
-    fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error> {
+    fn alert(&self, id: &str) -> Result<Option<AgentSentAlertAndResponse>, Error> {
         self.store.run_query(|connection| load_alert(connection, id))
     }
 
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error> {
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error> {
         let from = from.map(ToString::to_string);
         self.store.run_query(|connection| {
             connection
@@ -87,7 +88,7 @@ impl SessionStore for LocalWorkspace {
         })
     }
 
-    fn storage_usage(&self) -> Result<StorageUsage, Error> {
+    fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error> {
         let space = self.root.disk_space().map_err(errors::at_path(&RelPath::root()))?;
         let (trash_items, trash_bytes, history_bytes): (i64, i64, i64) = self.store.run_query(|connection| {
             connection
@@ -98,7 +99,7 @@ impl SessionStore for LocalWorkspace {
                 )?
                 .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         })?;
-        Ok(StorageUsage {
+        Ok(DiskTrashAndHistoryUsage {
             total_bytes: space.total_bytes,
             free_bytes: space.free_bytes,
             trash_items: trash_items.unsigned_abs(),
@@ -187,7 +188,7 @@ fn update_counts(
     Ok(cached)
 }
 
-struct SessionCaller {
+struct SessionStoreCaller {
     principal: String,
     session: String,
     protocol: &'static str,
@@ -205,7 +206,7 @@ fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> 
 fn check_session_request(
     connection: &Connection,
     request: &SessionStoreWriteRequest,
-    caller: &SessionCaller,
+    caller: &SessionStoreCaller,
 ) -> rusqlite::Result<Result<(), Error>> {
     let count_open = |query: &str| -> rusqlite::Result<usize> {
         let count: i64 = connection.prepare_cached(query)?.query_row(params![caller.principal], |row| row.get(0))?;
@@ -245,7 +246,7 @@ fn check_limit(count: usize, limit: usize, message: &str, hint: &str) -> Result<
 fn write_session_request(
     connection: &Connection,
     request: &SessionStoreWriteRequest,
-    caller: &SessionCaller,
+    caller: &SessionStoreCaller,
     number: u64,
 ) -> rusqlite::Result<Option<SessionStoreReply>> {
     match request {
@@ -284,7 +285,7 @@ fn write_session_request(
         SessionStoreWriteRequest::AcceptChanges { principal, session, baselines } => {
             let mut statement =
                 connection.prepare_cached("INSERT OR REPLACE INTO reviewed VALUES (?1, ?2, ?3, ?4, ?5)")?;
-            for ReviewBaseline { path, text } in baselines {
+            for ReviewAcceptedFileText { path, text } in baselines {
                 statement.execute(params![principal, session, path.to_string(), to_sql_integer(number), text])?;
             }
             Ok(Some(SessionStoreReply::RecordedOnly))
@@ -317,20 +318,20 @@ fn session_from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
     })
 }
 
-fn load_alert(connection: &Connection, id: &str) -> rusqlite::Result<Option<AgentToPersonAlert>> {
+fn load_alert(connection: &Connection, id: &str) -> rusqlite::Result<Option<AgentSentAlertAndResponse>> {
     connection
         .prepare_cached(&format!("{ALERT_COLUMNS} WHERE id = ?1"))?
         .query_row(params![id], alert_from_row)
         .optional()
 }
 
-fn alert_from_row(row: &Row<'_>) -> rusqlite::Result<AgentToPersonAlert> {
+fn alert_from_row(row: &Row<'_>) -> rusqlite::Result<AgentSentAlertAndResponse> {
     let severity: String = row.get(3)?;
     let response = match (row.get(6)?, row.get(7)?, row.get(8)?) {
-        (Some(by), Some(text), Some(time_ms)) => Some(AlertResponse { responder: by, text, time_ms }),
+        (Some(by), Some(text), Some(time_ms)) => Some(HumanResponseToAlert { responder: by, text, time_ms }),
         (_, _, _) => None,
     };
-    Ok(AgentToPersonAlert {
+    Ok(AgentSentAlertAndResponse {
         id: row.get(0)?,
         sender: row.get(1)?,
         session: row.get(2)?,

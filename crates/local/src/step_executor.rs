@@ -7,7 +7,7 @@
 
 use stead_disk::{
     BlobSyncTiming, DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, FileType,
-    RootDirectory, StagedContentSource, StagedFile, StateDirectory, StateDirectoryError,
+    RootDirectory, StagedContentSource, StagedFile, StateDirectory, StateDirectoryAccessError,
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
@@ -60,8 +60,8 @@ impl From<DiskError> for StepApplyError {
     }
 }
 
-impl From<StateDirectoryError> for StepApplyError {
-    fn from(error: StateDirectoryError) -> Self {
+impl From<StateDirectoryAccessError> for StepApplyError {
+    fn from(error: StateDirectoryAccessError) -> Self {
         DiskError::from(error).into()
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct SqliteStore {
 
 /// Whether a database transaction must be on disk before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TransactionSyncTiming {
+pub(crate) enum TransactionSyncPolicy {
     /// The transaction reaches the disk with the next change; for reads and refused calls.
     Later,
     Now,
@@ -104,15 +104,15 @@ impl SqliteStore {
     /// Runs one transaction on the writing connection, and rolls it back if `body` returns an error.
     pub(crate) fn run_transaction<T>(
         &self,
-        sync: TransactionSyncTiming,
+        sync: TransactionSyncPolicy,
         durability: Durability,
         body: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         let mut writer = lock_ignoring_poison(&self.writer);
         self.ensure_writable()?;
         let level = match (sync, durability) {
-            (TransactionSyncTiming::Now, Durability::Full) => "PRAGMA synchronous = FULL",
-            (TransactionSyncTiming::Later, _) | (_, Durability::Fast) => "PRAGMA synchronous = NORMAL",
+            (TransactionSyncPolicy::Now, Durability::Full) => "PRAGMA synchronous = FULL",
+            (TransactionSyncPolicy::Later, _) | (_, Durability::Fast) => "PRAGMA synchronous = NORMAL",
         };
         let mut current_level = lock_ignoring_poison(&self.synchronous_level);
         if *current_level != level {
@@ -236,7 +236,7 @@ pub(crate) fn store_tip(transaction: &Connection, tip: &ChainTip) -> rusqlite::R
 pub(crate) fn append_entry(
     transaction: &Connection,
     tip: &mut ChainTip,
-    draft: &mut PendingJournalEntry,
+    draft: &mut UnnumberedJournalEntry,
 ) -> rusqlite::Result<()> {
     let entry = &mut draft.entry;
     entry.number = tip.number + 1;
@@ -267,7 +267,7 @@ pub(crate) fn append_entry(
 }
 
 /// A journal entry that has no number yet.
-pub(crate) struct PendingJournalEntry {
+pub(crate) struct UnnumberedJournalEntry {
     pub(crate) entry: JournalEntry,
     /// The paths by which queries find the entry, each with the version that its file has after the entry, if any.
     pub(crate) touched: Vec<(String, Option<Digest>)>,

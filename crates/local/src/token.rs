@@ -11,14 +11,14 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use stead_engine::{AccessMode, Error, ErrorKind, Grants, Principal};
+use stead_engine::{CallerAccessMode, Error, ErrorKind, Grants, Principal};
 use stead_path::RelPath;
 
 use crate::{
     approver::constant_time_eq,
-    group_commit::{TransactionBodyFn, TransactionOutcome},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn},
     open::LocalWorkspace,
-    store::{self, TransactionSyncTiming},
+    store::{self, TransactionSyncPolicy},
 };
 
 /// The first characters of every access token, by which scanners find leaked tokens.
@@ -101,7 +101,8 @@ impl AccessTokenRecord {
         let paths = |wires: &[String]| -> Result<Vec<RelPath>, Error> {
             wires.iter().map(|wire| RelPath::from_wire(wire).map_err(broken)).collect()
         };
-        let access = if self.stored_grants.read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
+        let access =
+            if self.stored_grants.read_only { CallerAccessMode::ReadOnly } else { CallerAccessMode::ReadWrite };
         let (readable, writable) = (paths(&self.stored_grants.readable)?, paths(&self.stored_grants.writable)?);
         Ok(Grants { access, readable, writable, ..Grants::default() })
     }
@@ -205,7 +206,7 @@ impl LocalWorkspace {
                 |row| row.get(0),
             )?;
             if let Some(error) = hash.and_then(|_| token_limit_error(open)) {
-                return Ok(TransactionOutcome::Refused(error));
+                return Ok(JournalAppendOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
             match hash {
@@ -219,9 +220,9 @@ impl LocalWorkspace {
                     params![old, ends_ms],
                 )?;
             }
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
-        self.submit(TransactionSyncTiming::Now, body)?.into_recorded().map(drop)
+        self.submit(TransactionSyncPolicy::Now, body)?.into_recorded().map(drop)
     }
 }
 
@@ -240,7 +241,7 @@ pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Resul
         created_ms: now_ms,
         expires_ms: request.expires_ms,
         stored_grants: StoredTokenGrants {
-            read_only: request.grants.access == AccessMode::ReadOnly,
+            read_only: request.grants.access == CallerAccessMode::ReadOnly,
             readable: request.grants.readable.iter().map(ToString::to_string).collect(),
             writable: request.grants.writable.iter().map(ToString::to_string).collect(),
         },

@@ -5,7 +5,7 @@
 //! cross a mount is refused before anything is recorded.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
-use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryError};
+use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryAccessError};
 use stead_engine::{CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
 use stead_journal::{Digest, JournalEntry, PathState};
 use stead_path::{FileName, RelPath};
@@ -15,7 +15,7 @@ use crate::{
     open::LocalWorkspace,
     options::ClockReading,
     prepare::PendingTrashItem,
-    store::{TransactionSyncTiming, to_sql_integer},
+    store::{TransactionSyncPolicy, to_sql_integer},
     token::random_bytes,
     workspace::to_engine_file_type,
 };
@@ -33,14 +33,14 @@ pub(crate) fn new_trash_id() -> Result<String, Error> {
     }))
 }
 
-pub(crate) struct TrashDatabaseRow {
+pub(crate) struct TrashRowToInsert {
     id: String,
     path: String,
     tree: TreeSummary,
     keep_until_ms: i64,
 }
 
-impl TrashDatabaseRow {
+impl TrashRowToInsert {
     pub(crate) fn from_pending(item: &PendingTrashItem) -> Self {
         Self { id: item.id.clone(), path: item.path.to_string(), tree: item.tree, keep_until_ms: item.keep_until_ms }
     }
@@ -110,7 +110,7 @@ impl LocalWorkspace {
         }
         let draft = self.pending_system_entry("empty_trash", format!("{{\"items\":{}}}", ids.len()));
         let deleted_ids = ids.to_vec();
-        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, _| {
             for id in &deleted_ids {
                 transaction.execute("UPDATE trash SET state = 2 WHERE id = ?1 AND state = 0", params![id])?;
             }
@@ -240,7 +240,7 @@ pub(crate) fn find_item(
 }
 
 /// Converts an error of [`find_item`]. If the item has vanished, the plan is outdated: another call took the item.
-pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryError) -> CommitError {
+pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryAccessError) -> CommitError {
     let vanished = [
         DiskErrorKind::NotFound,
         DiskErrorKind::ChangedConcurrently,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{
-    CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage, Quota,
-    QuotaCharge, RequiredUsageFreshness, Workspace, WorkspaceUsage, usage_not_counted,
+    CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage,
+    QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, Workspace, WorkspaceUsage, usage_not_counted,
 };
 use stead_path::{FileName, RelPath};
 
@@ -181,7 +181,7 @@ pub(crate) struct CommitQuotaCharge {
 }
 
 impl CommitQuotaCharge {
-    pub(crate) fn new(plan: &Plan, quota: Quota, owner: &Principal) -> Self {
+    pub(crate) fn new(plan: &Plan, quota: StorageQuotaLimits, owner: &Principal) -> Self {
         let created = plan.changes.iter().filter_map(|change| {
             let PlannedChange::MakeDirectory { path, .. } = change else { return None };
             Some(path.to_string())
@@ -323,7 +323,7 @@ mod tests {
     }
 
     fn reservation(changes: Vec<PlannedChange>) -> CommitQuotaCharge {
-        CommitQuotaCharge::new(&Plan::new(changes), Quota::default(), &Principal::System)
+        CommitQuotaCharge::new(&Plan::new(changes), StorageQuotaLimits::default(), &Principal::System)
     }
 
     fn files(connection: &Connection) -> (u64, UsageCountAccuracy) {

@@ -8,10 +8,10 @@ use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, F
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
     CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileKind, FileOwnerAndCreationTime,
-    FileReader, FileStat, FileStatFingerprint, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord,
-    JournalEntryQuery, JournalHead, Lease, LeaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries,
-    PathLockRequest, Plan, Principal, StatResult, StoredJournalEntry, TrashItem, Version, Watch, WatchRequest,
-    Workspace,
+    FileReader, FileStat, FileStatFingerprint, FileStatLookupResult, FinalSymlink, ImmutableWorkspaceProperties,
+    JournalCallRecord, JournalEntryQuery, JournalHead, Lease, LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk,
+    OpenDirectoryWithEntries, PathLockRequest, Plan, Principal, StoredJournalEntry, TrashItem, Version, Watch,
+    WatchBeginOrEndRequest, Workspace,
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
 };
 use stead_journal::Digest;
@@ -19,11 +19,11 @@ use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
     errors,
-    group_commit::{TransactionBodyFn, TransactionOutcome},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn},
     maintenance,
     open::LocalWorkspace,
     path_locks,
-    store::{self, TransactionSyncTiming},
+    store::{self, TransactionSyncPolicy},
 };
 
 /// How often a path lookup is retried if a symlink replaces a directory of the path during the lookup.
@@ -68,7 +68,7 @@ impl Workspace for LocalWorkspace {
         }))
     }
 
-    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
+    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<FileStatLookupResult>, Error> {
         let open = self.root.open_directory(directory).map_err(errors::at_path(directory))?;
         Ok(names.iter().map(|name| stat_in(&open, directory, name)).collect())
     }
@@ -168,14 +168,14 @@ impl Workspace for LocalWorkspace {
             self.wake_maintenance();
             return Ok(());
         }
-        let sync = if approval.is_needed() { TransactionSyncTiming::Now } else { TransactionSyncTiming::Later };
+        let sync = if approval.is_needed() { TransactionSyncPolicy::Now } else { TransactionSyncPolicy::Later };
         let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             if let Some(error) = approval.check_usable(transaction)? {
-                return Ok(TransactionOutcome::Refused(error));
+                return Ok(JournalAppendOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
             approval.consume(transaction, tip.number)?;
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
         self.submit(sync, body)?.into_recorded().map(drop)
     }
@@ -224,7 +224,7 @@ impl Workspace for LocalWorkspace {
 
     fn execute_lease_request(
         &self,
-        request: &LeaseRequest,
+        request: &LeaseAcquireOrReleaseRequest,
         record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error> {
         self.change_lease(request, record)
@@ -260,7 +260,7 @@ impl Workspace for LocalWorkspace {
 
     fn execute_watch_request(
         &self,
-        request: &WatchRequest,
+        request: &WatchBeginOrEndRequest,
         record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
@@ -312,7 +312,7 @@ fn to_engine_stat(stat: &DiskStat) -> FileStat {
     }
 }
 
-fn stat_in(directory: &DirectoryHandle, path: &RelPath, name: &FileName) -> StatResult {
+fn stat_in(directory: &DirectoryHandle, path: &RelPath, name: &FileName) -> FileStatLookupResult {
     match directory.stat(name) {
         Ok(stat) => Ok(stat.map(|stat| to_engine_stat(&stat))),
         Err(error) => Err(errors::error_at_path(&path.join(name)?, error)),
@@ -350,7 +350,7 @@ impl<'w> OpenDirectoryForWalk<'w> for LocalWalkDirectory<'w> {
         Ok((Box::new(LocalWalkDirectory { workspace: self.workspace, directory, path }), entries))
     }
 
-    fn stat(&self, name: &FileName) -> StatResult {
+    fn stat(&self, name: &FileName) -> FileStatLookupResult {
         stat_in(&self.directory, &self.path, name)
     }
 

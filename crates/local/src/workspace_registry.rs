@@ -22,12 +22,13 @@ use stead_journal::JournalEntryCaller;
 
 use crate::{
     errors,
-    group_commit::{TransactionBodyFn, TransactionOutcome},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn},
     open::LocalWorkspace,
     options::{
-        Clock, Durability, ExternalChangeRecordingStart, IndexMode, LandlockMode, LocalWorkspaceOptions, MachineClock,
+        Clock, Durability, ExternalChangeRecordingStart, IndexBuildAndUseMode, LandlockMode, LocalWorkspaceOptions,
+        MachineClock,
     },
-    store::{self, TransactionSyncTiming},
+    store::{self, TransactionSyncPolicy},
 };
 
 mod archive;
@@ -47,7 +48,7 @@ pub use rows::{DestroyedWorkspaceTrashPolicy as WorkspaceLasting, WorkspaceName}
 pub use tokens::{TokenRecordWithScope, TokenScope};
 
 use open_workspaces::OpenWorkspaces;
-use rows::{WorkspaceDatabaseRow, WorkspaceLifecycle, WorkspaceRowReconciliationStatus};
+use rows::{WorkspaceDatabaseRow, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 
 /// The most workspaces of a registry, including those in the trash.
 const WORKSPACES_MAX: usize = 100_000;
@@ -80,7 +81,7 @@ pub struct WorkspaceRegistryOptions {
     /// Whether the kernel or the server resolves paths of a workspace.
     pub resolver: stead_disk::PathResolutionMethod,
     /// Whether searches use an index, and whether an index is built.
-    pub index_mode: IndexMode,
+    pub index_mode: IndexBuildAndUseMode,
     /// How calls that need approval are handled.
     pub approval_mode: ApprovalMode,
     /// Whether to restrict the process to the registry with the Landlock sandbox.
@@ -105,7 +106,7 @@ impl WorkspaceRegistryOptions {
             durability: Durability::Full,
             name_profile: FileNamePolicy::Portable,
             resolver: stead_disk::PathResolutionMethod::Auto,
-            index_mode: IndexMode::Maintain,
+            index_mode: IndexBuildAndUseMode::Maintain,
             approval_mode: ApprovalMode::AskPerson,
             landlock: LandlockMode::Off,
             readable_paths: Vec::new(),
@@ -169,7 +170,7 @@ impl WorkspaceRegistry {
         let mut own_options =
             LocalWorkspaceOptions::new(own_path.join(FILES_DIRECTORY), own_path.join(STATE_DIRECTORY));
         own_options.durability = options.durability;
-        own_options.index_mode = IndexMode::Off;
+        own_options.index_mode = IndexBuildAndUseMode::Off;
         own_options.clock = Arc::clone(&options.clock);
         let registry_workspace = LocalWorkspace::open(own_options)?;
         rows::create_tables(&registry_workspace.store)?;
@@ -258,7 +259,9 @@ impl WorkspaceRegistry {
     /// The row of the workspace with this name, if the workspace is ready.
     fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceDatabaseRow, Error> {
         let found = self.run_query(|connection| rows::find_active_by_name(connection, name))?;
-        found.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(|| rows::workspace_not_found(name))
+        found
+            .filter(|row| row.lifecycle == WorkspaceRowLifecycleState::Ready)
+            .ok_or_else(|| rows::workspace_not_found(name))
     }
 
     /// Changes rows of the registry and appends a journal entry, in one transaction. If the closure `change` returns an
@@ -279,10 +282,10 @@ impl WorkspaceRegistry {
         };
         self.submit_change(Box::new(move |transaction, tip| {
             if let Err(error) = change(transaction)? {
-                return Ok(TransactionOutcome::Refused(error));
+                return Ok(JournalAppendOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         }))
     }
 
@@ -304,13 +307,13 @@ impl WorkspaceRegistry {
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
     ) -> Result<(), Error> {
         self.submit_change(Box::new(move |transaction, tip| match change(transaction)? {
-            Ok(()) => Ok(TransactionOutcome::Recorded(tip.number, tip.hash)),
-            Err(error) => Ok(TransactionOutcome::Refused(error)),
+            Ok(()) => Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash)),
+            Err(error) => Ok(JournalAppendOutcome::Refused(error)),
         }))
     }
 
     fn submit_change(&self, body: TransactionBodyFn) -> Result<(), Error> {
-        self.registry_workspace.submit(TransactionSyncTiming::Now, body)?.into_recorded().map(drop)
+        self.registry_workspace.submit(TransactionSyncPolicy::Now, body)?.into_recorded().map(drop)
     }
 
     /// The options for opening a workspace of this registry.

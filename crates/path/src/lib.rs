@@ -14,7 +14,7 @@ pub const TEMPORARY_PREFIX: &str = ".stead~";
 
 pub use names::{FoldedName, PortableNameError, check_portable_name, fold_name};
 pub use parse::{
-    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathKindImpliedBySpelling, PathSyntax,
+    AbsolutePathRule, DotDotRule, EmptyPathRule, ParsedPath, PathBackslashRule, PathKindImpliedBySpelling, PathSyntax,
     TrailingSlashRule, parse_path,
 };
 pub use rel_path::{DEPTH_MAX, FileName, NAME_BYTES_MAX, PATH_BYTES_MAX, RelPath};

@@ -25,7 +25,7 @@ pub enum AbsolutePathRule {
 
 /// The meaning of a backslash in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BackslashRule {
+pub enum PathBackslashRule {
     /// A backslash starts an escape sequence of [`RelPath::to_wire`]; a backslash without a valid escape is an error.
     Escape,
     /// A backslash is an ordinary character.
@@ -60,7 +60,7 @@ pub struct PathSyntax {
     /// How this dialect handles a path with a leading slash.
     pub absolute_paths: AbsolutePathRule,
     /// The meaning of a backslash in the paths of this dialect.
-    pub backslash: BackslashRule,
+    pub backslash: PathBackslashRule,
     /// The meaning of a trailing slash in the paths of this dialect.
     pub trailing_slash: TrailingSlashRule,
     /// How an empty path is handled.
@@ -74,7 +74,7 @@ impl Default for PathSyntax {
             default_directory: RelPath::root(),
             dot_dot: DotDotRule::Refuse,
             absolute_paths: AbsolutePathRule::BelowRoot,
-            backslash: BackslashRule::Escape,
+            backslash: PathBackslashRule::Escape,
             trailing_slash: TrailingSlashRule::RequiresDirectory,
             empty_path: EmptyPathRule::Refuse,
         }
@@ -122,8 +122,8 @@ pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<
     }
     reject_foreign_syntax(relative)?;
     let bytes = match syntax.backslash {
-        BackslashRule::Escape => decode_escapes(relative)?,
-        BackslashRule::Literal => relative.as_bytes().to_vec(),
+        PathBackslashRule::Escape => decode_escapes(relative)?,
+        PathBackslashRule::Literal => relative.as_bytes().to_vec(),
     };
     let required_kind = match (syntax.trailing_slash, bytes.rsplit(|byte| *byte == b'/').next()) {
         (TrailingSlashRule::RequiresDirectory, Some(b"" | b".")) if bytes.contains(&b'/') => {

@@ -35,13 +35,13 @@ pub(crate) use errors::AcpErrorCode;
 pub use crate::dialect::acp::AcpDialect;
 pub(crate) use errors::AcpError;
 pub(crate) use files::select_lines;
-pub use proxy::{BoxedReader, BoxedWriter};
-pub use session::{OpenedAcpSessionRoot, SingleFileRoot};
-pub use setup::{AcpCapabilityOffered, AcpFileCapabilities, McpServerCommand, SessionTicketEnvVar};
+pub use proxy::{BoxedAcpMessageWriter, BoxedReader};
+pub use session::{AcpSingleFileRoot, OpenedAcpSessionRoot};
+pub use setup::{AcpCapabilityOfferStatus, AcpFileCapabilities, McpServerCommand, McpServerTicketEnvVar};
 pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
 
 use conductor::{AcpConductorEnvelopeCodec, AcpPeerWriter};
-use router::AcpRouter;
+use router::AcpProxyMessageRouter;
 
 /// Opens the roots of sessions. The crate that accesses files implements this trait.
 pub trait SessionRootOpener: Send + Sync {
@@ -53,8 +53,12 @@ pub trait SessionRootOpener: Send + Sync {
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
     /// Assigns the calls of the MCP server with the ticket `ticket` to the session named `session`.
-    fn bind_server_to_session(&self, directory: &str, ticket: &SessionTicketEnvVar, session: &str)
-    -> Result<(), Error>;
+    fn bind_server_to_session(
+        &self,
+        directory: &str,
+        ticket: &McpServerTicketEnvVar,
+        session: &str,
+    ) -> Result<(), Error>;
 
     /// Adds a policy rule that always allows the change for which the approval was requested.
     fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error>;
@@ -88,7 +92,7 @@ pub struct AcpConnectionCallers {
 }
 
 struct AcpProxy {
-    router: AcpRouter,
+    router: AcpProxyMessageRouter,
     options: AcpProxyConfig,
     root_opener: Arc<dyn SessionRootOpener>,
     editor: AcpPeerWriter,
@@ -105,7 +109,7 @@ impl AcpProxy {
         editor: AcpPeerWriter,
         agent: AcpPeerWriter,
     ) -> Arc<Self> {
-        let router = AcpRouter::new(callers, options);
+        let router = AcpProxyMessageRouter::new(callers, options);
         let call_slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
         Arc::new(Self { router, options, root_opener, editor, agent, call_slots })
     }
@@ -116,7 +120,7 @@ pub struct AcpPeerStreams {
     /// The stream of messages from the editor or agent.
     pub input: BoxedReader,
     /// The stream of messages to the editor or agent.
-    pub output: BoxedWriter,
+    pub output: BoxedAcpMessageWriter,
 }
 
 /// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input.

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, Engine, SessionSwitch,
+    Call, CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, Engine, SessionForLaterCalls,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
@@ -33,7 +33,7 @@ fn call_deadline(cost_class: CallDurationClass) -> Duration {
 }
 
 /// The outcome or the error that the engine returned for a call, or the reason why the engine returned nothing.
-pub(crate) type CallResultOrAbortError = Result<CallResult, CallAbortError>;
+pub(crate) type CallResultOrAbortError = Result<CallResult, CallPanicOrShutdownError>;
 
 /// A call of an engine operation that a client requests.
 pub(crate) struct CallRequest {
@@ -74,8 +74,8 @@ impl ConnectionCurrentSession {
     pub(crate) fn track_session_switch(&self, result: &CallResult) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
-            Some(SessionSwitch::Enter(session)) => Some(session.clone()),
-            Some(SessionSwitch::Leave) => None,
+            Some(SessionForLaterCalls::Enter(session)) => Some(session.clone()),
+            Some(SessionForLaterCalls::Leave) => None,
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
@@ -90,7 +90,7 @@ pub(crate) enum OtherRequestsPending {
 
 /// Why an engine call ended without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CallAbortError {
+pub(crate) enum CallPanicOrShutdownError {
     #[error("internal error: the call panicked; call history to see whether it changed files")]
     Panicked,
     #[error("the server is shutting down; call again when it runs again")]
@@ -268,7 +268,7 @@ impl CallExecutor {
         let runs_inline = cost_class == CallDurationClass::Inline
             || (cost_class == CallDurationClass::Short && other_requests == OtherRequestsPending::None);
         let outcome = if runs_inline {
-            std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallAbortError::Panicked)
+            std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallPanicOrShutdownError::Panicked)
         } else {
             self.run_on_thread(job, &cancel, until_cancelled(cost_class)).await
         };
@@ -288,7 +288,7 @@ impl CallExecutor {
             .slots
             .acquire(job.cost_class, self.workspace_limit.as_ref(), memory_bytes)
             .await
-            .map_err(|_| CallAbortError::ShuttingDown)?;
+            .map_err(|_| CallPanicOrShutdownError::ShuttingDown)?;
         // The task returns the permits together with the result, because a result occupies memory until it is sent.
         let mut task = tokio::task::spawn_blocking(move || (job.run(), permits));
         let outcome = tokio::select! {
@@ -299,7 +299,7 @@ impl CallExecutor {
                 task.await
             }
         };
-        outcome.map(|(outcome, _permits)| outcome).map_err(|_| CallAbortError::Panicked)
+        outcome.map(|(outcome, _permits)| outcome).map_err(|_| CallPanicOrShutdownError::Panicked)
     }
 }
 
@@ -358,7 +358,7 @@ pub(crate) type CallProgressSender = watch::Sender<CallProgress>;
 pub(crate) struct CallProgressReceiver(watch::Receiver<CallProgress>);
 
 /// The error of a progress notification that cannot be sent, because the client has disconnected.
-pub(crate) struct ClientDisconnected;
+pub(crate) struct ClientDisconnectedError;
 
 pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
     let (sender, receiver) = watch::channel(CallProgress::default());
@@ -369,7 +369,7 @@ impl CallProgressReceiver {
     /// Calls `notify` with the progress until the call ends, at most once per interval, and only if the progress has
     /// increased. Every notification is sent completely before this function returns, so that no notification follows
     /// the result of the call.
-    pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnected>>>(
+    pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnectedError>>>(
         mut self,
         notify: impl Fn(CallProgress) -> F,
     ) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::call_executor::{CallAbortError, CallResultOrAbortError};
+use crate::call_executor::{CallPanicOrShutdownError, CallResultOrAbortError};
 
 /// Number of calls of one request that are logged individually; further calls are only counted.
 const RECORDED_CALLS_MAX: usize = 16;
@@ -14,7 +14,7 @@ const RECORDED_CALLS_MAX: usize = 16;
 const UNKNOWN_OPERATION: &str = "unknown";
 
 tokio::task_local! {
-    static CURRENT_RECORDER: Arc<RequestCallRecorder>;
+    static CURRENT_RECORDER: Arc<RequestLogCallRecorder>;
 }
 
 /// One engine call in the request log.
@@ -30,33 +30,33 @@ pub struct RequestLogCall {
 
 /// The engine calls that one HTTP request has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallsOfOneRequest {
+pub struct LoggedCallsOfHttpRequest {
     /// The first calls of the HTTP request, up to a limit.
     pub first_calls: Vec<RequestLogCall>,
     /// The number of all calls of the HTTP request.
     pub count: usize,
 }
 
-type RequestEndRecordedCallsCallback = Box<dyn FnOnce(CallsOfOneRequest) + Send>;
+type RequestEndRecordedCallsCallback = Box<dyn FnOnce(LoggedCallsOfHttpRequest) + Send>;
 
 #[derive(Default)]
-pub(crate) struct RequestCallRecorder {
-    calls: Mutex<CallsOfOneRequest>,
+pub(crate) struct RequestLogCallRecorder {
+    calls: Mutex<LoggedCallsOfHttpRequest>,
     on_end: Mutex<Option<RequestEndRecordedCallsCallback>>,
 }
 
-impl RequestCallRecorder {
+impl RequestLogCallRecorder {
     /// A recorder that passes the recorded calls to `on_end` when the last owner drops the recorder.
-    pub(crate) fn with_callback(on_end: impl FnOnce(CallsOfOneRequest) + Send + 'static) -> Arc<Self> {
+    pub(crate) fn with_callback(on_end: impl FnOnce(LoggedCallsOfHttpRequest) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }
 
-    pub(crate) fn calls(&self) -> CallsOfOneRequest {
+    pub(crate) fn calls(&self) -> LoggedCallsOfHttpRequest {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Drop for RequestCallRecorder {
+impl Drop for RequestLogCallRecorder {
     fn drop(&mut self) {
         let on_end = self.on_end.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(on_end) = on_end {
@@ -66,12 +66,15 @@ impl Drop for RequestCallRecorder {
 }
 
 /// The recorder of the request that the current task handles.
-pub(crate) fn current_recorder() -> Option<Arc<RequestCallRecorder>> {
+pub(crate) fn current_recorder() -> Option<Arc<RequestLogCallRecorder>> {
     CURRENT_RECORDER.try_with(Arc::clone).ok()
 }
 
 /// Runs `work` with `recorder` as the current recorder.
-pub(crate) async fn record_during<T>(recorder: Option<Arc<RequestCallRecorder>>, work: impl Future<Output = T>) -> T {
+pub(crate) async fn record_during<T>(
+    recorder: Option<Arc<RequestLogCallRecorder>>,
+    work: impl Future<Output = T>,
+) -> T {
     match recorder {
         Some(recorder) => CURRENT_RECORDER.scope(recorder, work).await,
         None => work.await,
@@ -88,8 +91,8 @@ pub(crate) fn record_call(operation: &'static str, result: &CallResultOrAbortErr
     let (error_kind, entry) = match result {
         Ok(Ok(outcome)) => (None, outcome.json.get("entry").and_then(Value::as_u64)),
         Ok(Err(error)) => (Some(error.kind.code()), None),
-        Err(CallAbortError::Panicked) => (Some("broken_off"), None),
-        Err(CallAbortError::ShuttingDown) => (Some("closing"), None),
+        Err(CallPanicOrShutdownError::Panicked) => (Some("broken_off"), None),
+        Err(CallPanicOrShutdownError::ShuttingDown) => (Some("closing"), None),
     };
     let mut calls = recorder.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.count += 1;

@@ -170,13 +170,13 @@ pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> Translate
 
 /// The workspace that a dialect serves.
 #[derive(Debug, Clone)]
-pub struct WorkspaceLocation {
+pub struct DialectWorkspaceRootPath {
     /// Absolute path of the workspace, which some dialects show in their replies.
     pub root: String,
 }
 
 type DialectConstructionResult = Result<Box<dyn Dialect>, DialectSetupError>;
-type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> DialectConstructionResult;
+type DialectConstructor = fn(&DialectSettings, &DialectWorkspaceRootPath) -> DialectConstructionResult;
 
 /// The constructor of every dialect, in documentation order.
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
@@ -299,7 +299,7 @@ impl DialectSet {
     pub fn from_names(
         names: &[String],
         settings: &[String],
-        location: &WorkspaceLocation,
+        location: &DialectWorkspaceRootPath,
     ) -> Result<Self, DialectSetupError> {
         let settings = DialectSettings::parse(settings)?;
         let mut chosen: Vec<Box<dyn Dialect>> = Vec::new();
@@ -422,7 +422,7 @@ mod tests {
 
     fn choose_dialects(names: &[&str], settings: &[&str]) -> Result<DialectSet, String> {
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let location = WorkspaceLocation { root: "/srv/ws".to_owned() };
+        let location = DialectWorkspaceRootPath { root: "/srv/ws".to_owned() };
         DialectSet::from_names(&owned(names), &owned(settings), &location).map_err(|error| error.to_string())
     }
 

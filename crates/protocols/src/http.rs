@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use stead_engine::{Caller, Engine};
 
-use crate::dialect::WorkspaceLocation;
+use crate::dialect::DialectWorkspaceRootPath;
 
 mod archive;
 mod body;
@@ -40,11 +40,11 @@ pub use client_limits::RateLimit;
 pub use host_check::AllowedHosts;
 pub use listener::{HttpListener, serve};
 pub use oauth_metadata::{AuthorizationServers, UrlScheme};
-pub use request_log::{CallsOfOneRequest, RequestLogCall, RequestLogEntry, RequestLogSink};
+pub use request_log::{LoggedCallsOfHttpRequest, RequestLogCall, RequestLogEntry, RequestLogSink};
 pub use state::{HttpServerConfig, HttpServerOptions, HttpServerState};
 pub use tls::{ReloadableTlsConfig, TlsCertificateError};
 pub use unauthenticated::UnauthenticatedPerAddressLimit;
-pub use workspace_admin::{AdminRequest, WorkspaceAdmin, WorkspaceExportStartInfo};
+pub use workspace_admin::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
 /// The credential of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,30 +63,30 @@ pub struct AuthenticatedClientIdentity {
     /// The caller for all engine calls of this client.
     pub caller: Caller,
     /// The workspace or the administration that the client's token gives access to.
-    pub scope: ClientScope,
+    pub scope: WorkspaceOrAdminScope,
 }
 
 /// The workspace or the administration that a token gives access to.
 #[derive(Clone)]
-pub enum ClientScope {
+pub enum WorkspaceOrAdminScope {
     /// One workspace.
     Workspace {
         /// An id that is unique for each workspace.
         id: String,
         /// The location of the workspace, for dialects that report it.
-        location: WorkspaceLocation,
+        location: DialectWorkspaceRootPath,
         /// Opens the workspace. The opener may block, and is called once for each client that is not cached.
-        opener: WorkspaceOpener,
+        opener: OpenWorkspaceFn,
     },
     /// The administration of workspaces, without access to their files.
     Administration,
 }
 
 /// Opens a workspace.
-pub type WorkspaceOpener = Arc<dyn Fn() -> Result<Engine, AuthError> + Send + Sync>;
+pub type OpenWorkspaceFn = Arc<dyn Fn() -> Result<Engine, AuthError> + Send + Sync>;
 
 /// An opener for a workspace that is already open.
-pub fn opener_for(engine: Engine) -> WorkspaceOpener {
+pub fn opener_for(engine: Engine) -> OpenWorkspaceFn {
     Arc::new(move || Ok(engine.clone()))
 }
 
@@ -110,7 +110,7 @@ pub trait Authenticator: Send + Sync + 'static {
     fn is_still_valid(&self, key: &str) -> bool;
 
     /// The administration of workspaces, if this server hosts several workspaces.
-    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceAdmin>> {
+    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceRegistryAdmin>> {
         None
     }
 }

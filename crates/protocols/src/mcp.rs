@@ -30,11 +30,11 @@ mod tool_call;
 mod transport;
 
 pub use extension::{
-    InvalidMcpExtensionError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture,
-    McpExtensionRequest, McpListKind,
+    InvalidMcpExtensionItemError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError,
+    McpExtensionFuture, McpListKind, McpRequestForExtension,
 };
 pub(crate) use message_check::check_line;
-pub(crate) use server::McpServer;
+pub(crate) use server::McpClientRequestHandler;
 pub(crate) use shared_state::McpSharedState;
 
 /// The context that the protocol library passes with a request.
@@ -75,7 +75,8 @@ where
 {
     let (transport, closed) = transport::McpLineTransport::new(input, output);
     let shared = McpSharedState::new(Arc::new(CallExecutor::new(engine)), caller, dialects);
-    let server = Arc::new(McpServer::new(Arc::new(shared), closed).with_session_resolver(session_resolver));
+    let server =
+        Arc::new(McpClientRequestHandler::new(Arc::new(shared), closed).with_session_resolver(session_resolver));
     let running = match server.serve(transport).await {
         Ok(running) => running,
         // A client may close the connection without sending anything.

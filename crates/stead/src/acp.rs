@@ -17,7 +17,7 @@ use stead_engine::{ApprovalMode, Caller};
 use stead_local::LandlockMode;
 use stead_protocols::{
     acp::{
-        self, AcpCapabilityOffered, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig,
+        self, AcpCapabilityOfferStatus, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig,
         WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy,
     },
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
@@ -31,8 +31,8 @@ use root_opener::LocalSessionRootOpener;
 
 use crate::{
     cli::{
-        AcpFlags, AcpLineEndingsCliArg, ApprovalModeArg, CallerAccessCliFlags, FlagSource, WorkspaceFlags,
-        WriteEncodingArg,
+        AcpFlags, AcpLineEndingsCliArg, AcpWriteEncodingCliArg, ApprovalModeArg, CallerAccessCliFlags, FlagSource,
+        WorkspaceFlags,
     },
     open_workspace::{self, CallerProtocol},
     output::{self, CliCommandResult, CommandError, CommandExit},
@@ -72,7 +72,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
             let ended = acp::proxy_in_chain(editor, callers, options, root_opener.clone()).await;
             return ended.map(|_| CommandExit::Success).map_err(CommandError::from);
         };
-        let (mut agent, peer) = AgentProcess::start(program, arguments)?;
+        let (mut agent, peer) = AcpProxiedAgentProcess::start(program, arguments)?;
         tokio::select! {
             ended = acp::proxy_editor_and_agent(editor, peer, callers, options, root_opener.clone()) => match ended {
                 // An error means that a peer disconnected.
@@ -98,8 +98,12 @@ fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
 
 fn file_capabilities(acp: &AcpFlags) -> AcpFileCapabilities {
     AcpFileCapabilities {
-        read_text_file: AcpCapabilityOffered::Yes,
-        write_text_file: if acp.caller.read_only { AcpCapabilityOffered::No } else { AcpCapabilityOffered::Yes },
+        read_text_file: AcpCapabilityOfferStatus::Yes,
+        write_text_file: if acp.caller.read_only {
+            AcpCapabilityOfferStatus::No
+        } else {
+            AcpCapabilityOfferStatus::Yes
+        },
     }
 }
 
@@ -109,16 +113,16 @@ fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
         AcpLineEndingsCliArg::Given => WriteLineEndingPolicy::AsGiven,
     };
     let encoding = match acp.encoding {
-        WriteEncodingArg::Kept => WriteEncodingPolicy::Keep,
-        WriteEncodingArg::Utf8 => WriteEncodingPolicy::Utf8,
+        AcpWriteEncodingCliArg::Kept => WriteEncodingPolicy::Keep,
+        AcpWriteEncodingCliArg::Utf8 => WriteEncodingPolicy::Utf8,
     };
     WriteFormatPolicy { line_endings, encoding }
 }
 
 /// The agent as a child process, whose standard error is passed through.
-struct AgentProcess(Child);
+struct AcpProxiedAgentProcess(Child);
 
-impl AgentProcess {
+impl AcpProxiedAgentProcess {
     /// Starts the agent; must be called inside a tokio runtime.
     fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, AcpPeerStreams), CommandError> {
         let failed = |error: io::Error| {

@@ -16,7 +16,7 @@ use stead_local::LandlockMode;
 
 mod allow_rule;
 
-use allow_rule::PolicyRuleConfirmationMode;
+use allow_rule::NewPolicyRuleConfirmation;
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
@@ -187,7 +187,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
                 let confirmation =
-                    if *yes { PolicyRuleConfirmationMode::Given } else { PolicyRuleConfirmationMode::AskAtTerminal };
+                    if *yes { NewPolicyRuleConfirmation::Given } else { NewPolicyRuleConfirmation::AskAtTerminal };
                 allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
             }
             let exit = answer_approval(&opened, &caller, "approve", answer)?;
@@ -206,7 +206,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
-    allow_rule::write_rule(opened, &caller, &approval.json, &[], PolicyRuleConfirmationMode::Given)
+    allow_rule::write_rule(opened, &caller, &approval.json, &[], NewPolicyRuleConfirmation::Given)
 }
 
 fn local_person(flags: &CallerAccessCliFlags) -> Result<Caller, CommandError> {

@@ -61,7 +61,7 @@ pub(crate) struct WorkspaceFlags {
     pub(crate) index: IndexModeArg,
     /// How paths are resolved: kernel = openat2, walker = one component at a time, auto = kernel if it is available
     #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
-    pub(crate) resolver: PathResolverArg,
+    pub(crate) resolver: PathResolverKindCliArg,
 }
 
 /// The help heading is set on each flag, because clap would also apply a heading of the struct to later flags.
@@ -107,7 +107,7 @@ pub(crate) enum IndexModeArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PathResolverArg {
+pub(crate) enum PathResolverKindCliArg {
     Auto,
     Kernel,
     Walker,
@@ -155,7 +155,7 @@ pub(crate) struct AcpFlags {
     pub(crate) line_endings: AcpLineEndingsCliArg,
     /// Encoding of an existing file after an agent writes it
     #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) encoding: WriteEncodingArg,
+    pub(crate) encoding: AcpWriteEncodingCliArg,
     /// Do not offer stead's own MCP tools to the agent
     #[arg(long)]
     pub(crate) no_mcp: bool,
@@ -173,7 +173,7 @@ pub(crate) enum AcpLineEndingsCliArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WriteEncodingArg {
+pub(crate) enum AcpWriteEncodingCliArg {
     /// Keep the encoding of the file, including a byte order mark
     Kept,
     /// Write UTF-8
@@ -206,7 +206,7 @@ pub(crate) struct McpFlags {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RpcFlags {
+pub(crate) struct RpcStdioServerCliFlags {
     /// Dialect: the set of methods to offer (repeatable if names do not collide) [default: stead and krux]
     #[arg(long, value_name = "NAME")]
     pub(crate) dialect: Vec<String>,
@@ -219,7 +219,7 @@ pub(crate) struct RpcFlags {
     pub(crate) approval: ApprovalFlags,
 }
 
-impl RpcFlags {
+impl RpcStdioServerCliFlags {
     pub(crate) fn dialects(&self) -> DialectFlags {
         let default = || vec!["stead".to_owned(), "krux".to_owned()];
         let dialect = if self.dialect.is_empty() { default() } else { self.dialect.clone() };
@@ -258,7 +258,7 @@ pub(crate) enum BuiltinCliCommand {
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
     /// Serve JSON-RPC over standard input and output, one object per line
-    Rpc(RpcFlags),
+    Rpc(RpcStdioServerCliFlags),
     /// List, approve and deny calls that need approval
     Approvals(ApprovalsCliArgs),
     /// Print file changes or supervisor events as they happen

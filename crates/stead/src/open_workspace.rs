@@ -8,16 +8,16 @@ use std::{
 
 use stead_disk::{RootDirectory, RootDirectoryOptions};
 use stead_engine::{
-    AccessMode, ApprovalMode, Caller, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
+    ApprovalMode, Caller, CallerAccessMode, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
 };
 use stead_local::{ExternalChangeRecordingStart, LandlockMode, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
-use stead_protocols::dialect::{DialectFilesystemReach, DialectSet, WorkspaceLocation};
+use stead_protocols::dialect::{DialectFilesystemReach, DialectSet, DialectWorkspaceRootPath};
 
 use crate::{
     cli::{
         self, ApprovalFlags, ApprovalModeArg, CallerAccessCliFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
-        IndexModeArg, PathResolverArg, WorkspaceFlags,
+        IndexModeArg, PathResolverKindCliArg, WorkspaceFlags,
     },
     host_files,
     output::{self, CommandError},
@@ -97,13 +97,15 @@ pub(crate) fn open_options(
     options.allowed_mounts.extend(parse_relative_paths(&options.default_directory, &flags.mount)?);
     options.index_mode = match (flags.index, reach, landlock) {
         // With the reach `WholeMachine`, the index would walk and watch the whole machine.
-        (IndexModeArg::Off, _, _) | (_, DialectFilesystemReach::WholeMachine, _) => stead_local::IndexMode::Off,
+        (IndexModeArg::Off, _, _) | (_, DialectFilesystemReach::WholeMachine, _) => {
+            stead_local::IndexBuildAndUseMode::Off
+        }
         // Only a server runs long enough to build an index.
         (IndexModeArg::On, DialectFilesystemReach::Workspace, LandlockMode::Restrict) => {
-            stead_local::IndexMode::Maintain
+            stead_local::IndexBuildAndUseMode::Maintain
         }
         (IndexModeArg::On | IndexModeArg::Use, DialectFilesystemReach::Workspace, _) => {
-            stead_local::IndexMode::UseExisting
+            stead_local::IndexBuildAndUseMode::UseExisting
         }
     };
     options.watch_start = match landlock {
@@ -136,12 +138,12 @@ impl From<FileNameProfileArg> for FileNamePolicy {
     }
 }
 
-impl From<PathResolverArg> for stead_disk::PathResolutionMethod {
-    fn from(flag: PathResolverArg) -> Self {
+impl From<PathResolverKindCliArg> for stead_disk::PathResolutionMethod {
+    fn from(flag: PathResolverKindCliArg) -> Self {
         match flag {
-            PathResolverArg::Auto => Self::Auto,
-            PathResolverArg::Kernel => Self::Kernel,
-            PathResolverArg::Walker => Self::Walker,
+            PathResolverKindCliArg::Auto => Self::Auto,
+            PathResolverKindCliArg::Kernel => Self::Kernel,
+            PathResolverKindCliArg::Walker => Self::Walker,
         }
     }
 }
@@ -232,7 +234,7 @@ pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<
             .map_err(|error| CommandError::System(format!("{}: {error}", path.display())))
     };
     let mut options = LocalWorkspaceOptions::new(PathBuf::from("/"), state);
-    options.index_mode = stead_local::IndexMode::Off;
+    options.index_mode = stead_local::IndexBuildAndUseMode::Off;
     (options.default_directory, options.allowed_mounts) = resolve(workspace)?;
     if let Ok(states) = state_home() {
         options.reserved_paths.push(resolve(&states.join(STATE_DIRECTORY))?.0);
@@ -246,7 +248,7 @@ pub(crate) fn workspace_path(flags: &WorkspaceFlags) -> Result<String, CommandEr
 
 pub(crate) fn build_dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> Result<DialectSet, CommandError> {
     let workspace = workspace_path(flags)?;
-    DialectSet::from_names(&chosen.dialect, &chosen.dialect_option, &WorkspaceLocation { root: workspace })
+    DialectSet::from_names(&chosen.dialect, &chosen.dialect_option, &DialectWorkspaceRootPath { root: workspace })
         .map_err(|error| CommandError::Usage(error.to_string()))
 }
 
@@ -332,7 +334,7 @@ fn default_principal(kind: CallerProtocol) -> Principal {
 pub(crate) fn grants_from_flags(flags: &CallerAccessCliFlags, home: &RelPath) -> Result<Grants, CommandError> {
     let mut grants = Grants::default();
     if flags.read_only {
-        grants.access = AccessMode::ReadOnly;
+        grants.access = CallerAccessMode::ReadOnly;
     }
     if !flags.readable.is_empty() {
         grants.readable = parse_relative_paths(home, &flags.readable)?;

@@ -21,7 +21,7 @@ use crate::{
     help_texts,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
-    progress_line::ProgressLine,
+    progress_line::ProgressLinePrinter,
 };
 
 /// The argument value that means standard input.
@@ -83,7 +83,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     let mut call = new_call(&caller, &operation.name, arguments);
     call.idempotency_key = call_flags.key.as_deref();
     let format = OutputFormat::from(call_flags.json);
-    let progress_line = ProgressLine::for_person();
+    let progress_line = ProgressLinePrinter::for_person();
     let update = |progress| progress_line.iter().for_each(|line| line.update(progress));
     let on_progress: Option<&(dyn Fn(CallProgress) + Sync)> = progress_line.is_some().then_some(&update);
     call.control = CallControl::new(call.control.deadline(), CancelToken::default(), on_progress);

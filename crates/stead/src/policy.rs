@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use stead_engine::{Call, CallOptions, OPERATIONS};
 use stead_local::LandlockMode;
-use stead_protocols::dialect::{self, DialectSet, TranslatedCall, WorkspaceLocation};
+use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath, TranslatedCall};
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
@@ -75,7 +75,7 @@ fn engine_request(
     let mut found: Vec<(String, TranslatedCall)> = Vec::new();
     let dialects = if is_operation { Vec::new() } else { dialect::dialect_names() };
     for dialect in dialects {
-        let location = WorkspaceLocation { root: open_workspace::workspace_path(flags)? };
+        let location = DialectWorkspaceRootPath { root: open_workspace::workspace_path(flags)? };
         let dialects = DialectSet::from_names(&[dialect.to_owned()], &[], &location).map_err(output::usage_error)?;
         let bare = name.strip_prefix(dialect).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);
         if let Some((dialect, tool)) = dialects.find_tool(bare)

@@ -15,7 +15,7 @@ const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 /// The terminal codes that move the cursor to the start of the line and erase the line.
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-pub(crate) struct ProgressLine<W: Write> {
+pub(crate) struct ProgressLinePrinter<W: Write> {
     started: Instant,
     state: Mutex<ProgressLineState<W>>,
 }
@@ -25,7 +25,7 @@ struct ProgressLineState<W> {
     last_update: Option<Instant>,
 }
 
-impl ProgressLine<Stderr> {
+impl ProgressLinePrinter<Stderr> {
     /// A progress line on standard error; `None` if standard error is not a terminal.
     pub(crate) fn for_person() -> Option<Self> {
         let out = io::stderr();
@@ -33,7 +33,7 @@ impl ProgressLine<Stderr> {
     }
 }
 
-impl<W: Write> ProgressLine<W> {
+impl<W: Write> ProgressLinePrinter<W> {
     fn new(out: W, started: Instant) -> Self {
         Self { started, state: Mutex::new(ProgressLineState { output: out, last_update: None }) }
     }
@@ -63,7 +63,7 @@ impl<W: Write> ProgressLineState<W> {
     }
 }
 
-impl<W: Write> Drop for ProgressLine<W> {
+impl<W: Write> Drop for ProgressLinePrinter<W> {
     fn drop(&mut self) {
         let line = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if line.last_update.is_some() {
@@ -79,7 +79,7 @@ mod tests {
     fn output_after_updates(at_ms: &[u64]) -> String {
         let mut out = Vec::new();
         let started = Instant::now();
-        let line = ProgressLine::new(&mut out, started);
+        let line = ProgressLinePrinter::new(&mut out, started);
         for (done, ms) in (1..).zip(at_ms) {
             line.update_at(CallProgress { entries_done: done, found: Some(0) }, started + Duration::from_millis(*ms));
         }

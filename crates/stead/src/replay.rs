@@ -21,7 +21,7 @@ mod placeholders;
 mod player;
 mod recording;
 
-use compare::ReplayMismatch;
+use compare::RecordingReplayMismatch;
 use player::RecordingPlayer;
 use recording::RecordingStep;
 
@@ -44,7 +44,7 @@ struct ExpectedReplayDeviation {
 }
 
 #[derive(Debug, Default)]
-struct ReplaySummary {
+struct RecordingReplayCounts {
     passed: usize,
     failed: usize,
     deviations: usize,
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &ReplayCliArgs) -> CliCommandResult {
         )));
     }
     let mut player = RecordingPlayer::new(dialect, &arguments.dialects.dialect_option)?;
-    let mut summary = ReplaySummary::default();
+    let mut summary = RecordingReplayCounts::default();
     for RecordingStep { line, source_line: text, action } in steps {
         match (player.play_step(action)?, expected.get(&line)) {
             (None, _) => {}
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &ReplayCliArgs) -> CliCommandResult {
     print_summary(&summary)
 }
 
-fn print_summary(summary: &ReplaySummary) -> CliCommandResult {
+fn print_summary(summary: &RecordingReplayCounts) -> CliCommandResult {
     let counted = format!("{} passed, {} failed", summary.passed, summary.failed);
     output::print_text(&match summary.deviations {
         0 => counted,
@@ -98,7 +98,7 @@ fn print_summary(summary: &ReplaySummary) -> CliCommandResult {
     Ok(if summary.failed == 0 { CommandExit::Success } else { CommandExit::Failed })
 }
 
-fn mismatch_text(line: usize, text: &str, mismatch: &ReplayMismatch) -> String {
+fn mismatch_text(line: usize, text: &str, mismatch: &RecordingReplayMismatch) -> String {
     let start: String = text.chars().take(STEP_CHARS_SHOWN).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("line {line} differs from the recording: {start}{more}\n{}", mismatch.diff_text())

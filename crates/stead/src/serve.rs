@@ -14,7 +14,7 @@ use stead_disk::OpenFileLimit;
 use stead_local::{LandlockMode, WorkspaceRegistry};
 use stead_path::RelPath;
 use stead_protocols::{
-    dialect::{DialectFilesystemReach, WorkspaceLocation},
+    dialect::{DialectFilesystemReach, DialectWorkspaceRootPath},
     http::{
         Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, HttpServerState, RateLimit, RequestLogSink,
         UnauthenticatedPerAddressLimit,
@@ -235,7 +235,7 @@ fn http_config(
     workspace_calls_max: usize,
 ) -> Result<HttpServerConfig, CommandError> {
     let settings = HttpServerConfig {
-        location: WorkspaceLocation { root: workspace },
+        location: DialectWorkspaceRootPath { root: workspace },
         mcp_dialects: flags.dialect.clone(),
         rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
         workspace_calls_max,

@@ -32,7 +32,7 @@ use tokio::{
 };
 
 use crate::{
-    cli::{ApprovalFlags, CallerAccessCliFlags, DialectFlags, McpFlags, RpcFlags, WorkspaceFlags},
+    cli::{ApprovalFlags, CallerAccessCliFlags, DialectFlags, McpFlags, RpcStdioServerCliFlags, WorkspaceFlags},
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit},
     spans,
@@ -60,7 +60,7 @@ pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CliCommandResul
     finish(runtime, mcp::serve(workspace.engine.clone(), caller, sessions, dialects, input, output))
 }
 
-pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcFlags) -> CliCommandResult {
+pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcStdioServerCliFlags) -> CliCommandResult {
     let StdioServer { runtime, input, output, dialects, workspace, caller } =
         StdioServer::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerProtocol::Rpc)?;
     finish(runtime, rpc::serve(RpcServer::new(workspace.engine.clone(), caller, dialects), input, output))

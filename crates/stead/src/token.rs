@@ -14,7 +14,7 @@ use crate::{
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     time,
     workspace_admin::token_to_json,
-    workspaces::{self, MissingRegistryRule},
+    workspaces::{self, MissingRegistryDirectoryPolicy},
 };
 
 /// The record of a new token, and the secret text that the client presents.
@@ -115,7 +115,8 @@ impl WorkspaceOrRegistryTokenStore {
                 .map(WorkspaceOrRegistryTokenStore::Workspace);
         }
         let creates = arguments.estate && matches!(arguments.action, TokenSubcommand::Create { .. });
-        let missing = if creates { MissingRegistryRule::Create } else { MissingRegistryRule::Refuse };
+        let missing =
+            if creates { MissingRegistryDirectoryPolicy::Create } else { MissingRegistryDirectoryPolicy::Refuse };
         let registry = workspaces::open_registry(flags, arguments.workspaces.as_ref(), missing)?;
         let by = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
         Ok(WorkspaceOrRegistryTokenStore::Registry(registry, Box::new(by)))

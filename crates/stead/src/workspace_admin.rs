@@ -8,13 +8,13 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use stead_engine::{AccessMode, Caller, Error, ErrorKind, Grants, Principal};
+use stead_engine::{Caller, CallerAccessMode, Error, ErrorKind, Grants, Principal};
 use stead_local::{
     AccessTokenRecord, CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope,
     WorkspaceCopyCounts, WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
 };
 use stead_path::RelPath;
-use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportStartInfo};
+use stead_protocols::http::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
 use crate::{
     cli::{IndexModeArg, WorkspaceFlags},
@@ -27,9 +27,9 @@ pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> Work
     options.name_profile = flags.names.into();
     options.resolver = flags.resolver.into();
     options.index_mode = match flags.index {
-        IndexModeArg::On => stead_local::IndexMode::Maintain,
-        IndexModeArg::Use => stead_local::IndexMode::UseExisting,
-        IndexModeArg::Off => stead_local::IndexMode::Off,
+        IndexModeArg::On => stead_local::IndexBuildAndUseMode::Maintain,
+        IndexModeArg::Use => stead_local::IndexBuildAndUseMode::UseExisting,
+        IndexModeArg::Off => stead_local::IndexBuildAndUseMode::Off,
     };
     options
 }
@@ -60,7 +60,7 @@ struct RestoreTrashedWorkspaceArgs {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CreateTokenArgs {
+struct AdminCreateTokenArgs {
     principal: String,
     #[serde(default)]
     read_only: bool,
@@ -83,9 +83,9 @@ fn parse_paths(wires: Option<Vec<String>>) -> Result<Vec<RelPath>, Error> {
     wires.iter().map(|wire| Ok(RelPath::from_wire(wire)?)).collect()
 }
 
-impl CreateTokenArgs {
+impl AdminCreateTokenArgs {
     fn into_token_request(self, now_ms: i64) -> Result<CreateTokenRequest, Error> {
-        let access = if self.read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
+        let access = if self.read_only { CallerAccessMode::ReadOnly } else { CallerAccessMode::ReadWrite };
         let (readable, writable) = (parse_paths(self.readable)?, parse_paths(self.writable)?);
         let lasts_ms = self.lasts_seconds.map(|seconds| i64::from(seconds) * 1000);
         Ok(CreateTokenRequest {
@@ -121,7 +121,7 @@ impl RegistryWorkspaceAdmin {
     }
 
     fn create_token(&self, by: &Caller, name: &str, args: Map<String, Value>) -> Result<Value, Error> {
-        let request = decode_args::<CreateTokenArgs>(args)?.into_token_request(self.0.now_ms())?;
+        let request = decode_args::<AdminCreateTokenArgs>(args)?.into_token_request(self.0.now_ms())?;
         let (created, secret) = self.0.create_token(by, &WorkspaceName::parse(name)?, &request)?;
         let mut object = token_to_json(&created.token);
         object["token"] = secret.into();
@@ -144,33 +144,33 @@ impl RegistryWorkspaceAdmin {
     }
 }
 
-impl WorkspaceAdmin for RegistryWorkspaceAdmin {
-    fn run_request(&self, by: &Caller, request: AdminRequest) -> Result<Value, Error> {
+impl WorkspaceRegistryAdmin for RegistryWorkspaceAdmin {
+    fn run_request(&self, by: &Caller, request: WorkspaceAdminRequest) -> Result<Value, Error> {
         match request {
-            AdminRequest::List(args) => self.list_workspaces(decode_args(args)?),
-            AdminRequest::Create(args) => {
+            WorkspaceAdminRequest::List(args) => self.list_workspaces(decode_args(args)?),
+            WorkspaceAdminRequest::Create(args) => {
                 let NewWorkspaceNameAndArgs { name, rest } = decode_args(args)?;
                 let request: CreateWorkspaceRequest = decode_args(rest)?;
                 Ok(self.0.create(by, &WorkspaceName::parse(&name)?, &request)?.to_json())
             }
-            AdminRequest::Show(name) => self.0.describe(&WorkspaceName::parse(&name)?),
-            AdminRequest::Destroy(name) => Ok(self.0.destroy(by, &WorkspaceName::parse(&name)?)?.to_json()),
-            AdminRequest::Fork(from, args) => {
+            WorkspaceAdminRequest::Show(name) => self.0.describe(&WorkspaceName::parse(&name)?),
+            WorkspaceAdminRequest::Destroy(name) => Ok(self.0.destroy(by, &WorkspaceName::parse(&name)?)?.to_json()),
+            WorkspaceAdminRequest::Fork(from, args) => {
                 let NewWorkspaceNameAndArgs { name, rest } = decode_args(args)?;
                 let (from, name) = (WorkspaceName::parse(&from)?, WorkspaceName::parse(&name)?);
                 Ok(self.0.fork(by, &from, &name, &decode_args(rest)?)?.to_json())
             }
-            AdminRequest::Restore(name, args) => {
+            WorkspaceAdminRequest::Restore(name, args) => {
                 let rename = decode_args::<RestoreTrashedWorkspaceArgs>(args)?.name;
                 let rename = rename.as_deref().map(WorkspaceName::parse).transpose()?;
                 Ok(self.0.restore(by, &name, rename.as_ref())?.to_json())
             }
-            AdminRequest::ListTokens(name) => {
+            WorkspaceAdminRequest::ListTokens(name) => {
                 let scope = self.0.scope_of_workspace(&WorkspaceName::parse(&name)?)?;
                 self.list_tokens(&scope)
             }
-            AdminRequest::CreateToken(name, args) => self.create_token(by, &name, args),
-            AdminRequest::RevokeToken(name, id) => self.revoke_token(by, &name, &id),
+            WorkspaceAdminRequest::CreateToken(name, args) => self.create_token(by, &name, args),
+            WorkspaceAdminRequest::RevokeToken(name, id) => self.revoke_token(by, &name, &id),
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
             (error_message::<ListWorkspacesArgs>(probe.clone()), "one of `cursor`, `limit`, `trash`"),
             (error_message::<RestoreTrashedWorkspaceArgs>(probe.clone()), "`name`"),
             (
-                error_message::<CreateTokenArgs>(probe),
+                error_message::<AdminCreateTokenArgs>(probe),
                 "one of `principal`, `read_only`, `readable`, `writable`, `lasts_seconds`, `label`",
             ),
         ] {

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Error, ErrorKind};
 use stead_local::WorkspaceRegistry;
-use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportStartInfo};
+use stead_protocols::http::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
@@ -124,7 +124,7 @@ enum WorkspaceSubcommand {
 
 /// Handling of a missing registry directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissingRegistryRule {
+pub(crate) enum MissingRegistryDirectoryPolicy {
     Create,
     /// A missing registry directory is an error, because its path is probably mistyped.
     Refuse,
@@ -133,12 +133,13 @@ pub(crate) enum MissingRegistryRule {
 pub(crate) fn open_registry(
     flags: &WorkspaceFlags,
     directory: Option<&PathBuf>,
-    missing: MissingRegistryRule,
+    missing: MissingRegistryDirectoryPolicy,
 ) -> Result<Arc<WorkspaceRegistry>, CommandError> {
     let directory = directory.ok_or_else(|| {
         output::usage_error("--workspaces DIR is required: the directory that stead serve --workspaces DIR serves")
     })?;
-    if missing == MissingRegistryRule::Refuse && !host_files::exists(&WorkspaceRegistry::registry_directory(directory))
+    if missing == MissingRegistryDirectoryPolicy::Refuse
+        && !host_files::exists(&WorkspaceRegistry::registry_directory(directory))
     {
         let detail = format!("there are no workspaces in {}", directory.display());
         return Err(Error::new(ErrorKind::NotFound, detail)
@@ -149,9 +150,9 @@ pub(crate) fn open_registry(
 }
 
 impl WorkspaceSubcommand {
-    fn when_registry_missing(&self) -> MissingRegistryRule {
+    fn when_registry_missing(&self) -> MissingRegistryDirectoryPolicy {
         let creates = matches!(self, WorkspaceSubcommand::Create { .. } | WorkspaceSubcommand::Import { .. });
-        if creates { MissingRegistryRule::Create } else { MissingRegistryRule::Refuse }
+        if creates { MissingRegistryDirectoryPolicy::Create } else { MissingRegistryDirectoryPolicy::Refuse }
     }
 }
 
@@ -180,7 +181,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> CliCo
     let admin = RegistryWorkspaceAdmin(registry);
     let request = match &arguments.action {
         WorkspaceSubcommand::Fork { from, name, options } => {
-            AdminRequest::Fork(from.clone(), options.to_named_arguments(flags, name)?)
+            WorkspaceAdminRequest::Fork(from.clone(), options.to_named_arguments(flags, name)?)
         }
         WorkspaceSubcommand::Export { name, output } => {
             return export_workspace(&admin, &by, name, output.as_deref());
@@ -193,16 +194,18 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> CliCo
             let created = admin.import_workspace(&by, name, options.to_arguments(flags)?, &mut *from)?;
             return print_workspaces(&created, OutputFormat::from(arguments.json));
         }
-        WorkspaceSubcommand::Create { name, options } => AdminRequest::Create(options.to_named_arguments(flags, name)?),
+        WorkspaceSubcommand::Create { name, options } => {
+            WorkspaceAdminRequest::Create(options.to_named_arguments(flags, name)?)
+        }
         WorkspaceSubcommand::List { trash, cursor, limit } => {
             let object = json!({ "trash": trash, "cursor": cursor, "limit": limit });
-            AdminRequest::List(object.as_object().cloned().unwrap_or_default())
+            WorkspaceAdminRequest::List(object.as_object().cloned().unwrap_or_default())
         }
-        WorkspaceSubcommand::Show { name } => AdminRequest::Show(name.clone()),
-        WorkspaceSubcommand::Destroy { name } => AdminRequest::Destroy(name.clone()),
+        WorkspaceSubcommand::Show { name } => WorkspaceAdminRequest::Show(name.clone()),
+        WorkspaceSubcommand::Destroy { name } => WorkspaceAdminRequest::Destroy(name.clone()),
         WorkspaceSubcommand::Restore { name, rename } => {
             let name_wanted = rename.as_ref().map(|name| ("name".to_owned(), name.as_str().into()));
-            AdminRequest::Restore(name.clone(), name_wanted.into_iter().collect())
+            WorkspaceAdminRequest::Restore(name.clone(), name_wanted.into_iter().collect())
         }
     };
     let answer = admin.run_request(&by, request)?;

@@ -22,7 +22,7 @@ mod subject;
 mod suite;
 
 pub use case::{
-    AttackCase, AttackGroup, ExpectedAttackResult, SkippedAttackCase, UnsafeControlServerKind, load_groups,
+    AttackCase, AttackTestCaseGroup, ExpectedAttackResult, SkippedAttackCase, UnsafeControlServerKind, load_groups,
 };
 pub use engine::{EngineAttackSubject, read_journal};
 pub use fixture::can_make_devices;
@@ -31,13 +31,14 @@ pub use matrix::{MATRIX_GROUP, load_matrix};
 pub use mcp::McpAttackSubject;
 pub use naive_server::NaiveServer;
 pub use run::{
-    AttackCaseRequirements, AttackFault, AttackFindingSeverity, AttackVerdict, case_requirements, run_case,
+    AttackCaseFinding, AttackCaseRequirements, AttackFindingSeverity, AttackVerdict, case_requirements, run_case,
     run_sharing_fixture, split_shareable,
 };
 pub use subject::{
-    AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectJournal, SubjectJournalEntry,
-    SubjectOpener, SubjectOptions, SubjectReply,
+    AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectOpenFn, AttackSubjectRequest, SubjectJournal,
+    SubjectJournalEntry, SubjectOptions, SubjectReply,
 };
 pub use suite::{
-    AttackCaseProcessIsolation, AttackReport, AttackSuiteRunner, TestMountNamespaceOutcome, run_in_mount_namespace,
+    AttackCaseProcessIsolation, AttackSuiteRunner, AttackTestSuiteReport, TestMountNamespaceOutcome,
+    run_in_mount_namespace,
 };

@@ -1,5 +1,5 @@
 //! Stories in which people, agents and other programs share a workspace, with the expected results and files. The
-//! stories do not depend on the protocol; a test supplies a [`StoryBackend`] that makes the calls.
+//! stories do not depend on the protocol; a test supplies a [`ClientStoryWorkspaceAdapter`] that makes the calls.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub struct StoryStep {
 }
 
 /// The workspace and the protocol on which a story runs.
-pub trait StoryBackend {
+pub trait ClientStoryWorkspaceAdapter {
     /// Makes a call. Returns the result, or the fields of the error with the error kind as the field `kind`.
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value>;
 
@@ -87,7 +87,7 @@ pub fn review_stories() -> Vec<ClientStory> {
 }
 
 /// Runs one story. Panics at the first difference from the expected results.
-pub fn play_story(story: &ClientStory, stage: &mut dyn StoryBackend) {
+pub fn play_story(story: &ClientStory, stage: &mut dyn ClientStoryWorkspaceAdapter) {
     for (path, content) in &story.tree {
         stage.change_externally(path, Some(content));
     }

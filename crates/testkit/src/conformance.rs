@@ -89,12 +89,12 @@ fn agent_caller(name: &str) -> Caller {
 }
 
 /// A workspace under test and the caller of its operations.
-struct WorkspaceConformanceFixture {
+struct WorkspaceUnderConformanceTest {
     workspace: Arc<dyn Workspace>,
     caller: Caller,
 }
 
-impl WorkspaceConformanceFixture {
+impl WorkspaceUnderConformanceTest {
     fn new(factory: &dyn ConformanceWorkspaceFactory) -> Self {
         Self { workspace: factory.create(), caller: agent_caller("one") }
     }

@@ -17,12 +17,12 @@ use crate::{
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
     wait::kill_after,
     workload::{
-        CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadChildMessage, WorkloadOrders,
+        CrashTestChildConfig, CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadChildMessage,
         WorkspaceReferenceModel,
     },
 };
 pub use checker::{CrashChecker, CrashTestInFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
-pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoverySummary, check_power_cut};
+pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoveryCheckResult, check_power_cut};
 
 /// Number of rounds after which the crash test starts with a new workspace, because a long journal is slow to check.
 const ROUNDS_PER_WORKSPACE: u64 = 20;
@@ -83,7 +83,7 @@ fn run_rounds_on_workspace(
     let place = scratch_directory()?;
     let workspace = place.path().join("ws");
     std::fs::create_dir(&workspace)?;
-    let mut work = WorkloadOrders {
+    let mut work = CrashTestChildConfig {
         workspace,
         state: place.path().join("state"),
         full: chance.happens_percent(50),
@@ -95,13 +95,14 @@ fn run_rounds_on_workspace(
     let mut judge = CrashChecker::default();
     for _ in 0..rounds {
         work.seed = chance.next_u64();
-        let kill = KillSchedule { after_steps: chance.below(STEPS_MAX), wait_us: chance.below(KILL_DELAY_MAX_US) };
+        let kill =
+            CrashTestKillMoment { after_steps: chance.below(STEPS_MAX), wait_us: chance.below(KILL_DELAY_MAX_US) };
         let life = run_and_kill(start(), &work, &kill)?;
         figures.acknowledged += life.acknowledged.len() as u64;
         figures.in_flight += u64::from(life.in_flight.is_some());
         if chance.happens_percent(RECOVERY_KILLED_PERCENT) {
-            let only_open = WorkloadOrders { steps: 0, ..work.clone() };
-            let kill = KillSchedule { after_steps: u64::MAX, wait_us: chance.below(RECOVERY_KILL_DELAY_MAX_US) };
+            let only_open = CrashTestChildConfig { steps: 0, ..work.clone() };
+            let kill = CrashTestKillMoment { after_steps: u64::MAX, wait_us: chance.below(RECOVERY_KILL_DELAY_MAX_US) };
             run_and_kill(start(), &only_open, &kill)?;
             figures.recoveries_killed += 1;
             judge.allow_recovery_leftover();
@@ -116,7 +117,7 @@ fn run_rounds_on_workspace(
 
 /// The moment at which the crash test kills a child.
 #[derive(Debug, Clone, Copy)]
-pub struct KillSchedule {
+pub struct CrashTestKillMoment {
     /// The child is killed after this many acknowledged changes; with `u64::MAX`, the delay counts from its start.
     pub after_steps: u64,
     /// Additional delay.
@@ -124,7 +125,11 @@ pub struct KillSchedule {
 }
 
 /// Starts a child, kills it as scheduled, and returns the changes that it reported.
-pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<KilledChildProgress> {
+pub fn run_and_kill(
+    mut command: Command,
+    work: &CrashTestChildConfig,
+    kill: &CrashTestKillMoment,
+) -> Fallible<KilledChildProgress> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let outcome = watch_child(&mut child, work, kill);
     // The child must not outlive this process; killing a dead one fails harmlessly.
@@ -135,7 +140,11 @@ pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSche
     outcome
 }
 
-fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<KilledChildProgress> {
+fn watch_child(
+    child: &mut Child,
+    work: &CrashTestChildConfig,
+    kill: &CrashTestKillMoment,
+) -> Fallible<KilledChildProgress> {
     let mut input = child.stdin.take().ok_or("no input")?;
     let output = BufReader::new(child.stdout.take().ok_or("no output")?);
     let mut text = serde_json::to_string(work)?;

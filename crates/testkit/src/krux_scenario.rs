@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The scenarios of one krux capability.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KruxScenarioSuite {
+pub struct KruxCapabilityScenarios {
     /// The capability.
     pub capability: String,
     /// The scenarios.
@@ -169,7 +169,7 @@ pub enum InitialItem<'a> {
 macro_rules! suites {
     ($($name:literal),+ $(,)?) => {
         /// All krux scenario suites, in the order of the krux document.
-        pub fn load_suites() -> Vec<KruxScenarioSuite> {
+        pub fn load_suites() -> Vec<KruxCapabilityScenarios> {
             let texts = [$(($name, include_str!(concat!("../cases/krux/", $name, ".json")))),+];
             texts.into_iter().map(|(name, text)| parse_suite(name, text)).collect()
         }
@@ -212,7 +212,7 @@ pub struct KruxDocumentedCapability {
     /// Version of the capability.
     pub version: String,
     /// Inputs of the capability.
-    pub inputs: Vec<DocumentedInput>,
+    pub inputs: Vec<KruxDocumentedParameter>,
     /// Outputs of the capability.
     pub outputs: Vec<String>,
     /// The errors of the capability, each with its recovery actions.
@@ -228,7 +228,7 @@ pub struct KruxDocumentedCapability {
 /// One documented input.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DocumentedInput {
+pub struct KruxDocumentedParameter {
     /// Name of the input.
     pub name: String,
     /// Whether the input is required.
@@ -245,8 +245,8 @@ pub fn documented_capabilities() -> Vec<KruxDocumentedCapability> {
 }
 
 #[expect(clippy::panic, reason = "a case that cannot be read is a mistake in the tests")]
-fn parse_suite(name: &str, text: &str) -> KruxScenarioSuite {
-    match serde_json::from_str::<KruxScenarioSuite>(text) {
+fn parse_suite(name: &str, text: &str) -> KruxCapabilityScenarios {
+    match serde_json::from_str::<KruxCapabilityScenarios>(text) {
         Ok(suite) if suite.capability == name => suite,
         Ok(suite) => panic!("{name} is about {}", suite.capability),
         Err(error) => panic!("{name}: {error}"),

@@ -23,12 +23,12 @@ use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
     CommitReceipt, ConnectionScopedResources, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileNamePolicy,
     FileStat, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead, Lease,
-    LeaseRequest, PathLockRequest, Plan, Principal, QuotaCharge, StoredJournalEntry, TrashItem, Version, Watch,
-    WatchRequest, Workspace, WorkspaceUsage,
+    LeaseAcquireOrReleaseRequest, PathLockRequest, Plan, Principal, QuotaCharge, StoredJournalEntry, TrashItem,
+    Version, Watch, WatchBeginOrEndRequest, Workspace, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
-use tree::{MemoryItem, MemoryTree};
+use tree::{InMemoryTreeNodeContent, MemoryTree};
 
 /// The initial time of the workspace clock: 2026-01-01T00:00:00Z.
 const START_MS: i64 = 1_767_225_600_000;
@@ -149,11 +149,11 @@ impl Workspace for MemoryWorkspace {
         let placed =
             state.tree.get(path).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{path} does not exist")))?;
         let bytes = match &placed.item {
-            MemoryItem::File(bytes) => bytes,
-            MemoryItem::Directory => {
+            InMemoryTreeNodeContent::File(bytes) => bytes,
+            InMemoryTreeNodeContent::Directory => {
                 return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory")));
             }
-            MemoryItem::Link(_) | MemoryItem::Special => {
+            InMemoryTreeNodeContent::Link(_) | InMemoryTreeNodeContent::Special => {
                 return Err(Error::new(ErrorKind::NotRegular, format!("{path} is no file")));
             }
         };
@@ -174,10 +174,13 @@ impl Workspace for MemoryWorkspace {
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
         match self.lock_state().tree.get(path).map(|placed| &placed.item) {
-            Some(MemoryItem::Link(target)) => Ok(target.clone()),
-            Some(MemoryItem::File(_) | MemoryItem::Directory | MemoryItem::Special) | None => {
-                Err(Error::new(ErrorKind::NotFound, format!("{path} is no link")))
-            }
+            Some(InMemoryTreeNodeContent::Link(target)) => Ok(target.clone()),
+            Some(
+                InMemoryTreeNodeContent::File(_)
+                | InMemoryTreeNodeContent::Directory
+                | InMemoryTreeNodeContent::Special,
+            )
+            | None => Err(Error::new(ErrorKind::NotFound, format!("{path} is no link"))),
         }
     }
 
@@ -288,7 +291,7 @@ impl Workspace for MemoryWorkspace {
 
     fn execute_lease_request(
         &self,
-        ask: &LeaseRequest,
+        ask: &LeaseAcquireOrReleaseRequest,
         record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error> {
         let mut state = self.lock_state();
@@ -345,7 +348,7 @@ impl Workspace for MemoryWorkspace {
 
     fn execute_watch_request(
         &self,
-        ask: &WatchRequest,
+        ask: &WatchBeginOrEndRequest,
         record: &JournalCallRecord<'_>,
         _deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {

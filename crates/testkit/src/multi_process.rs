@@ -23,7 +23,7 @@ use crate::{
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
     workload::walk_workspace,
 };
-use member::{KEYED_FILES, MemberOrders, MultiProcessTestMemberMessage};
+use member::{KEYED_FILES, MultiProcessTestMemberInstructions, MultiProcessTestMemberMessage};
 
 pub use member::run_member;
 
@@ -71,8 +71,14 @@ pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fa
         std::fs::create_dir_all(path.parent().unwrap_or(&workspace))?;
         std::fs::write(path, name)?;
     }
-    let orders =
-        MemberOrders { workspace, state: place.path().join("state"), name: String::new(), seed, steps, first_key: 0 };
+    let orders = MultiProcessTestMemberInstructions {
+        workspace,
+        state: place.path().join("state"),
+        name: String::new(),
+        seed,
+        steps,
+        first_key: 0,
+    };
     let mut rig = MultiProcessTest {
         member_command: start,
         orders,
@@ -93,7 +99,7 @@ pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fa
 
 struct MultiProcessTest<'a> {
     member_command: &'a dyn Fn() -> Command,
-    orders: MemberOrders,
+    orders: MultiProcessTestMemberInstructions,
     rng: SeededRng,
     messages: MessagesByTestProcess,
     processes: Vec<MultiProcessTestChild>,
@@ -142,7 +148,7 @@ impl MultiProcessTest<'_> {
     ) -> Fallible<()> {
         let number = usize::try_from(figures.started)?;
         figures.started += 1;
-        let orders = MemberOrders {
+        let orders = MultiProcessTestMemberInstructions {
             name: format!("p{number}"),
             seed: self.rng.next_u64(),
             // Every process gets keys that others use too, whenever it starts.
@@ -205,7 +211,7 @@ fn key_of_message(message: &MultiProcessTestMemberMessage) -> Option<&str> {
 }
 
 fn check_results(
-    orders: &MemberOrders,
+    orders: &MultiProcessTestMemberInstructions,
     messages: &MessagesByTestProcess,
     figures: &mut MultiProcessTestOutcomeCounts,
 ) -> Fallible<()> {

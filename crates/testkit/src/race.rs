@@ -24,7 +24,7 @@ use stead_engine::ErrorKind;
 use crate::stress::{Fallible, SeededRng};
 use attacker::RaceAttacker;
 pub use control::measure_control_escape;
-use fixture::RaceFixture;
+use fixture::RaceTestDirectories;
 use victim::{RaceVictimCaller, RaceVictimTaskKind, VICTIM_CAUSED_ERRORS};
 
 /// How long a race waits for its victims; after this time a call counts as hanging.
@@ -56,7 +56,7 @@ pub enum RaceAttackKind {
 }
 
 /// The errors that a kind of attack allows, and the minimum shares of calls that it requires.
-struct RaceRules {
+struct RaceAttackExpectedOutcomes {
     /// Error kinds that a call returns because of the attacker.
     attack_errors: &'static [ErrorKind],
     /// Other allowed errors.
@@ -81,7 +81,7 @@ impl RaceAttackKind {
         RaceAttackKind::RetargetedLink,
     ];
 
-    fn rules(self) -> RaceRules {
+    fn rules(self) -> RaceAttackExpectedOutcomes {
         let links: &[ErrorKind] = &[
             ErrorKind::PathEscape,
             ErrorKind::Busy,
@@ -89,7 +89,7 @@ impl RaceAttackKind {
             ErrorKind::NotRegular,
             ErrorKind::IsDirectory,
         ];
-        let usual = RaceRules {
+        let usual = RaceAttackExpectedOutcomes {
             attack_errors: links,
             other_errors: VICTIM_CAUSED_ERRORS,
             success_percent_min: 5,
@@ -100,7 +100,7 @@ impl RaceAttackKind {
                 usual
             }
             // The base may name a file that was just replaced.
-            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => RaceRules {
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => RaceAttackExpectedOutcomes {
                 attack_errors: &[
                     ErrorKind::PathEscape,
                     ErrorKind::Busy,
@@ -111,17 +111,20 @@ impl RaceAttackKind {
                 ],
                 ..usual
             },
-            RaceAttackKind::MovedOut => RaceRules {
+            RaceAttackKind::MovedOut => RaceAttackExpectedOutcomes {
                 attack_errors: &[ErrorKind::NotFound, ErrorKind::Busy, ErrorKind::Conflict],
                 other_errors: &[ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::NotDirectory],
                 ..usual
             },
-            RaceAttackKind::RootReplaced => {
-                RaceRules { attack_errors: &[], success_percent_min: 40, attacked_percent_min: 0, ..usual }
-            }
-            RaceAttackKind::PlantedParents => RaceRules { attacked_percent_min: 1, ..usual },
+            RaceAttackKind::RootReplaced => RaceAttackExpectedOutcomes {
+                attack_errors: &[],
+                success_percent_min: 40,
+                attacked_percent_min: 0,
+                ..usual
+            },
+            RaceAttackKind::PlantedParents => RaceAttackExpectedOutcomes { attacked_percent_min: 1, ..usual },
             // Purged files cannot be restored.
-            RaceAttackKind::SwappedChildren => RaceRules {
+            RaceAttackKind::SwappedChildren => RaceAttackExpectedOutcomes {
                 other_errors: &[
                     ErrorKind::NotFound,
                     ErrorKind::Exists,
@@ -139,7 +142,7 @@ impl RaceAttackKind {
 
 /// How many calls the two victims of a race make.
 #[derive(Debug, Clone, Copy)]
-pub struct PlannedCallCountsPerRaceVictim {
+pub struct CallsToMakeByEachRaceVictim {
     /// The number of calls of the victim that reads, stats and lists.
     pub reads: u64,
     /// Changes.
@@ -191,7 +194,7 @@ pub struct RaceAttackReport {
 
 /// The state that the attacker and the victims of one race share.
 struct RaceState {
-    fixture: RaceFixture,
+    fixture: RaceTestDirectories,
     stop: AtomicBool,
     swaps: AtomicU64,
 }
@@ -200,11 +203,14 @@ struct RaceState {
 pub fn run_race(
     shape: RaceAttackKind,
     resolver: stead_disk::PathResolutionMethod,
-    quota: PlannedCallCountsPerRaceVictim,
+    quota: CallsToMakeByEachRaceVictim,
 ) -> Fallible<RaceAttackReport> {
     let seed = SeededRng::seed_of_run()?;
-    let race =
-        Arc::new(RaceState { fixture: RaceFixture::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
+    let race = Arc::new(RaceState {
+        fixture: RaceTestDirectories::new()?,
+        stop: AtomicBool::new(false),
+        swaps: AtomicU64::new(0),
+    });
     let workspace = race.fixture.open_workspace(resolver)?;
     let attacking = start_attacker(shape, &race);
     let (sender, results) = mpsc::channel();

@@ -31,7 +31,7 @@ const LINES_MAX: usize = i32::MAX as usize / 2;
 /// One difference between two texts: a range of old lines and the range of new lines that replaces it. The old or the
 /// new line range of a hunk may be empty, but not both. The line indexes of a hunk are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hunk {
+pub struct DiffHunkRanges {
     /// The removed lines of the old text.
     pub old: Range<usize>,
     /// The lines of the new text that replace the removed lines.
@@ -49,13 +49,13 @@ pub struct DiffStat {
 
 /// The hunks that turn `old` into `new`.
 #[must_use]
-pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+pub fn hunks(old: &str, new: &str) -> Vec<DiffHunkRanges> {
     byte_hunks(old.as_bytes(), new.as_bytes())
 }
 
 /// The hunks that turn `old` into `new`, for texts in any encoding that keeps ASCII bytes as they are.
 #[must_use]
-pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<Hunk> {
+pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunkRanges> {
     if old == new { Vec::new() } else { hunks_with_algorithm(old, new, DiffAlgorithm::Histogram) }
 }
 
@@ -67,7 +67,7 @@ pub fn diff_stat(old: &str, new: &str) -> DiffStat {
 
 /// The number of lines that `hunks` add and remove.
 #[must_use]
-pub fn count_changed_lines(hunks: &[Hunk]) -> DiffStat {
+pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     hunks.iter().fold(DiffStat::default(), |change, hunk| DiffStat {
         added: change.added + hunk.new.len(),
         removed: change.removed + hunk.old.len(),
@@ -84,14 +84,14 @@ pub(crate) enum DiffAlgorithm {
 }
 
 /// The hunks that turn `old` into `new`, found with the given diff algorithm.
-pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<Hunk> {
+pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<DiffHunkRanges> {
     let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
     let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
     hunks_within(&old, &new, &DiffAlgorithmAndLimits { algorithm, ..DiffAlgorithmAndLimits::DEFAULT })
 }
 
 /// The hunks between texts that the caller has already split into lines.
-pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
+pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffHunkRanges> {
     hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
@@ -113,7 +113,7 @@ impl DiffAlgorithmAndLimits {
     };
 }
 
-fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -> Vec<Hunk> {
+fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -> Vec<DiffHunkRanges> {
     let middle = differing_middle(old, new);
     if middle.old.is_empty() && middle.new.is_empty() {
         return Vec::new();
@@ -142,7 +142,7 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -
 }
 
 /// The hunks as the diff algorithm finds them, without a limit on work.
-fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec<Hunk> {
+fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec<DiffHunkRanges> {
     let algorithm = match algorithm {
         DiffAlgorithm::Histogram => Algorithm::Histogram,
         DiffAlgorithm::Myers => Algorithm::Myers,
@@ -153,28 +153,28 @@ fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec
     let mut diff = Diff::compute(algorithm, &input);
     diff.postprocess_lines(&input);
     let widen = |range: Range<u32>| range.start as usize..range.end as usize;
-    diff.hunks().map(|hunk| Hunk { old: widen(hunk.before), new: widen(hunk.after) }).collect()
+    diff.hunks().map(|hunk| DiffHunkRanges { old: widen(hunk.before), new: widen(hunk.after) }).collect()
 }
 
 /// The lines between the common prefix and the common suffix of both texts.
-fn differing_middle(old: &[&[u8]], new: &[&[u8]]) -> Hunk {
+fn differing_middle(old: &[&[u8]], new: &[&[u8]]) -> DiffHunkRanges {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
-    Hunk { old: head..old.len() - tail, new: head..new.len() - tail }
+    DiffHunkRanges { old: head..old.len() - tail, new: head..new.len() - tail }
 }
 
-fn comparison_work(hunk: &Hunk) -> u64 {
+fn comparison_work(hunk: &DiffHunkRanges) -> u64 {
     (hunk.old.len() as u64).saturating_mul(hunk.new.len() as u64)
 }
 
-fn shift_hunk(hunk: &Hunk, block: &Hunk) -> Hunk {
+fn shift_hunk(hunk: &DiffHunkRanges, block: &DiffHunkRanges) -> DiffHunkRanges {
     let shift = |range: &Range<usize>, by: usize| range.start + by..range.end + by;
-    Hunk { old: shift(&hunk.old, block.old.start), new: shift(&hunk.new, block.new.start) }
+    DiffHunkRanges { old: shift(&hunk.old, block.old.start), new: shift(&hunk.new, block.new.start) }
 }
 
 /// Merges hunks that have no unchanged line between them, which occur where two blocks meet.
-fn merge_adjacent_hunks(hunks: Vec<Hunk>) -> Vec<Hunk> {
-    let mut result: Vec<Hunk> = Vec::with_capacity(hunks.len());
+fn merge_adjacent_hunks(hunks: Vec<DiffHunkRanges>) -> Vec<DiffHunkRanges> {
+    let mut result: Vec<DiffHunkRanges> = Vec::with_capacity(hunks.len());
     for hunk in hunks.into_iter().filter(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()) {
         match result.last_mut() {
             Some(last) if last.old.end == hunk.old.start && last.new.end == hunk.new.start => {
@@ -192,11 +192,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn hunk(old: Range<usize>, new: Range<usize>) -> Hunk {
-        Hunk { old, new }
+    fn hunk(old: Range<usize>, new: Range<usize>) -> DiffHunkRanges {
+        DiffHunkRanges { old, new }
     }
 
-    fn apply(old: &[&[u8]], new: &[&[u8]], hunks: &[Hunk]) -> Vec<u8> {
+    fn apply(old: &[&[u8]], new: &[&[u8]], hunks: &[DiffHunkRanges]) -> Vec<u8> {
         let mut result = Vec::new();
         let mut at = 0;
         for hunk in hunks {

@@ -29,7 +29,7 @@ pub use splice::{TextSplice, apply_splices, inverse_splices};
 
 use crate::locate::{FuzzyTextMatchPass, MatchOverlapRule, QuoteSearchHaystack};
 use replacement::ReplacementTextBuildError;
-use select::{PlannedEditEffect, PlannedEditReplacement};
+use select::{PlannedEditReplacement, PlannedTextEditEffect};
 
 /// One edit: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,7 +243,7 @@ fn select_matches_of_all(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
     rules: EditMatchingRules,
-) -> Result<Vec<PlannedEditEffect>, Vec<EditError>> {
+) -> Result<Vec<PlannedTextEditEffect>, Vec<EditError>> {
     let mut outcomes = Vec::new();
     let mut refusals = Vec::new();
     for index in 0..edits.len() {
@@ -257,14 +257,14 @@ fn select_matches_of_all(
 
 fn apply_selections(
     finder: &QuoteSearchHaystack<'_>,
-    outcomes: &[PlannedEditEffect],
+    outcomes: &[PlannedTextEditEffect],
 ) -> Result<EditedText, Vec<EditError>> {
     reject_overlaps(outcomes)?;
     let mut splices = Vec::new();
     let mut refusals = Vec::new();
     let mut room = RESULT_BYTES_MAX;
     for (index, outcome) in outcomes.iter().enumerate() {
-        let PlannedEditEffect::Replace(selected) = outcome else { continue };
+        let PlannedTextEditEffect::Replace(selected) = outcome else { continue };
         match replacement::build_splices(finder, selected, &mut room) {
             Ok(new_splices) => splices.extend(new_splices),
             Err(ReplacementTextBuildError::Unindentable(line)) => {
@@ -289,10 +289,10 @@ fn apply_selections(
     Ok(EditedText { text, splices, applied })
 }
 
-fn reject_overlaps(outcomes: &[PlannedEditEffect]) -> Result<(), Vec<EditError>> {
+fn reject_overlaps(outcomes: &[PlannedTextEditEffect]) -> Result<(), Vec<EditError>> {
     let mut spans: Vec<(usize, &PlannedEditReplacement, usize)> = Vec::new();
     for (index, outcome) in outcomes.iter().enumerate() {
-        if let PlannedEditEffect::Replace(selected) = outcome {
+        if let PlannedTextEditEffect::Replace(selected) = outcome {
             spans.extend((0..selected.matches.len()).map(|found| (index, selected, found)));
         }
     }

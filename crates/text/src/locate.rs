@@ -17,7 +17,7 @@ use std::ops::{Range, RangeInclusive};
 pub use context::{DisambiguatingContextPosition, EnclosingDefinition, SuggestedDisambiguatingLines};
 pub(crate) use fold::replace_look_alikes;
 pub use indent::IndentationShift;
-pub use nearest::{NearestCandidate, QuoteLineDifference};
+pub use nearest::{NearestQuoteCandidate, QuoteLineDifference};
 
 use crate::lines::{self, LineEnding};
 use fold::{NormalizedText, TextNormalizationLevel};

@@ -9,7 +9,7 @@
 
 use std::ops::{Index, Range};
 
-use crate::diff::{DiffAlgorithm, Hunk, hunks_with_algorithm};
+use crate::diff::{DiffAlgorithm, DiffHunkRanges, hunks_with_algorithm};
 use crate::lines;
 
 /// The result of a merge.
@@ -18,13 +18,13 @@ pub enum MergeResult<T> {
     /// The merged text, with the changes of both sides.
     Clean(T),
     /// The ranges of lines in conflict, in order of position; at least one.
-    Conflict(Vec<MergeConflictLines>),
+    Conflict(Vec<MergeConflictLineRanges>),
 }
 
 /// Lines in conflict: both sides changed the same lines in different ways, or each side changed lines adjacent to the
 /// changes of the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MergeConflictLines {
+pub struct MergeConflictLineRanges {
     /// The 0-based lines in conflict in the common base.
     pub base: Range<usize>,
     /// The 0-based lines in conflict in our text.
@@ -82,7 +82,7 @@ struct MergeSideCursor<'a> {
     text: &'a [u8],
     /// The byte offset of each line start, followed by the length of the text.
     starts: Vec<usize>,
-    hunks: std::iter::Peekable<std::vec::IntoIter<Hunk>>,
+    hunks: std::iter::Peekable<std::vec::IntoIter<DiffHunkRanges>>,
     /// The line of the base that the cursor has reached.
     base: usize,
     /// The line of this side that the cursor has reached.
@@ -129,12 +129,16 @@ impl<'a> MergeSideCursor<'a> {
 }
 
 /// Merges three texts with two diff algorithms; if both merges are clean and their results differ, returns a conflict.
-fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLines>> {
+fn merge_segments(
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLineRanges>> {
     let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
     match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
         Ok(others) if joined_bytes(&others, ours, theirs) != joined_bytes(&segments, ours, theirs) => {
             let whole = |text: &[u8]| 0..lines::count_lines(text);
-            Err(vec![MergeConflictLines { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
+            Err(vec![MergeConflictLineRanges { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
         }
         Ok(_) | Err(_) => Ok(segments),
     }
@@ -146,7 +150,7 @@ fn merge_with_algorithm(
     ours: &[u8],
     theirs: &[u8],
     algorithm: DiffAlgorithm,
-) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLines>> {
+) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLineRanges>> {
     let base_lines = lines::count_lines(base);
     let mut ours = MergeSideCursor::new(base, ours, algorithm);
     let mut theirs = MergeSideCursor::new(base, theirs, algorithm);
@@ -174,7 +178,7 @@ fn merge_overlapping_hunks(
     ours: &mut MergeSideCursor<'_>,
     theirs: &mut MergeSideCursor<'_>,
     start: usize,
-) -> Result<MergedTextSegment, MergeConflictLines> {
+) -> Result<MergedTextSegment, MergeConflictLineRanges> {
     let (our_start, their_start) = (ours.line, theirs.line);
     let (mut we_changed, mut they_changed) = (false, false);
     let mut end = start;
@@ -196,7 +200,7 @@ fn merge_overlapping_hunks(
     } else if !we_changed {
         Ok(MergedTextSegment { side: MergeSide::Theirs, bytes: their_bytes })
     } else {
-        Err(MergeConflictLines { base: start..end, ours: our_lines, theirs: their_lines })
+        Err(MergeConflictLineRanges { base: start..end, ours: our_lines, theirs: their_lines })
     }
 }
 
@@ -213,7 +217,7 @@ mod tests {
         }
     }
 
-    fn merge_conflicts(base: &str, ours: &str, theirs: &str) -> Vec<MergeConflictLines> {
+    fn merge_conflicts(base: &str, ours: &str, theirs: &str) -> Vec<MergeConflictLineRanges> {
         match merge(base, ours, theirs) {
             MergeResult::Clean(text) => panic!("{text:?}"),
             MergeResult::Conflict(ranges) => ranges,
@@ -237,7 +241,7 @@ mod tests {
     #[test]
     fn the_same_lines_conflict() {
         let found = merge_conflicts(BASE, "1\n2\nx\n4\n5\n", "1\n2\ny\nz\n4\n5\n");
-        assert_eq!(found, [MergeConflictLines { base: 2..3, ours: 2..3, theirs: 2..4 }]);
+        assert_eq!(found, [MergeConflictLineRanges { base: 2..3, ours: 2..3, theirs: 2..4 }]);
         assert_eq!(merge_conflicts("", "a\n", "b\n").len(), 1);
         assert_eq!(merge_conflicts(BASE, "", "1\n2\n3\n4\nfive\n").len(), 1);
     }
@@ -246,7 +250,7 @@ mod tests {
     fn neighbouring_lines_conflict() {
         assert_eq!(
             merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\ny\n4\n5\n"),
-            [MergeConflictLines { base: 1..3, ours: 1..3, theirs: 1..3 }]
+            [MergeConflictLineRanges { base: 1..3, ours: 1..3, theirs: 1..3 }]
         );
         // One side inserts a line next to a line that the other side changes.
         assert_eq!(merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\nnew\n3\n4\n5\n").len(), 1);
@@ -257,7 +261,7 @@ mod tests {
     #[test]
     fn a_chain_of_touching_changes_is_one_conflict() {
         let found = merge_conflicts(BASE, "a\nb\n3\n4\ne\n", "1\nB\nC\nD\n5\n");
-        assert_eq!(found, [MergeConflictLines { base: 0..5, ours: 0..5, theirs: 0..5 }]);
+        assert_eq!(found, [MergeConflictLineRanges { base: 0..5, ours: 0..5, theirs: 0..5 }]);
     }
 
     #[test]
@@ -269,7 +273,7 @@ mod tests {
             segments.iter().map(|segment| segment.content(ours, theirs)).collect::<String>()
         };
         assert_ne!(merged(DiffAlgorithm::Histogram), merged(DiffAlgorithm::Myers));
-        let whole = MergeConflictLines { base: 0..4, ours: 0..5, theirs: 0..3 };
+        let whole = MergeConflictLineRanges { base: 0..4, ours: 0..5, theirs: 0..3 };
         assert_eq!(merge_conflicts(base, ours, theirs), [whole]);
     }
 

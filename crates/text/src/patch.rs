@@ -24,7 +24,7 @@ pub use apply::{
 };
 pub use errors::{PatchParseError, PatchParseErrorKind};
 pub use interpretations::{PatchChunkRepair, PatchTypingSlipRepairMode};
-pub use line_edits::FinalNewlineRule;
+pub use line_edits::PatchFinalNewlineRule;
 
 /// Whether an optional form of patch syntax is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

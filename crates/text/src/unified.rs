@@ -1,6 +1,6 @@
 //! The unified diff format, for people and for `patch`.
 //!
-//! Standard tools can apply the diff unless it is truncated ([`UnifiedDiff::omitted_lines`]). The diff contains the
+//! Standard tools can apply the diff unless it is truncated ([`UnifiedDiffText::omitted_lines`]). The diff contains the
 //! lines of both texts unchanged, including control characters. Pass the diff through
 //! [`crate::visible::escape_deceptive`] before you display it.
 //!
@@ -12,7 +12,7 @@ pub mod jsdiff;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use crate::diff::{Hunk, line_hunks};
+use crate::diff::{DiffHunkRanges, line_hunks};
 use crate::visible::escape_deceptive_line;
 
 /// The usual number of context lines around a change in a unified diff.
@@ -29,14 +29,14 @@ pub struct DiffLabels<'a> {
 
 /// A unified diff, possibly truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnifiedDiff {
+pub struct UnifiedDiffText {
     /// The diff; empty if nothing changed.
     pub text: String,
     /// The number of diff lines that were omitted because of the line limit.
     pub omitted_lines: usize,
 }
 
-impl UnifiedDiff {
+impl UnifiedDiffText {
     /// Whether lines of the diff were omitted because of the line limit.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
@@ -54,20 +54,22 @@ pub fn unified_diff(
     labels: DiffLabels<'_>,
     context_lines: usize,
     limit_lines: usize,
-) -> UnifiedDiff {
-    let mut output = LineLimitedOutput { text: String::new(), remaining_lines: limit_lines, omitted_lines: 0 };
+) -> UnifiedDiffText {
+    let mut output = LineLimitedDiffText { text: String::new(), remaining_lines: limit_lines, omitted_lines: 0 };
     if old != new {
         let old: Vec<&str> = old.split_inclusive('\n').collect();
         let new: Vec<&str> = new.split_inclusive('\n').collect();
         output.line("--- ", &escape_deceptive_line(labels.old));
         output.line("+++ ", &escape_deceptive_line(labels.new));
         let hunks = line_hunks(&as_bytes(&old), &as_bytes(&new));
-        let near = |hunk: &Hunk, next: &Hunk| next.old.start - hunk.old.end <= context_lines.saturating_mul(2);
+        let near = |hunk: &DiffHunkRanges, next: &DiffHunkRanges| {
+            next.old.start - hunk.old.end <= context_lines.saturating_mul(2)
+        };
         for group in hunks.chunk_by(near) {
             write_group(&mut output, &old, &new, group, context_lines);
         }
     }
-    UnifiedDiff { text: output.text, omitted_lines: output.omitted_lines }
+    UnifiedDiffText { text: output.text, omitted_lines: output.omitted_lines }
 }
 
 fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
@@ -75,7 +77,13 @@ fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
 }
 
 /// Writes a group of hunks under one header. The context lines of neighbouring hunks in a group touch or overlap.
-fn write_group(output: &mut LineLimitedOutput, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
+fn write_group(
+    output: &mut LineLimitedDiffText,
+    old: &[&str],
+    new: &[&str],
+    group: &[DiffHunkRanges],
+    context_lines: usize,
+) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let before = first.old.start.min(context_lines);
     let after = (old.len() - last.old.end).min(context_lines);
@@ -103,13 +111,13 @@ fn format_range(range: &Range<usize>) -> String {
 }
 
 /// The text of a diff up to a limit of lines, and the number of lines beyond the limit.
-struct LineLimitedOutput {
+struct LineLimitedDiffText {
     text: String,
     remaining_lines: usize,
     omitted_lines: usize,
 }
 
-impl LineLimitedOutput {
+impl LineLimitedDiffText {
     fn line(&mut self, prefix: &str, body: &str) {
         if self.remaining_lines == 0 {
             self.omitted_lines += 1;

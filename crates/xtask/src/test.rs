@@ -35,12 +35,12 @@ enum XtaskTestThoroughness {
 }
 
 #[derive(Clone, Copy)]
-struct TestOptions {
+struct XtaskTestOptions {
     scope: XtaskTestThoroughness,
     consent: SystemPackageInstallConsent,
 }
 
-type XtaskTestCommandStep = (&'static str, fn(TestOptions) -> Result<(), String>);
+type XtaskTestCommandStep = (&'static str, fn(XtaskTestOptions) -> Result<(), String>);
 
 const STEPS: &[XtaskTestCommandStep] = &[
     // First, because it may ask for consent.
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn parse_options(arguments: &[String]) -> Result<TestOptions, String> {
+fn parse_options(arguments: &[String]) -> Result<XtaskTestOptions, String> {
     let mut scope = None;
     for argument in arguments {
         let chosen = match argument.as_str() {
@@ -99,7 +99,7 @@ fn parse_options(arguments: &[String]) -> Result<TestOptions, String> {
             return Err(format!("pass one of {QUICK_FLAG} and {LONG_FLAG}, once"));
         }
     }
-    Ok(TestOptions {
+    Ok(XtaskTestOptions {
         scope: scope.unwrap_or(XtaskTestThoroughness::Ordinary),
         consent: SystemPackageInstallConsent::from_arguments(arguments),
     })
@@ -143,13 +143,13 @@ fn run_clippy() -> Result<(), String> {
 
 /// Installs missing programs that the tests use, and returns the environment variables that tell the tests where they
 /// are.
-fn find_tools(options: TestOptions) -> Result<[(&'static str, PathBuf); 3], String> {
+fn find_tools(options: XtaskTestOptions) -> Result<[(&'static str, PathBuf); 3], String> {
     needs::require_strace(options.consent)?;
     needs::test_variables(options.consent)
 }
 
 /// Runs the tests of every crate, with `cargo nextest` if it is installed.
-fn run_tests(options: TestOptions) -> Result<(), String> {
+fn run_tests(options: XtaskTestOptions) -> Result<(), String> {
     let mut command = Command::new("cargo");
     let has_nextest = crate::is_installed("cargo", &["nextest", "--version"]);
     match (options.scope, has_nextest) {
@@ -195,7 +195,7 @@ fn build_docs() -> Result<(), String> {
 }
 
 /// Runs the tests of the benchmarks and builds their documentation, with `--long` only.
-fn test_benchmarks(options: TestOptions) -> Result<(), String> {
+fn test_benchmarks(options: XtaskTestOptions) -> Result<(), String> {
     if options.scope != XtaskTestThoroughness::Long {
         println!("bench: the tests of the benchmarks run with {LONG_FLAG}");
         return Ok(());

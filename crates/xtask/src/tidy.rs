@@ -70,9 +70,9 @@ impl fmt::Display for TidyFinding {
 }
 
 /// A rule gets all files at once, because some rules compare files.
-type TidyRule = fn(&[RepositoryFile]) -> Vec<TidyFinding>;
+type TidyRuleFn = fn(&[RepositoryFile]) -> Vec<TidyFinding>;
 
-const RULES: &[TidyRule] = &[
+const RULES: &[TidyRuleFn] = &[
     dependencies::check_crate_dependencies,
     dependencies::check_restricted_dependencies,
     dependencies::check_lint_settings,

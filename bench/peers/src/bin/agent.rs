@@ -8,7 +8,7 @@ use agent_client_protocol::{
     v1::{
         ConnectionTo,
         schema::{
-            ClientCapabilities, ContentBlock, ContentChunk, InitializeRequest, InitializeResponse, McpServer,
+            ClientCapabilities, ContentBlock, ContentChunk, InitializeRequest, InitializeResponse, McpClientRequestHandler,
             NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest, SessionId,
             SessionNotification, SessionUpdate, StopReason, WriteTextFileRequest,
         },
@@ -23,9 +23,9 @@ struct AcpClientCapabilitiesAndServers {
     mcp_servers: Vec<String>,
 }
 
-fn server_name(server: &McpServer) -> String {
+fn server_name(server: &McpClientRequestHandler) -> String {
     match server {
-        McpServer::Stdio(server) => server.name.clone(),
+        McpClientRequestHandler::Stdio(server) => server.name.clone(),
         _ => "another kind".to_owned(),
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use stead_disk::{
     FileAttributeSource, StagedContentSource,
     faults::{
-        FaultFilter, FaultInjectionReport, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault,
-        disarm_fault,
+        FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter,
+        InjectedFaultEffect, arm_fault, disarm_fault,
     },
 };
 
@@ -22,7 +22,7 @@ const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FAULTS";
 static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
 /// Runs `step` under a fault plan, and returns the result of `step` and the report of the plan.
-fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultInjectionReport) {
+fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultPlanSystemCallReport) {
     let _guard = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     arm_fault(plan);
     let result = step();
@@ -33,7 +33,7 @@ fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultInje
 const IO_ERROR: i32 = 5;
 
 fn fault_plan(at: u64, action: InjectedFaultEffect) -> FaultPlan {
-    FaultPlan { call_number: at, action, scope: FaultThreadScope::ThisThread, calls: FaultFilter::All }
+    FaultPlan { call_number: at, action, scope: FaultPlanThreadFilter::ThisThread, calls: FaultFilter::All }
 }
 
 fn replace_file(f: &DiskFixture) -> Result<(), stead_disk::DiskError> {
@@ -73,10 +73,10 @@ fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::Ro
     let mut at = 1;
     loop {
         let open = || stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootDirectoryOptions::default());
-        let (opened, FaultInjectionReport { hit_call: fired, .. }) =
+        let (opened, FaultPlanSystemCallReport { hit_call: fired, .. }) =
             run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(errno)), open);
         assert!(fired.is_some(), "no openat2 in an opening");
-        if fired == Some(SystemCall::Openat2) {
+        if fired == Some(FaultInjectionSystemCall::Openat2) {
             return opened;
         }
         at += 1;
@@ -107,9 +107,9 @@ fn files_open_without_procfs() {
         for at in 1..20 {
             const NO_SUCH_FILE: i32 = 2;
             let open = || root.open_file(&crate::fixture::rel_path("a/file"));
-            let (opened, FaultInjectionReport { hit_call: fired, .. }) =
+            let (opened, FaultPlanSystemCallReport { hit_call: fired, .. }) =
                 run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(NO_SUCH_FILE)), open);
-            if fired == Some(SystemCall::Open)
+            if fired == Some(FaultInjectionSystemCall::Open)
                 && let Ok(file) = opened
             {
                 assert_eq!(file.read_all(9).unwrap(), b"abc");

@@ -15,7 +15,7 @@ use crate::{
     operation::{
         BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
     },
-    session_store::{AgentToPersonAlert, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
+    session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
 #[derive(Debug, Deserialize)]
@@ -123,7 +123,7 @@ impl Operation for AnswerAlertArgs {
     }
 }
 
-fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<AgentToPersonAlert, Error> {
+fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<AgentSentAlertAndResponse, Error> {
     let found = context.workspace().alert(id)?.filter(|alert| match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => true,
         agent @ Principal::Agent(_) => alert.sender == agent.to_string(),
@@ -158,7 +158,7 @@ fn alert_outcome(verb: &'static str) -> BuildSessionCallOutcomeFn {
     })
 }
 
-fn alert_json(alert: &AgentToPersonAlert) -> Map<String, Value> {
+fn alert_json(alert: &AgentSentAlertAndResponse) -> Map<String, Value> {
     let response = alert.response.as_ref();
     OutcomeBuilder::new()
         .with_field("alert", alert.id.clone())
@@ -174,7 +174,7 @@ fn alert_json(alert: &AgentToPersonAlert) -> Map<String, Value> {
         .into_json()
 }
 
-fn render_alert_line(alert: &AgentToPersonAlert) -> String {
+fn render_alert_line(alert: &AgentSentAlertAndResponse) -> String {
     let (id, from, severity) = (&alert.id, &alert.sender, alert.severity);
     let mut line = format!(
         "{id}  {}  {from}  {severity}  {}\n",

@@ -45,7 +45,9 @@ impl Operation for ListApprovalsArgs {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
                 let text = render_approval_line(&approval);
-                OutcomeBuilder::new().with_fields(approval_json(&approval, PlanPreviewInclusion::Include)).build(text)
+                OutcomeBuilder::new()
+                    .with_fields(approval_json(&approval, ApprovalPlanPreviewInclusion::Include))
+                    .build(text)
             }
             None => {
                 let state = match self.state {
@@ -61,7 +63,8 @@ impl Operation for ListApprovalsArgs {
                 let found = context.workspace().approvals(&filter)?;
                 let lines: Vec<String> = found.iter().map(render_approval_line).collect();
                 let text = if lines.is_empty() { "no pending approval requests".to_owned() } else { lines.join("\n") };
-                let rows: Vec<_> = found.iter().map(|found| approval_json(found, PlanPreviewInclusion::Omit)).collect();
+                let rows: Vec<_> =
+                    found.iter().map(|found| approval_json(found, ApprovalPlanPreviewInclusion::Omit)).collect();
                 OutcomeBuilder::new()
                     .with_field("approvals", rows)
                     .with_field("truncated", found.len() >= limits::APPROVALS_LISTED_MAX)
@@ -91,15 +94,15 @@ fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PlanPreviewInclusion {
+enum ApprovalPlanPreviewInclusion {
     Include,
     Omit,
 }
 
-fn approval_json(approval: &Approval, plan: PlanPreviewInclusion) -> Map<String, Value> {
+fn approval_json(approval: &Approval, plan: ApprovalPlanPreviewInclusion) -> Map<String, Value> {
     let plan = match plan {
-        PlanPreviewInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
-        PlanPreviewInclusion::Omit => None,
+        ApprovalPlanPreviewInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
+        ApprovalPlanPreviewInclusion::Omit => None,
     };
     let request = &approval.request;
     let resolution = approval.resolution.as_ref();
@@ -198,7 +201,7 @@ impl ApprovalAnswerArgs {
         let answer = ApprovalAnswer { id, decision, reason: self.reason.as_ref().map(shorten) };
         let build_outcome = Box::new(|approval: &Approval, receipt: &CommitReceipt| {
             OutcomeBuilder::new()
-                .with_fields(approval_json(approval, PlanPreviewInclusion::Omit))
+                .with_fields(approval_json(approval, ApprovalPlanPreviewInclusion::Omit))
                 .with_receipt(receipt)
                 .build_one_line(render_approval_line(approval))
         });

@@ -16,7 +16,7 @@ pub(crate) use self::{
     save::BufferSaveArgs,
 };
 use crate::{
-    buffers::{BufferOpenState, BufferWithText, EditorBufferMetadata},
+    buffers::{BufferEditorConnectionState, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     caller::Principal,
     engine::CallOutcome,
@@ -61,7 +61,7 @@ fn read_saved_file(context: &CallContext<'_>, target: &ResolvedTarget) -> Result
 fn require_own_buffer(context: &CallContext<'_>, path: &RelPath) -> Result<EditorBufferMetadata, Error> {
     let buffer = context.open_buffer(path)?.ok_or_else(|| no_buffer_error(context, path))?;
     let owner = context.caller.principal.to_string();
-    if buffer.owner == owner && buffer.open_state == BufferOpenState::OpenHere {
+    if buffer.owner == owner && buffer.open_state == BufferEditorConnectionState::OpenHere {
         return Ok(buffer);
     }
     Err(open_elsewhere_error(&buffer))
@@ -109,9 +109,9 @@ fn describe_buffer(buffer: &EditorBufferMetadata, saved: Option<Version>) -> Out
 
 fn buffer_state_name(buffer: &EditorBufferMetadata, saved: Option<Version>) -> &'static str {
     match (buffer.open_state, buffer.is_unsaved(saved)) {
-        (BufferOpenState::Draft, _) => "draft",
-        (BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess, true) => "unsaved",
-        (BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess, false) => "clean",
+        (BufferEditorConnectionState::Draft, _) => "draft",
+        (BufferEditorConnectionState::OpenHere | BufferEditorConnectionState::OpenInOtherProcess, true) => "unsaved",
+        (BufferEditorConnectionState::OpenHere | BufferEditorConnectionState::OpenInOtherProcess, false) => "clean",
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
-        journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage, RenderedEvent},
+        journal_feed::{self, EventJsonAndText, JournalCursor, JournalCursorArgument, JournalFeedPage},
         outcome_builder::{OutcomeBuilder, format_iso_utc},
         visible_change::VisibleChange,
     },
@@ -48,7 +48,10 @@ impl Operation for ChangesArgs {
     }
 }
 
-fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<JournalFeedPage<RenderedEvent>, Error> {
+fn collect_changes(
+    context: &CallContext<'_>,
+    start: JournalCursor,
+) -> Result<JournalFeedPage<EventJsonAndText>, Error> {
     let (mut ranges, mut chars) = (ChangedLineFinder::new(context.workspace()), 0);
     journal_feed::scan_entries(
         context,
@@ -61,7 +64,7 @@ fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<Jo
 fn add_changes(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
-    page: &mut JournalFeedPage<RenderedEvent>,
+    page: &mut JournalFeedPage<EventJsonAndText>,
     ranges: &mut ChangedLineFinder<'_>,
     chars: &mut usize,
 ) -> Result<(), Error> {

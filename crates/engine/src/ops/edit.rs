@@ -151,17 +151,17 @@ impl EditArgs {
         };
         let base = resolve_edit_base(context, target, current, self.base.as_deref())?;
         match (base, self.mode) {
-            (EditBaseResolution::Unspecified | EditBaseResolution::Current, _) => {
+            (EditBaseVersionStatus::Unspecified | EditBaseVersionStatus::Current, _) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
                 Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::NotNeeded))
             }
-            (EditBaseResolution::Older(old), StaleEditHandling::Strict) => {
+            (EditBaseVersionStatus::Older(old), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, Some(&old)))
             }
-            (EditBaseResolution::Unavailable(_), StaleEditHandling::Strict) => {
+            (EditBaseVersionStatus::Unavailable(_), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, None))
             }
-            (EditBaseResolution::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
+            (EditBaseVersionStatus::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
                 // The changes since the base are unknown, so only exact matches of whole lines are safe. A quote that
                 // is only a part of a line may now match in a different line.
@@ -173,7 +173,7 @@ impl EditArgs {
                 }
                 Err(errors::stale_base_error(context, target, current, None))
             }
-            (EditBaseResolution::Older(old), mode @ (StaleEditHandling::Anchored | StaleEditHandling::Merge)) => {
+            (EditBaseVersionStatus::Older(old), mode @ (StaleEditHandling::Anchored | StaleEditHandling::Merge)) => {
                 match apply_to_newer_text(&old.text, &current.text, edits, rules) {
                     Ok(edited) => {
                         Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::rebased(&old, &current.text)))
@@ -242,7 +242,7 @@ fn bad_request(detail: impl AsRef<str>) -> Error {
 }
 
 /// The base of an `edit` call, compared with the current file; the base is the version that the caller read.
-enum EditBaseResolution {
+enum EditBaseVersionStatus {
     /// The caller gave no base.
     Unspecified,
     /// The base is the current version.
@@ -265,29 +265,29 @@ fn resolve_edit_base(
     target: &ResolvedTarget,
     current: &FileToEdit,
     written: Option<&str>,
-) -> Result<EditBaseResolution, Error> {
-    let Some(written) = written else { return Ok(EditBaseResolution::Unspecified) };
+) -> Result<EditBaseVersionStatus, Error> {
+    let Some(written) = written else { return Ok(EditBaseVersionStatus::Unspecified) };
     if BaseVersion::parse(written)? == BaseVersion::Absent {
         // The pipeline already checked that the file is absent.
-        return Ok(EditBaseResolution::Current);
+        return Ok(EditBaseVersionStatus::Current);
     }
     let now = DiffSideContent { label: "now".to_owned(), version: Some(current.version), bytes: current.bytes.clone() };
     let side = match diff::side_at_version(context, &target.path, written, &now) {
         Ok(side) => side,
         Err(error) if matches!(error.kind, ErrorKind::Expired | ErrorKind::TooLarge) => {
-            return Ok(EditBaseResolution::Unavailable(written.to_owned()));
+            return Ok(EditBaseVersionStatus::Unavailable(written.to_owned()));
         }
         Err(error) => return Err(error),
     };
     match side.version {
-        Some(version) if version == current.version => Ok(EditBaseResolution::Current),
+        Some(version) if version == current.version => Ok(EditBaseVersionStatus::Current),
         Some(version) => Ok(match diff::decode_diff_text(&side.bytes) {
             Some(text) => {
                 let (rev, text) = (context.revision_name(&target.path, &version), text.into_owned());
-                EditBaseResolution::Older(OlderFileText { version, rev, text })
+                EditBaseVersionStatus::Older(OlderFileText { version, rev, text })
             }
-            None => EditBaseResolution::Unavailable(written.to_owned()),
+            None => EditBaseVersionStatus::Unavailable(written.to_owned()),
         }),
-        None => Ok(EditBaseResolution::Unavailable(written.to_owned())),
+        None => Ok(EditBaseVersionStatus::Unavailable(written.to_owned())),
     }
 }

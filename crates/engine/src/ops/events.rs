@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::{
     changed_lines::ChangedLineFinder,
     journal_feed::{
-        self, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage, JournalFeedPage,
-        MoreJournalEntriesFlag, RenderedEvent,
+        self, EventJsonAndText, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage,
+        JournalFeedPage, MoreJournalEntriesFlag,
     },
     outcome_builder::{OutcomeBuilder, format_iso_utc},
     watched::{self, CallerOwnChangesInclusion, events::WatchMatcher},
@@ -106,7 +106,7 @@ fn add_session_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
     stored: &StoredJournalEntry,
-    page: &mut JournalFeedPage<RenderedEvent>,
+    page: &mut JournalFeedPage<EventJsonAndText>,
     ranges: &mut ChangedLineFinder<'_>,
 ) -> Result<(), Error> {
     let entry = &stored.entry;

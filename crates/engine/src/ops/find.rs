@@ -24,7 +24,7 @@ use crate::{
         list,
         outcome_builder::{OutcomeBuilder, format_iso_utc},
         stat::file_kind_name,
-        walk::{self, IgnoredFileFilter, ParallelWalkEntry},
+        walk::{self, IgnoredFileInclusionPolicy, ParallelWalkEntry},
     },
     plan::FileKind,
 };
@@ -71,13 +71,13 @@ impl Operation for FindArgs {
                 Ok(())
             })?;
         let (mut first, mut total) = ThreadFirstMatchingPaths::merge_all(results, max);
-        let mut match_kind = FileNameMatchKind::Pattern;
+        let mut match_kind = FileNameMatchOutcome::Pattern;
         if total == 0 && context.options.listing_style == ListingPageSizeAndDetail::NativePage {
             let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
             match_kind = if near.total > 0 {
-                FileNameMatchKind::Substring
+                FileNameMatchOutcome::Substring
             } else {
-                FileNameMatchKind::NearestNames(near.nearest_names)
+                FileNameMatchOutcome::NearestNames(near.nearest_names)
             };
             (first, total) = (near.substring_matches, near.total);
         }
@@ -93,7 +93,7 @@ impl Operation for FindArgs {
             .with_field("path", top.to_string())
             .with_field("matches", matches)
             .with_field("total", total)
-            .with_some("partial", (match_kind == FileNameMatchKind::Substring).then_some(true))
+            .with_some("partial", (match_kind == FileNameMatchOutcome::Substring).then_some(true))
             .with_some("nearest", match_kind.nearest_names_json())
             .with_field("truncated", truncated)
             .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
@@ -104,7 +104,7 @@ impl Operation for FindArgs {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum FileNameMatchKind {
+enum FileNameMatchOutcome {
     Pattern,
     /// No path matches the pattern, but some paths contain the pattern as a substring.
     Substring,
@@ -112,13 +112,15 @@ enum FileNameMatchKind {
     NearestNames(Vec<RelPath>),
 }
 
-impl FileNameMatchKind {
+impl FileNameMatchOutcome {
     fn nearest_names_json(&self) -> Option<Vec<Value>> {
         match self {
-            FileNameMatchKind::NearestNames(names) if !names.is_empty() => {
+            FileNameMatchOutcome::NearestNames(names) if !names.is_empty() => {
                 Some(names.iter().map(|path| path.to_string().into()).collect())
             }
-            FileNameMatchKind::NearestNames(_) | FileNameMatchKind::Pattern | FileNameMatchKind::Substring => None,
+            FileNameMatchOutcome::NearestNames(_) | FileNameMatchOutcome::Pattern | FileNameMatchOutcome::Substring => {
+                None
+            }
         }
     }
 }
@@ -188,7 +190,7 @@ fn render_text(
     found: &[FileNameMatch],
     omitted: u64,
     pattern: &str,
-    match_kind: &FileNameMatchKind,
+    match_kind: &FileNameMatchOutcome,
     notation: CallNotation,
 ) -> String {
     let mut text = String::new();
@@ -204,9 +206,9 @@ fn render_text(
     let pattern = escape_deceptive_line(pattern);
     let count = found.len();
     match match_kind {
-        FileNameMatchKind::Pattern => text.push_str(&format!("[{count} match {pattern}")),
-        FileNameMatchKind::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
-        FileNameMatchKind::NearestNames(names) => {
+        FileNameMatchOutcome::Pattern => text.push_str(&format!("[{count} match {pattern}")),
+        FileNameMatchOutcome::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
+        FileNameMatchOutcome::NearestNames(names) => {
             text.push_str(&format!("[no match for {pattern}"));
             for (at, path) in names.iter().enumerate() {
                 text.push_str(if at == 0 { "; did you mean " } else { ", " });
@@ -236,7 +238,7 @@ struct NearPathMatches {
 fn find_near_matches(
     context: &CallContext<'_>,
     top: &RelPath,
-    ignored: IgnoredFileFilter,
+    ignored: IgnoredFileInclusionPolicy,
     pattern: &str,
     max: usize,
 ) -> Result<NearPathMatches, Error> {

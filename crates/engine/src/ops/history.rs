@@ -104,7 +104,7 @@ fn collect_page(
         scanned += batch.len();
         let last_batch = batch.len() < HISTORY_BATCH_ENTRIES;
         for stored in &batch {
-            let Some(HistoryItem { json, text }) = history_item(context, stored, path)? else {
+            let Some(RenderedHistoryItem { json, text }) = history_item(context, stored, path)? else {
                 page.next = Some(stored.entry.number);
                 continue;
             };
@@ -125,7 +125,7 @@ fn collect_page(
     Ok(page)
 }
 
-struct HistoryItem {
+struct RenderedHistoryItem {
     json: Map<String, Value>,
     text: String,
 }
@@ -135,7 +135,7 @@ fn history_item(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
     path: Option<&RelPath>,
-) -> Result<Option<HistoryItem>, Error> {
+) -> Result<Option<RenderedHistoryItem>, Error> {
     let entry = &stored.entry;
     let visible: Vec<VisibleChange> =
         entry.changes.iter().filter_map(|change| VisibleChange::visible_to(context, change)).collect();
@@ -174,7 +174,7 @@ fn history_item(
         .with_field("changes", changes)
         .with_some("changes_omitted", (omitted > 0).then_some(omitted))
         .with_field("undone", undone.is_some());
-    Ok(Some(HistoryItem { json: with_relation(object, &entry.relation).into_json(), text }))
+    Ok(Some(RenderedHistoryItem { json: with_relation(object, &entry.relation).into_json(), text }))
 }
 
 /// Adds to the outcome the entry that a journal entry undoes, redoes or amends, or the trash item that it restores.

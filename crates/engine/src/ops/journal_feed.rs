@@ -191,9 +191,9 @@ impl<E> JournalFeedPage<E> {
 }
 
 /// One event as JSON and as text.
-pub(super) type RenderedEvent = (Value, String);
+pub(super) type EventJsonAndText = (Value, String);
 
-impl JournalFeedPage<RenderedEvent> {
+impl JournalFeedPage<EventJsonAndText> {
     /// Builds the outcome of a page. If the page has no events, the text is `empty_text`.
     pub(super) fn into_outcome(self, notation: CallNotation, empty_text: &str, operation: &str) -> CallOutcome {
         let end = self.render_end(notation, operation, "since");

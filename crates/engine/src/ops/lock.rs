@@ -12,7 +12,7 @@ use crate::{
         Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
     },
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
-    workspace::{CommitReceipt, Lease, LeaseRequest},
+    workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
 };
 
 #[derive(Debug, Deserialize)]
@@ -48,7 +48,10 @@ impl Operation for LockArgs {
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
         let build_outcome =
             Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Acquired, lease, receipt));
-        Ok(OperationPlanningResult::Lease { request: LeaseRequest::Acquire { path, ends_ms }, build_outcome })
+        Ok(OperationPlanningResult::Lease {
+            request: LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms },
+            build_outcome,
+        })
     }
 }
 
@@ -111,6 +114,6 @@ impl Operation for UnlockArgs {
         let path = targets[path].path.clone();
         let build_outcome =
             Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Released, lease, receipt));
-        Ok(OperationPlanningResult::Lease { request: LeaseRequest::Release { path }, build_outcome })
+        Ok(OperationPlanningResult::Lease { request: LeaseAcquireOrReleaseRequest::Release { path }, build_outcome })
     }
 }

@@ -7,7 +7,7 @@ use stead_path::RelPath;
 use super::{file_kind_name, planning};
 use crate::{
     call_context::CallContext,
-    call_options::{OverwrittenFilePolicy, TrashRetentionChoice},
+    call_options::{CallTrashRetentionOverride, OverwrittenFilePolicy},
     errors::{Error, ErrorKind},
     operation::{
         FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
@@ -129,7 +129,7 @@ pub(super) fn move_to_trash(
     existing: FileStat,
 ) -> PlannedChange {
     let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: existing.size };
-    let retain_until_ms = planning::trash_deadline_ms(context, TrashRetentionChoice::PrincipalDefault);
+    let retain_until_ms = planning::trash_deadline_ms(context, CallTrashRetentionOverride::PrincipalDefault);
     PlannedChange::Remove { path: path.clone(), expectation: CommitExpectation::File(observed), retain_until_ms, tree }
 }
 

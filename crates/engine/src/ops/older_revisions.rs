@@ -10,7 +10,7 @@ use stead_path::RelPath;
 use stead_text::{
     edit::map_lines,
     locate::{FuzzyTextMatchPass, MatchBoundaryRule, MatchOverlapRule, QuoteSearchHaystack, QuoteSearchOptions},
-    unified::{DiffLabels, UnifiedDiff, unified_diff},
+    unified::{DiffLabels, UnifiedDiffText, unified_diff},
 };
 
 use super::diff::decode_diff_text;
@@ -112,7 +112,7 @@ pub(crate) fn find_older_revision(
 }
 
 /// Renders a diff, followed by the number of omitted lines.
-pub(crate) fn render_bounded_diff(diff: &UnifiedDiff) -> String {
+pub(crate) fn render_bounded_diff(diff: &UnifiedDiffText) -> String {
     match diff.omitted_lines {
         0 => diff.text.clone(),
         lines => format!("{}… and {lines} more lines\n", diff.text),

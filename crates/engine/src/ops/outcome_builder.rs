@@ -153,7 +153,7 @@ pub(crate) enum TextPageEnd {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TextPage<'a> {
+pub(crate) struct OutcomeTextFirstPage<'a> {
     pub(crate) text: &'a str,
     /// The number of lines on the page, including a truncated line.
     pub(crate) lines: usize,
@@ -161,21 +161,21 @@ pub(crate) struct TextPage<'a> {
 }
 
 /// The first page of a text: whole lines with at most `chars_max` characters, or the start of a longer first line.
-pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
+pub(crate) fn first_page(text: &str, chars_max: usize) -> OutcomeTextFirstPage<'_> {
     let (mut end, mut chars, mut count) = (0, 0, 0);
     for line in lines::iter(text) {
         chars += line.chars().count();
         if chars > chars_max {
             if count > 0 {
-                return TextPage { text: &text[..end], lines: count, end: TextPageEnd::AtLine };
+                return OutcomeTextFirstPage { text: &text[..end], lines: count, end: TextPageEnd::AtLine };
             }
             let inside = text.char_indices().nth(chars_max).map_or(text.len(), |(at, _)| at);
-            return TextPage { text: &text[..inside], lines: 1, end: TextPageEnd::InsideLine };
+            return OutcomeTextFirstPage { text: &text[..inside], lines: 1, end: TextPageEnd::InsideLine };
         }
         end += line.len();
         count += 1;
     }
-    TextPage { text, lines: count, end: TextPageEnd::Complete }
+    OutcomeTextFirstPage { text, lines: count, end: TextPageEnd::Complete }
 }
 
 /// The start of a call's argument, escaped for use in an error message.

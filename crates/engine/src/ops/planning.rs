@@ -5,7 +5,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{CopyMoveAllowedEntryKinds, MissingParentPolicy, TrashRetentionChoice},
+    call_options::{CallTrashRetentionOverride, CopyMoveAllowedEntryKinds, MissingParentPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -66,10 +66,12 @@ pub(crate) fn not_found_error(path: &RelPath) -> Error {
 }
 
 /// The time until which the trash keeps an item that the current call removes, in Unix milliseconds.
-pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: TrashRetentionChoice) -> i64 {
+pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: CallTrashRetentionOverride) -> i64 {
     let retention_ms = match retention {
-        TrashRetentionChoice::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
-        TrashRetentionChoice::None => 0,
+        CallTrashRetentionOverride::PrincipalDefault => {
+            context.policy.policy.trash_retention_ms(&context.caller.principal)
+        }
+        CallTrashRetentionOverride::None => 0,
     };
     context.workspace().now_ms().saturating_add(retention_ms)
 }

@@ -1,6 +1,6 @@
 //! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires;
 //! nothing is deleted at once. `restore` moves a trash item back to its old path or to another free path. `restore`
-//! never overwrites a file: it fails or, with `RestoreConflictPolicy::TrashExisting`, trashes the existing file.
+//! never overwrites a file: it fails or, with `TrashRestoreOverwritePolicy::TrashExisting`, trashes the existing file.
 //! `restore` does not trust the path that the trash recorded, so it resolves and authorizes this path like any other.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterContentInclusion, DirectoryRemovalPermission, RestoreConflictPolicy},
+    call_options::{BeforeAfterContentInclusion, DirectoryRemovalPermission, TrashRestoreOverwritePolicy},
     caller::Principal,
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
@@ -206,11 +206,11 @@ fn trash_existing(
     existing: FileStat,
 ) -> Result<PlannedChange, Error> {
     match context.options.restore_conflict {
-        RestoreConflictPolicy::Refuse => Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
+        TrashRestoreOverwritePolicy::Refuse => Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
             .with_next_step("pass a free path as to; restore never overwrites")
             .with_detail("path", path.to_string())
             .with_detail("type", file_kind_name(existing.kind))),
-        RestoreConflictPolicy::TrashExisting => {
+        TrashRestoreOverwritePolicy::TrashExisting => {
             r#move::require_replaceable(path, restored, existing.kind, OverwriteAllowed::Yes)?;
             Ok(r#move::move_to_trash(context, path, context.observe_version(path)?, existing))
         }

@@ -170,7 +170,7 @@ impl Operation for ReviewArgs {
         let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
         let changes = session_changes::find_session_changes(context, &session, self.since, only)?;
         let total = changes.files.len();
-        let texts = if only.is_some() { FullTextInclusion::Include } else { FullTextInclusion::Omit };
+        let texts = if only.is_some() { ReviewFileTextsInclusion::Include } else { ReviewFileTextsInclusion::Omit };
         let mut diff_lines_max = limits::DIFF_LINES_MAX;
         let mut text = match &context.caller.principal {
             Principal::Agent(_) => String::new(),
@@ -237,14 +237,14 @@ impl NonDefaultTextFormat {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FullTextInclusion {
+enum ReviewFileTextsInclusion {
     Include,
     Omit,
 }
 
 fn review_file_json(
     file: &ReviewedFile,
-    texts: FullTextInclusion,
+    texts: ReviewFileTextsInclusion,
     diff_lines_max: &mut usize,
     text: &mut String,
 ) -> Value {
@@ -285,7 +285,7 @@ fn review_file_json(
         .with_some("hunks_left_out", (omitted > 0).then_some(omitted))
         .with_field("diff", diff.text)
         .with_some("diff_left_out_lines", (diff.omitted_lines > 0).then_some(diff.omitted_lines));
-    if texts == FullTextInclusion::Include {
+    if texts == ReviewFileTextsInclusion::Include {
         fields = fields.with_field("old_text", file.before.clone().map_or(Value::Null, Value::String));
         fields = fields.with_field("new_text", file.current.as_ref().map_or(Value::Null, |_| json!(blame.text())));
     }

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use index_lookup::WalkedDirectorySearchIndex;
 pub(crate) use matcher::SearchCaseSensitivity;
-use matcher::{HitLimits, QuerySyntax, SearchPattern, TextMatches, WordMatchMode};
+use matcher::{QuerySyntax, SearchHitCollectionOptions, SearchHitsInOneText, SearchPattern, WordMatchMode};
 use query::{SearchQueryOptions, SearchQueryTexts};
 use results::{IncompleteSearchReason, SearchResults};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use stead_text::rank::SearchHitScorer;
 use super::{
     find::bounded_limit,
     list,
-    walk::{self, IgnoredFileFilter},
+    walk::{self, IgnoredFileInclusionPolicy},
 };
 use crate::{
     call_context::CallContext,
@@ -123,7 +123,7 @@ impl SearchArgs {
             (thread_results, omissions) = walk::walk_tree(
                 context,
                 &target.path,
-                IgnoredFileFilter::from(self.all),
+                IgnoredFileInclusionPolicy::from(self.all),
                 &make,
                 &|(found, index_cache), entry| {
                     if entry.kind != FileKind::File
@@ -283,16 +283,16 @@ impl SearchPatternAndLimits<'_> {
         (self.ranking() == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
     }
 
-    fn hit_limits<'t>(&self, ranker: Option<&'t SearchHitScorer>) -> HitLimits<'t> {
+    fn hit_limits<'t>(&self, ranker: Option<&'t SearchHitScorer>) -> SearchHitCollectionOptions<'t> {
         let chars_max = match self.ranking() {
             SearchHitOrder::ByRelevance => limits::SEARCH_LINE_CHARS_MAX,
             SearchHitOrder::ByPath => usize::MAX,
         };
-        HitLimits { context_lines: self.context_lines, hits_max: self.hits_max, chars_max, ranker }
+        SearchHitCollectionOptions { context_lines: self.context_lines, hits_max: self.hits_max, chars_max, ranker }
     }
 
-    fn add_matches(&self, found: &mut SearchResults, path: &RelPath, matched: TextMatches) {
-        let TextMatches { hits, hits_total, skipped_long_lines } = matched;
+    fn add_matches(&self, found: &mut SearchResults, path: &RelPath, matched: SearchHitsInOneText) {
+        let SearchHitsInOneText { hits, hits_total, skipped_long_lines } = matched;
         if skipped_long_lines {
             found.incomplete.add(path, IncompleteSearchReason::LineTooLong);
         }

@@ -8,8 +8,8 @@ use stead_path::RelPath;
 use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
 use crate::{
     call_context::CallContext,
-    caller::{AccessMode, Principal},
-    engine::{CallOutcome, SessionSwitch},
+    caller::{CallerAccessMode, Principal},
+    engine::{CallOutcome, SessionForLaterCalls},
     errors::{Error, ErrorKind},
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     outcome::to_json_object,
@@ -120,7 +120,7 @@ impl SessionOperationArgs {
             let text = format!("ended session {}", session.id);
             let fields = fields.with_some("ended", ended_ms.map(format_iso_utc)).with_receipt(receipt);
             let mut outcome = fields.build_one_line(text);
-            outcome.session_switch = ends_own.then_some(SessionSwitch::Leave);
+            outcome.session_switch = ends_own.then_some(SessionForLaterCalls::Leave);
             outcome
         };
         Ok(OperationPlanningResult::Session {
@@ -141,7 +141,7 @@ fn plan_begin() -> OperationPlanningResult {
                 .with_field("started", format_iso_utc(session.created_ms))
                 .with_receipt(receipt)
                 .build_one_line(text);
-            outcome.session_switch = Some(SessionSwitch::Enter(session.id.clone()));
+            outcome.session_switch = Some(SessionForLaterCalls::Enter(session.id.clone()));
             outcome
         }
         SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => {
@@ -171,8 +171,8 @@ fn unknown_session_error(id: &str) -> Error {
 fn scope_json(context: &CallContext<'_>) -> Map<String, Value> {
     let grants = &context.caller.grants;
     let (access, writable) = match grants.access {
-        AccessMode::ReadWrite => ("read_write", grants.writable.as_slice()),
-        AccessMode::ReadOnly => ("read_only", &[][..]),
+        CallerAccessMode::ReadWrite => ("read_write", grants.writable.as_slice()),
+        CallerAccessMode::ReadOnly => ("read_only", &[][..]),
     };
     let wires = |paths: &[RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
     OutcomeBuilder::new()

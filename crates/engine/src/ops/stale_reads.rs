@@ -35,7 +35,7 @@ const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
 const STALE_READ_BATCH_ENTRIES: usize = 200;
 
 #[derive(Default)]
-pub(crate) struct StaleReadTracker {
+pub(crate) struct StaleReadNotifier {
     sessions: Mutex<SessionReadsBySessionId>,
 }
 
@@ -71,7 +71,7 @@ struct StaleReadNotice {
     actor: String,
 }
 
-impl StaleReadTracker {
+impl StaleReadNotifier {
     /// Starts to track a session before its first read, so that no change is missed.
     pub(crate) fn before_call(&self, workspace: &dyn Workspace, call: &Call<'_>) {
         if call.operation != READ_OPERATION || !is_native_call(call) {
@@ -203,17 +203,17 @@ impl SessionReads {
         for change in &entry.changes {
             let Some(seen) = self.reads.get(&change.path) else { continue };
             let to = match read_file_status(change) {
-                FileStatusSinceRead::HasVersion(version) if version.to_string() == seen.version => continue,
-                FileStatusSinceRead::HasVersion(version) if is_own => {
+                RecordedChangeEffectOnReadFile::HasVersion(version) if version.to_string() == seen.version => continue,
+                RecordedChangeEffectOnReadFile::HasVersion(version) if is_own => {
                     let rev = format!("r{}", entry.number);
                     let seen = LastReadFileVersion { version: version.to_string(), rev, unsaved: false };
                     self.reads.insert(change.path.clone(), seen);
                     continue;
                 }
-                FileStatusSinceRead::HasVersion(_) => format!("r{}", entry.number),
-                FileStatusSinceRead::Gone => "gone".to_owned(),
-                FileStatusSinceRead::Unknown => "unknown".to_owned(),
-                FileStatusSinceRead::Unchanged => continue,
+                RecordedChangeEffectOnReadFile::HasVersion(_) => format!("r{}", entry.number),
+                RecordedChangeEffectOnReadFile::Gone => "gone".to_owned(),
+                RecordedChangeEffectOnReadFile::Unknown => "unknown".to_owned(),
+                RecordedChangeEffectOnReadFile::Unchanged => continue,
             };
             let Some(seen) = self.reads.remove(&change.path) else { continue };
             self.read_order.retain(|path| *path != change.path);
@@ -273,29 +273,29 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The effect of a recorded change on a file that a session has read.
-enum FileStatusSinceRead {
+enum RecordedChangeEffectOnReadFile {
     HasVersion(Version),
     Gone,
     Unknown,
     Unchanged,
 }
 
-fn read_file_status(change: &RecordedChange) -> FileStatusSinceRead {
+fn read_file_status(change: &RecordedChange) -> RecordedChangeEffectOnReadFile {
     match (change.kind, &change.after) {
-        (ChangeKind::Rename, _) => FileStatusSinceRead::Gone,
-        (ChangeKind::Copy | ChangeKind::SetMode | ChangeKind::Rescan, _) => FileStatusSinceRead::Unchanged,
+        (ChangeKind::Rename, _) => RecordedChangeEffectOnReadFile::Gone,
+        (ChangeKind::Copy | ChangeKind::SetMode | ChangeKind::Rescan, _) => RecordedChangeEffectOnReadFile::Unchanged,
         (
             ChangeKind::Create | ChangeKind::Modify | ChangeKind::Remove | ChangeKind::MakeDir | ChangeKind::MakeLink,
             after,
         ) => match after {
             PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => {
-                FileStatusSinceRead::HasVersion(Version(*version))
+                RecordedChangeEffectOnReadFile::HasVersion(Version(*version))
             }
-            PathState::Absent => FileStatusSinceRead::Gone,
+            PathState::Absent => RecordedChangeEffectOnReadFile::Gone,
             PathState::Directory { .. }
             | PathState::Link { .. }
             | PathState::Tree { version: None, .. }
-            | PathState::Unknown { .. } => FileStatusSinceRead::Unknown,
+            | PathState::Unknown { .. } => RecordedChangeEffectOnReadFile::Unknown,
         },
     }
 }

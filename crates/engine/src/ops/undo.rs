@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_text::visible::escape_deceptive_line;
 
-use self::inverse::{ChangedFileRevertPolicy, InversePlan, RevertSkipReason, RevertStep};
+use self::inverse::{ChangedFileRevertPolicy, InversePlan, RecordedChangeToRevert, RevertSkipReason};
 use super::{outcome_builder::OutcomeBuilder, visible_change::JournalEntryArgument};
 use crate::{
     call_context::CallContext,
@@ -216,7 +216,7 @@ pub(crate) struct PlannedUndoOrRedo {
     /// The journal entry whose changes are reverted. `redo` reverts the entry of the undo; `undo` reverts the given
     /// entry, or its latest redo if there is one.
     source_entry: u64,
-    steps: Vec<RevertStep>,
+    steps: Vec<RecordedChangeToRevert>,
 }
 
 impl PlannedUndoOrRedo {

@@ -22,13 +22,13 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IgnoredFileFilter {
+pub(super) enum IgnoredFileInclusionPolicy {
     Include,
     /// The walk omits ignored files and names with a leading dot; a negated ignore pattern can include such a name.
     Exclude,
 }
 
-impl From<Option<bool>> for IgnoredFileFilter {
+impl From<Option<bool>> for IgnoredFileInclusionPolicy {
     fn from(all: Option<bool>) -> Self {
         if all == Some(true) { Self::Include } else { Self::Exclude }
     }
@@ -114,13 +114,13 @@ pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) 
 pub(super) fn walk_tree<A: Send>(
     context: &CallContext<'_>,
     start: &RelPath,
-    ignored: IgnoredFileFilter,
+    ignored: IgnoredFileInclusionPolicy,
     make: &(dyn Fn() -> A + Sync),
     visit: &WalkVisitFn<'_, A>,
 ) -> Result<(Vec<A>, WalkOmissions), Error> {
     let rules = match ignored {
-        IgnoredFileFilter::Exclude => Some(IgnoreRules::for_start_directory(context, start)),
-        IgnoredFileFilter::Include => None,
+        IgnoredFileInclusionPolicy::Exclude => Some(IgnoreRules::for_start_directory(context, start)),
+        IgnoredFileInclusionPolicy::Include => None,
     };
     ParallelWalk::new(context, start).run(rules, make, visit)
 }

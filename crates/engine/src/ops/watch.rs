@@ -13,7 +13,7 @@ use crate::{
         Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
     },
     ops::outcome_builder::{OutcomeBuilder, shorten_for_error},
-    watches::{Watch, WatchDepth, WatchEventKind, WatchRequest},
+    watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
     workspace::CommitReceipt,
 };
 
@@ -59,7 +59,7 @@ impl Operation for WatchArgs {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
                 .with_next_step("watch the directory in which it will be created"));
         }
-        let request = WatchRequest::Begin {
+        let request = WatchBeginOrEndRequest::Begin {
             path: target.path.clone(),
             depth: if self.recursive { WatchDepth::Deep } else { WatchDepth::Shallow },
             event_kinds: self.event_kinds()?,
@@ -106,6 +106,9 @@ impl Operation for UnwatchArgs {
             let text = format!("stopped watching {} as {}", watch.path, watch.id);
             watch_outcome(watch, receipt, text)
         });
-        Ok(OperationPlanningResult::Watch { request: WatchRequest::End { id: self.watch.clone() }, build_outcome })
+        Ok(OperationPlanningResult::Watch {
+            request: WatchBeginOrEndRequest::End { id: self.watch.clone() },
+            build_outcome,
+        })
     }
 }

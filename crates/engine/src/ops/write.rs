@@ -78,7 +78,7 @@ impl Operation for WriteArgs {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),
             None => None,
         };
-        let now = ContentBeforeWrite::effective(context, current.as_ref());
+        let now = WriteTargetCurrentContent::effective(context, current.as_ref());
         let before = now.as_ref().and_then(|now| now.bytes);
         let content = match_format(context.options.replacement_format, &self.content, before);
         let endings = adopted_line_endings(&self.content, &content);
@@ -168,13 +168,13 @@ impl WriteArgs {
 }
 
 /// The content that `write` replaces: the file, or the text in the editor that applies the change.
-struct ContentBeforeWrite<'n> {
+struct WriteTargetCurrentContent<'n> {
     version: Version,
     /// The content before the write; `None` if the caller may not read it or if it exceeds the limit.
     bytes: Option<&'n [u8]>,
 }
 
-impl<'n> ContentBeforeWrite<'n> {
+impl<'n> WriteTargetCurrentContent<'n> {
     fn effective(context: &'n CallContext<'_>, current: Option<&'n FileBeforeWrite>) -> Option<Self> {
         match &context.options.applied_by {
             ChangeApplierChoice::Workspace => {

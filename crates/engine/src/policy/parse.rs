@@ -8,11 +8,14 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyTrashRetention, SupervisionTier,
+    PathAccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyTrashRetention, SupervisionTier,
     UnknownPolicyTier,
     rule::{OperationOrPrincipalPatterns, PolicyPathPatterns, PolicyRule},
 };
-use crate::{caller::Principal, glob::Globs, operation::nearest_name, ops::OPERATIONS, quota::Quota, version::Version};
+use crate::{
+    caller::Principal, glob::Globs, operation::nearest_name, ops::OPERATIONS, quota::StorageQuotaLimits,
+    version::Version,
+};
 
 pub(crate) const POLICY_BYTES_MAX: usize = 1 << 20;
 const POLICY_RULES_MAX: usize = 1_000;
@@ -46,7 +49,7 @@ struct PolicyLayerToml {
     rate: Option<Spanned<PolicyRateToml>>,
     #[serde(default)]
     rates: Vec<Spanned<PolicyRateToml>>,
-    quota: Option<Spanned<Quota>>,
+    quota: Option<Spanned<StorageQuotaLimits>>,
     retention: Option<PolicyRetentionToml>,
 }
 
@@ -160,8 +163,8 @@ impl PolicyParser<'_> {
         Ok(PolicyLayer { name, kind, principals, default, rules, rate_limits: rates, quota, retention })
     }
 
-    fn parse_quota(&self, quota: &Spanned<Quota>) -> Result<Quota, PolicyParseError> {
-        if *quota.get_ref() == Quota::default() {
+    fn parse_quota(&self, quota: &Spanned<StorageQuotaLimits>) -> Result<StorageQuotaLimits, PolicyParseError> {
+        if *quota.get_ref() == StorageQuotaLimits::default() {
             return Err(self.error_at(quota, "a quota needs bytes, files, trash_bytes or history_bytes"));
         }
         Ok(*quota.get_ref())
@@ -259,13 +262,13 @@ impl PolicyParser<'_> {
     fn parse_rights(
         &self,
         listed: Option<&Spanned<Vec<String>>>,
-    ) -> Result<Option<Vec<AccessRight>>, PolicyParseError> {
+    ) -> Result<Option<Vec<PathAccessRight>>, PolicyParseError> {
         let Some(listed) = listed else { return Ok(None) };
         self.require_nonempty(listed)?;
         let right = |word: &String| {
-            let known = AccessRight::ALL.iter().find(|right| right.as_str() == word);
+            let known = PathAccessRight::ALL.iter().find(|right| right.as_str() == word);
             known.copied().ok_or_else(|| {
-                let known: Vec<&str> = AccessRight::ALL.iter().map(|right| right.as_str()).collect();
+                let known: Vec<&str> = PathAccessRight::ALL.iter().map(|right| right.as_str()).collect();
                 self.error_at(listed, format!("unknown right '{word}'; rights are {}", known.join(", ")))
             })
         };
@@ -320,7 +323,7 @@ fn unknown_name_error(word: &str) -> Option<String> {
     if known_names().any(matches) {
         return None;
     }
-    if AccessRight::ALL.iter().any(|right| right.as_str() == word) {
+    if PathAccessRight::ALL.iter().any(|right| right.as_str() == word) {
         return Some(format!("'{word}' is a right, not an operation; use rights = [\"{word}\"]"));
     }
     let normalized = word.replace("__", ".");

@@ -1,6 +1,6 @@
 //! Rate limits of the policy. A rate limit counts calls in the journal, so that a second connection cannot evade it.
 
-use super::{AccessRight, PolicyCallAttributes, PolicyVerdict, PolicyVerdictReason, SupervisionTier};
+use super::{PathAccessRight, PolicyCallAttributes, PolicyVerdict, PolicyVerdictReason, SupervisionTier};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -81,12 +81,12 @@ fn recent_calls(
 
 const RATE_PAGE_ENTRIES: usize = 256;
 
-fn right_covers_effect(right: AccessRight, effect: OperationEffectClass) -> bool {
+fn right_covers_effect(right: PathAccessRight, effect: OperationEffectClass) -> bool {
     match effect {
-        OperationEffectClass::None => matches!(right, AccessRight::List | AccessRight::Read),
-        OperationEffectClass::Write => matches!(right, AccessRight::Create | AccessRight::Modify),
+        OperationEffectClass::None => matches!(right, PathAccessRight::List | PathAccessRight::Read),
+        OperationEffectClass::Write => matches!(right, PathAccessRight::Create | PathAccessRight::Modify),
         OperationEffectClass::Destroy => {
-            matches!(right, AccessRight::Create | AccessRight::Modify | AccessRight::Delete)
+            matches!(right, PathAccessRight::Create | PathAccessRight::Modify | PathAccessRight::Delete)
         }
     }
 }

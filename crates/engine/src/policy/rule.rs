@@ -7,13 +7,13 @@
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
 
-use super::{SupervisionTier, UnlistableSubtreeAccessFlag};
+use super::{AccessAffectsUnlistableSubtree, SupervisionTier};
 use crate::{caller::Principal, glob::Globs};
 
 /// The right that a call needs on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AccessRight {
+pub enum PathAccessRight {
     /// List the names in a directory.
     List,
     /// Read a file, or stat an entry.
@@ -26,19 +26,24 @@ pub enum AccessRight {
     Delete,
 }
 
-impl AccessRight {
+impl PathAccessRight {
     /// Every access right.
-    pub const ALL: &[AccessRight] =
-        &[AccessRight::List, AccessRight::Read, AccessRight::Create, AccessRight::Modify, AccessRight::Delete];
+    pub const ALL: &[PathAccessRight] = &[
+        PathAccessRight::List,
+        PathAccessRight::Read,
+        PathAccessRight::Create,
+        PathAccessRight::Modify,
+        PathAccessRight::Delete,
+    ];
 
     /// The word for an access right in policy files, for example `read`.
     pub fn as_str(self) -> &'static str {
         match self {
-            AccessRight::List => "list",
-            AccessRight::Read => "read",
-            AccessRight::Create => "create",
-            AccessRight::Modify => "modify",
-            AccessRight::Delete => "delete",
+            PathAccessRight::List => "list",
+            PathAccessRight::Read => "read",
+            PathAccessRight::Create => "create",
+            PathAccessRight::Modify => "modify",
+            PathAccessRight::Delete => "delete",
         }
     }
 }
@@ -54,16 +59,16 @@ pub(crate) struct PolicyCallAttributes<'a> {
 
 /// A right that a call needs on one path.
 pub(crate) struct RequiredPathAccess<'a> {
-    pub(crate) right: AccessRight,
+    pub(crate) right: PathAccessRight,
     pub(crate) path: &'a RelPath,
     /// The number of bytes that the call would write to the path; `None` if it is not known or nothing is written.
     pub(crate) bytes: Option<u64>,
-    pub(crate) unchecked_subtree: UnlistableSubtreeAccessFlag,
+    pub(crate) unchecked_subtree: AccessAffectsUnlistableSubtree,
 }
 
 impl<'a> RequiredPathAccess<'a> {
-    pub(crate) fn new(right: AccessRight, path: &'a RelPath) -> Self {
-        Self { right, path, bytes: None, unchecked_subtree: UnlistableSubtreeAccessFlag::None }
+    pub(crate) fn new(right: PathAccessRight, path: &'a RelPath) -> Self {
+        Self { right, path, bytes: None, unchecked_subtree: AccessAffectsUnlistableSubtree::None }
     }
 
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
@@ -126,7 +131,7 @@ pub(crate) struct PolicyRule {
     pub(crate) name: String,
     pub(crate) line: usize,
     pub(super) operations: Option<OperationOrPrincipalPatterns>,
-    pub(super) rights: Option<Vec<AccessRight>>,
+    pub(super) rights: Option<Vec<PathAccessRight>>,
     pub(super) paths: Option<PolicyPathPatterns>,
     pub(super) principals: Option<OperationOrPrincipalPatterns>,
     pub(super) size_over: Option<u64>,
@@ -154,9 +159,9 @@ impl PolicyRule {
             && self.size_over.is_none_or(is_larger)
     }
 
-    pub(super) fn covers_right(&self, right: AccessRight) -> bool {
+    pub(super) fn covers_right(&self, right: PathAccessRight) -> bool {
         self.rights.as_ref().is_none_or(|rights| rights.contains(&right))
-            && (self.size_over.is_none() || matches!(right, AccessRight::Create | AccessRight::Modify))
+            && (self.size_over.is_none() || matches!(right, PathAccessRight::Create | PathAccessRight::Modify))
     }
 
     pub(super) fn matches_operation(&self, subject: &PolicyCallAttributes<'_>) -> bool {
@@ -185,7 +190,7 @@ impl PolicyRule {
         self.operations.as_ref().map_or(&[][..], OperationOrPrincipalPatterns::patterns)
     }
 
-    pub(crate) fn rights(&self) -> &[AccessRight] {
+    pub(crate) fn rights(&self) -> &[PathAccessRight] {
         self.rights.as_deref().unwrap_or(&[])
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use serde_json::{Value, json};
 use stead_engine::{
-    AccessRight, AlertSeverity, ApprovalFilter, ApprovalRequest, ApprovalState, ErrorKind, Policy, Principal,
+    AlertSeverity, ApprovalFilter, ApprovalRequest, ApprovalState, ErrorKind, PathAccessRight, Policy, Principal,
     SupervisionTier, WatchEventKind,
 };
 use testkit::pin;
@@ -38,7 +38,7 @@ fn render_words() -> String {
     for table in TABLES_WITH_UNKNOWN_KEY {
         line(&format!("policy {}", table.lines().next().unwrap()), &known_keys(table));
     }
-    for right in AccessRight::ALL {
+    for right in PathAccessRight::ALL {
         line("right", &format!("{} {}", right.as_str(), json!(right)));
     }
     for tier in SupervisionTier::ALL {

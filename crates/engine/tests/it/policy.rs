@@ -15,15 +15,15 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExpectedResult {
+enum PolicyTestExpectedOutcome {
     Runs(SupervisionTier),
     Fails(ErrorKind),
 }
-use ExpectedResult::{Fails, Runs};
+use PolicyTestExpectedOutcome::{Fails, Runs};
 
-const AUTONOMOUS: ExpectedResult = Runs(SupervisionTier::Autonomous);
-const NEEDS_APPROVAL: ExpectedResult = Fails(ErrorKind::ApprovalPending);
-const BLOCKED: ExpectedResult = Fails(ErrorKind::PolicyDenied);
+const AUTONOMOUS: PolicyTestExpectedOutcome = Runs(SupervisionTier::Autonomous);
+const NEEDS_APPROVAL: PolicyTestExpectedOutcome = Fails(ErrorKind::ApprovalPending);
+const BLOCKED: PolicyTestExpectedOutcome = Fails(ErrorKind::PolicyDenied);
 
 fn result_of_call(
     policy: &str,
@@ -31,7 +31,7 @@ fn result_of_call(
     operation: &str,
     arguments: Value,
     terms: CallOptions,
-) -> ExpectedResult {
+) -> PolicyTestExpectedOutcome {
     let fixture = EngineFixture::with_files(FILES);
     fixture.workspace.set_policy(policy);
     let caller = Caller::new(Principal::parse(principal).unwrap(), "s", "test");

@@ -1,7 +1,7 @@
 //! Tests of the operations for sessions, events and alerts.
 
 use serde_json::{Value, json};
-use stead_engine::{Caller, ErrorKind, Principal, SessionSwitch};
+use stead_engine::{Caller, ErrorKind, Principal, SessionForLaterCalls};
 
 use crate::engine_fixture::EngineFixture;
 
@@ -35,7 +35,7 @@ fn created_session_outlives_connection_and_is_private() {
     let fixture = EngineFixture::new();
     let begun = fixture.call_as(&agent("rpc-1"), "session", json!({ "action": "begin" })).unwrap();
     let id = begun.json["session"].as_str().unwrap().to_owned();
-    assert_eq!(begun.session_switch, Some(SessionSwitch::Enter(id.clone())));
+    assert_eq!(begun.session_switch, Some(SessionForLaterCalls::Enter(id.clone())));
     call_json(&fixture, &agent(&id), "list", json!({}));
     // Another connection of the same principal can use the session.
     let shown = call_json(&fixture, &agent("rpc-9"), "session", json!({ "id": id }));
@@ -46,7 +46,7 @@ fn created_session_outlives_connection_and_is_private() {
         assert_eq!(error.kind, ErrorKind::NotFound);
     }
     let ended = fixture.call_as(&agent(&id), "session", json!({ "action": "end" })).unwrap();
-    assert_eq!(ended.session_switch, Some(SessionSwitch::Leave));
+    assert_eq!(ended.session_switch, Some(SessionForLaterCalls::Leave));
     assert!(ended.json["ended"].is_string());
     let again = fixture.call_as(&agent(&id), "session", json!({ "action": "end" })).unwrap_err();
     assert_eq!(again.kind, ErrorKind::NothingToDo);

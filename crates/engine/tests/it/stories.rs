@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Principal};
-use testkit::client_story::{self, StoryBackend};
+use testkit::client_story::{self, ClientStoryWorkspaceAdapter};
 
 use crate::engine_fixture::EngineFixture;
 
@@ -19,7 +19,7 @@ impl EngineStoryBackend {
     }
 }
 
-impl StoryBackend for EngineStoryBackend {
+impl ClientStoryWorkspaceAdapter for EngineStoryBackend {
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value> {
         let caller = self.callers.entry(caller.to_owned()).or_insert_with(|| {
             Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "library")

@@ -1,7 +1,7 @@
 //! Tests of the operations `undo` and `redo`.
 
 use serde_json::{Value, json};
-use stead_engine::{AccessMode, BytesToRead, Grants, Workspace};
+use stead_engine::{BytesToRead, CallerAccessMode, Grants, Workspace};
 use stead_path::RelPath;
 
 use crate::session_fixture::{SessionFixture, rel_path};
@@ -212,7 +212,7 @@ fn policy_applies_to_undo() {
     let scope = vec![RelPath::from_wire("in").unwrap()];
     let narrow = Grants { writable: scope, ..Grants::default() };
     assert_eq!(session.with_grants(narrow).call_err("undo", json!({})).0, "out_of_scope");
-    let looking = Grants { access: AccessMode::ReadOnly, ..Grants::default() };
+    let looking = Grants { access: CallerAccessMode::ReadOnly, ..Grants::default() };
     assert_eq!(session.with_grants(looking).call_err("undo", json!({})).0, "read_only");
     session.with_principal("agent:b").call_ok("lock", json!({ "path": "out" }));
     assert_eq!(session.call_err("undo", json!({})).0, "locked");

@@ -1,7 +1,7 @@
 //! Tests of the verification of journal exports: an unchanged export passes, and a damaged export fails.
 
 use stead_journal::{
-    Digest, ExportVerificationReport, JournalExportError, JournalExportLine, JournalIntegrityErrorKind,
+    Digest, ExportVerificationReport, JournalExportFileError, JournalExportLine, JournalIntegrityErrorKind,
     JournalKeyRecord, JournalKeyTrustChain, JournalTrustAnchors, JournalWorkspaceId, decode_entry, verify_export,
 };
 
@@ -24,7 +24,7 @@ fn sample_journal() -> SampleJournal {
     SampleJournal::with_entries(25, 10)
 }
 
-fn verify_lines(lines: &[String]) -> Result<ExportVerificationReport, JournalExportError> {
+fn verify_lines(lines: &[String]) -> Result<ExportVerificationReport, JournalExportFileError> {
     verify_export(lines.join("\n").as_bytes(), &JournalTrustAnchors::default())
 }
 
@@ -32,7 +32,7 @@ fn integrity_error_after(damage: impl FnOnce(&mut Vec<String>)) -> (JournalInteg
     let mut lines = lines(&sample_journal());
     damage(&mut lines);
     let error = verify_lines(&lines).unwrap_err();
-    let JournalExportError::Integrity(error) = error else { panic!("{error}") };
+    let JournalExportFileError::Integrity(error) = error else { panic!("{error}") };
     (error.kind, error.number)
 }
 
@@ -107,17 +107,17 @@ fn every_flipped_bit_is_detected() {
 #[test]
 fn misplaced_lines_are_rejected() {
     let good = lines(&sample_journal());
-    let misplaced = |lines: &[String]| matches!(verify_lines(lines), Err(JournalExportError::MisplacedLine(_)));
+    let misplaced = |lines: &[String]| matches!(verify_lines(lines), Err(JournalExportFileError::MisplacedLine(_)));
     assert!(misplaced(&[]));
     assert!(misplaced(&good[1..]));
     assert!(misplaced(&[&good[..1], &good[..]].concat()));
     assert!(misplaced(&[&good[..], &good[3..4]].concat()));
     let blank = [&good[..4], &[String::new()], &good[4..]].concat();
-    assert!(matches!(verify_lines(&blank), Err(JournalExportError::Syntax { line: 5, .. })));
+    assert!(matches!(verify_lines(&blank), Err(JournalExportFileError::Syntax { line: 5, .. })));
     let future = good[0].replacen("\"format\":1", "\"format\":2", 1);
-    assert!(matches!(verify_lines(&[future]), Err(JournalExportError::UnsupportedFormat(2))));
+    assert!(matches!(verify_lines(&[future]), Err(JournalExportFileError::UnsupportedFormat(2))));
     let no_keys = JournalExportLine::Header { format: 1, workspace: origin(), keys: vec![] }.to_json().unwrap();
-    assert!(matches!(verify_lines(&[no_keys]), Err(JournalExportError::InvalidKeys(_))));
+    assert!(matches!(verify_lines(&[no_keys]), Err(JournalExportFileError::InvalidKeys(_))));
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn trust_anchors_are_checked_against_the_export() {
     assert!(verify(right).is_ok());
     let other =
         JournalTrustAnchors { origin: Some(JournalWorkspaceId::new("w2").unwrap()), ..JournalTrustAnchors::default() };
-    assert!(matches!(verify(other), Err(JournalExportError::OtherWorkspace)));
+    assert!(matches!(verify(other), Err(JournalExportFileError::OtherWorkspace)));
     let other = JournalTrustAnchors { first_key: Some(signer(2).verifying_key()), ..JournalTrustAnchors::default() };
-    assert!(matches!(verify(other), Err(JournalExportError::OtherFirstKey)));
+    assert!(matches!(verify(other), Err(JournalExportFileError::OtherFirstKey)));
     let other = JournalTrustAnchors { heads: vec![(9, Digest([1; 32]))], ..JournalTrustAnchors::default() };
-    let Err(JournalExportError::Integrity(error)) = verify(other) else { panic!("a false head was believed") };
+    let Err(JournalExportFileError::Integrity(error)) = verify(other) else { panic!("a false head was believed") };
     assert_eq!((error.kind, error.number), (JournalIntegrityErrorKind::HeadMismatch, 9));
     let beyond = JournalTrustAnchors { heads: vec![(26, Digest([1; 32]))], ..JournalTrustAnchors::default() };
-    let Err(JournalExportError::Integrity(error)) = verify(beyond) else { panic!("a lost entry was not missed") };
+    let Err(JournalExportFileError::Integrity(error)) = verify(beyond) else { panic!("a lost entry was not missed") };
     assert_eq!((error.kind, error.number), (JournalIntegrityErrorKind::Truncated, 26));
 }
 
@@ -155,7 +155,7 @@ fn rewritten_journal_conflicts_with_a_known_checkpoint() {
         checkpoints: vec![sample_journal().checkpoints[0].1.clone()],
         ..JournalTrustAnchors::default()
     };
-    let Err(JournalExportError::Integrity(error)) = verify_export(text.as_bytes(), &anchors) else {
+    let Err(JournalExportFileError::Integrity(error)) = verify_export(text.as_bytes(), &anchors) else {
         panic!("a rewritten journal was believed")
     };
     assert_eq!(error.kind, JournalIntegrityErrorKind::UnknownKey);

@@ -2,9 +2,9 @@
 
 use stead_journal::{
     ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryRelation,
-    JournalIntegrityError, JournalKeyRecord, JournalKeyTrustChain, JournalVerificationReport, JournalVerifier,
-    JournalWorkspaceId, JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer,
-    chain_hash, encode_entry, genesis_hash,
+    JournalIntegrityError, JournalKeyRecord, JournalKeyTrustChain, JournalVerifier, JournalWorkspaceId,
+    JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer,
+    VerifiedJournalSummary, chain_hash, encode_entry, genesis_hash,
 };
 
 pub(crate) fn signer(seed: u8) -> Signer {
@@ -111,7 +111,7 @@ impl SampleJournal {
         self.checkpoint(size).sign(signer)
     }
 
-    pub(crate) fn verify(&self) -> Result<JournalVerificationReport, JournalIntegrityError> {
+    pub(crate) fn verify(&self) -> Result<VerifiedJournalSummary, JournalIntegrityError> {
         self.verify_from(JournalVerifier::new(self.ring.clone()))
     }
 
@@ -120,7 +120,7 @@ impl SampleJournal {
     pub(crate) fn verify_from(
         &self,
         mut verifier: JournalVerifier,
-    ) -> Result<JournalVerificationReport, JournalIntegrityError> {
+    ) -> Result<VerifiedJournalSummary, JournalIntegrityError> {
         let start = verifier.size();
         let mut notes = self.checkpoints.iter().skip_while(|(size, _)| *size < start).peekable();
         for row in self.entries.iter().skip(start as usize) {

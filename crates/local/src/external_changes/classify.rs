@@ -15,7 +15,7 @@ use stead_path::RelPath;
 use super::{
     event_batch::{ExternalMove, OldPathKnownToClients, PathEventSummary, UnclassifiedFsEvent},
     observed_state::{ObservedPathState, change_since_recorded, is_same_state, observe_path, retainable_bytes},
-    recorded_state::{self, LastRecordedPathState, RecordedStateLookup},
+    recorded_state::{self, JournalPathStateReader, LastRecordedPathState},
     watch_scopes::CombinedWatchScopes,
 };
 use crate::open::LocalWorkspace;
@@ -60,11 +60,11 @@ impl UnrecordedExternalChange {
 /// The moves by calls that are already matched with file system events, so that no second event matches them. Each old
 /// path has the number of the last journal entry with a matched move.
 #[derive(Debug, Default)]
-pub(crate) struct OwnRenames(HashMap<RelPath, u64>);
+pub(crate) struct OwnRenamesMatchedToEvents(HashMap<RelPath, u64>);
 
 const OWN_RENAMES_MAX: usize = 10_000;
 
-impl OwnRenames {
+impl OwnRenamesMatchedToEvents {
     fn last_entry(&self, from: &RelPath) -> u64 {
         self.0.get(from).copied().unwrap_or(0)
     }
@@ -104,7 +104,7 @@ pub(crate) struct ClassifiedBatch {
 
 /// Whether the target of a move is affected by a later move of the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExternalMoveTargetFinality {
+enum LaterMoveEffectOnMoveTarget {
     Stays,
     /// A later move of the batch took the file away from the target, or moved another file to it.
     MovedOn,
@@ -114,7 +114,7 @@ enum ExternalMoveTargetFinality {
 pub(crate) struct ExternalChangeClassifier<'a> {
     workspace: &'a LocalWorkspace,
     scopes: &'a CombinedWatchScopes,
-    own_renames: &'a mut OwnRenames,
+    own_renames: &'a mut OwnRenamesMatchedToEvents,
     /// The number of a journal entry that is older than every event of the batch.
     since_entry: u64,
     /// The paths that calls changed after the journal entry `since_entry`; `None` if there are too many changes.
@@ -123,17 +123,17 @@ pub(crate) struct ExternalChangeClassifier<'a> {
     own_moves: Vec<(usize, ExternalMove)>,
     /// The number of moves by other programs found in this batch so far.
     reported_count: usize,
-    recorded: RecordedStateLookup<'a>,
+    recorded: JournalPathStateReader<'a>,
 }
 
 impl<'a> ExternalChangeClassifier<'a> {
     pub(crate) fn new(
         workspace: &'a LocalWorkspace,
         scopes: &'a CombinedWatchScopes,
-        own_renames: &'a mut OwnRenames,
+        own_renames: &'a mut OwnRenamesMatchedToEvents,
         since_entry: u64,
     ) -> Self {
-        let recorded = RecordedStateLookup::new(&workspace.store);
+        let recorded = JournalPathStateReader::new(&workspace.store);
         Self {
             workspace,
             scopes,
@@ -180,7 +180,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
         batch.touched = self.add_overtaken_paths(touched, &mut batch);
         for event in batch.touched.clone() {
-            match self.classify_event(&event, ExternalMoveTargetFinality::Stays)? {
+            match self.classify_event(&event, LaterMoveEffectOnMoveTarget::Stays)? {
                 ExternalChangeVerdict::AlreadyRecorded => {}
                 ExternalChangeVerdict::NewChange(new_change) => batch.new_changes.push(*new_change),
                 ExternalChangeVerdict::Busy => batch.deferred.push(event),
@@ -259,7 +259,7 @@ impl<'a> ExternalChangeClassifier<'a> {
     fn classify_event(
         &mut self,
         event: &UnclassifiedFsEvent,
-        finality: ExternalMoveTargetFinality,
+        finality: LaterMoveEffectOnMoveTarget,
     ) -> Result<ExternalChangeVerdict, Error> {
         match self.examine_event(event, finality)? {
             None => return Ok(ExternalChangeVerdict::AlreadyRecorded),
@@ -294,7 +294,7 @@ impl<'a> ExternalChangeClassifier<'a> {
     fn examine_event(
         &mut self,
         event: &UnclassifiedFsEvent,
-        finality: ExternalMoveTargetFinality,
+        finality: LaterMoveEffectOnMoveTarget,
     ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         match event {
             UnclassifiedFsEvent::Touched { path, hints } => self.classify_touch(path, *hints, event),
@@ -330,7 +330,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         &mut self,
         moved: &ExternalMove,
         to: &RelPath,
-        finality: ExternalMoveTargetFinality,
+        finality: LaterMoveEffectOnMoveTarget,
         event: &UnclassifiedFsEvent,
     ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         let from = &moved.from;
@@ -345,7 +345,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             return Ok(None);
         }
         let stability = ClassificationFinality::from_recorded(&[&known_from, &known_to]);
-        let seen = observed.filter(|seen| finality == ExternalMoveTargetFinality::Stays && !seen.is_absent());
+        let seen = observed.filter(|seen| finality == LaterMoveEffectOnMoveTarget::Stays && !seen.is_absent());
         let before = known_from.moved_state(moved.subject);
         let (after, retained) = match &seen {
             Some(seen) => (seen.state.clone(), retainable_bytes(seen)),
@@ -436,17 +436,21 @@ fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, 
 }
 
 /// Determines for each move among the events whether a later move affects its target.
-fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<ExternalMoveTargetFinality> {
+fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<LaterMoveEffectOnMoveTarget> {
     let mut later: HashSet<&RelPath> = HashSet::new();
     let moves = events.iter().filter_map(|event| match event {
         UnclassifiedFsEvent::Moved(moved) => Some(moved),
         UnclassifiedFsEvent::Touched { .. } => None,
     });
-    let mut finalities: Vec<ExternalMoveTargetFinality> = Vec::new();
+    let mut finalities: Vec<LaterMoveEffectOnMoveTarget> = Vec::new();
     for moved in moves.rev() {
         let is_moved = |to: &RelPath| later.contains(to) || to.ancestors().any(|above| later.contains(&above));
         let moved_on = moved.to.as_ref().is_some_and(is_moved);
-        finalities.push(if moved_on { ExternalMoveTargetFinality::MovedOn } else { ExternalMoveTargetFinality::Stays });
+        finalities.push(if moved_on {
+            LaterMoveEffectOnMoveTarget::MovedOn
+        } else {
+            LaterMoveEffectOnMoveTarget::Stays
+        });
         later.insert(&moved.from);
         later.extend(&moved.to);
     }

@@ -18,9 +18,9 @@ use super::{
     recorded_state::{self, RESCAN_OPERATION},
 };
 use crate::{
-    group_commit::{TransactionBodyFn, TransactionOutcome},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn},
     open::LocalWorkspace,
-    store::{self, PendingJournalEntry, TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
+    store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, lock_ignoring_poison, to_sql_integer},
 };
 
 pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
@@ -35,7 +35,7 @@ const WATCH_PROTOCOL: &str = "watch";
 
 /// The reason why file system events may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissedEventsReason {
+pub(crate) enum MissedFsEventsReason {
     /// The kernel's event queue overflowed.
     Overflow,
     /// For some time no process recorded changes: the recorder restarted, or another process took over.
@@ -45,13 +45,13 @@ pub(crate) enum MissedEventsReason {
     PermissionDenied,
 }
 
-impl MissedEventsReason {
+impl MissedFsEventsReason {
     fn as_str(self) -> &'static str {
         match self {
-            MissedEventsReason::Overflow => "overflow",
-            MissedEventsReason::ListeningGap => "gap",
-            MissedEventsReason::WatchLimit => "limit",
-            MissedEventsReason::PermissionDenied => "denied",
+            MissedFsEventsReason::Overflow => "overflow",
+            MissedFsEventsReason::ListeningGap => "gap",
+            MissedFsEventsReason::WatchLimit => "limit",
+            MissedFsEventsReason::PermissionDenied => "denied",
         }
     }
 }
@@ -73,8 +73,8 @@ impl LocalWorkspace {
                 continue;
             }
             let draft = self.pending_external_entry(EXTERNAL_OPERATION, "{}".to_owned());
-            let outcome = self.submit(TransactionSyncTiming::Now, record_body(draft, some, Arc::clone(&returned)))?;
-            if let TransactionOutcome::Recorded(..) = outcome {
+            let outcome = self.submit(TransactionSyncPolicy::Now, record_body(draft, some, Arc::clone(&returned)))?;
+            if let JournalAppendOutcome::Recorded(..) = outcome {
                 self.announce_entry();
             }
         }
@@ -99,7 +99,7 @@ impl LocalWorkspace {
     }
 
     /// Records a rescan entry: everything at and below these paths may have changed.
-    pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedEventsReason) -> Result<(), Error> {
+    pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedFsEventsReason) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -111,12 +111,12 @@ impl LocalWorkspace {
             draft.touched.push((path.clone(), None));
             draft.entry.changes.push(RecordedChange { path, kind, to: None, before: unknown.clone(), after: unknown });
         }
-        self.append_with_rows(draft, TransactionSyncTiming::Now, |_, _| Ok(()))?;
+        self.append_with_rows(draft, TransactionSyncPolicy::Now, |_, _| Ok(()))?;
         self.announce_entry();
         Ok(())
     }
 
-    fn pending_external_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
+    fn pending_external_entry(&self, operation: &str, arguments: String) -> UnnumberedJournalEntry {
         let mut draft = self.pending_system_entry(operation, arguments);
         draft.entry.caller.principal = Principal::External.to_string();
         WATCH_PROTOCOL.clone_into(&mut draft.entry.caller.protocol);
@@ -146,7 +146,7 @@ fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &UnclassifiedFsE
 }
 
 fn record_body(
-    mut draft: PendingJournalEntry,
+    mut draft: UnnumberedJournalEntry,
     changes: Vec<UnrecordedExternalChange>,
     returned: Arc<Mutex<RequeuedEvents>>,
 ) -> TransactionBodyFn {
@@ -187,7 +187,7 @@ fn record_body(
         }
         if draft.entry.changes.is_empty() {
             let message = "all changes are already in the journal";
-            return Ok(TransactionOutcome::Refused(Error::new(ErrorKind::NothingToDo, message)));
+            return Ok(JournalAppendOutcome::Refused(Error::new(ErrorKind::NothingToDo, message)));
         }
         store::append_entry(transaction, tip, &mut draft)?;
         returned.own_entries.push(draft.entry.number);
@@ -200,6 +200,6 @@ fn record_body(
                 to_sql_integer(draft.entry.number)
             ])?;
         }
-        Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+        Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
     })
 }

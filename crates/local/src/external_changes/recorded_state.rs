@@ -50,14 +50,14 @@ struct UnrecordedPathStates {
 }
 
 /// Looks up the states of paths in the journal, and caches journal entries while one batch is classified.
-pub(crate) struct RecordedStateLookup<'a> {
+pub(crate) struct JournalPathStateReader<'a> {
     store: &'a SqliteStore,
     entries: HashMap<u64, Rc<JournalEntry>>,
     last_parent_entries: HashMap<RelPath, u64>,
     unrecorded: UnrecordedPathStates,
 }
 
-impl<'a> RecordedStateLookup<'a> {
+impl<'a> JournalPathStateReader<'a> {
     pub(crate) fn new(store: &'a SqliteStore) -> Self {
         Self {
             store,

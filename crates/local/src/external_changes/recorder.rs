@@ -16,10 +16,10 @@ use stead_engine::Error;
 use stead_path::RelPath;
 
 use super::{
-    classify::{ExternalChangeClassifier, OwnRenames},
+    classify::{ExternalChangeClassifier, OwnRenamesMatchedToEvents},
     event_batch::{UnclassifiedFsEvent, WRITER_CLOSE_WAIT},
-    record::MissedEventsReason,
-    watch_rows::{self, WatchDatabaseRow, WatchStage},
+    record::MissedFsEventsReason,
+    watch_rows::{self, WatchDatabaseRow, WatchStartStage},
     watch_scopes::CombinedWatchScopes,
     watched_tree::{OtherProcessSignals, WatchedTree, topmost_paths},
 };
@@ -63,7 +63,7 @@ pub(super) struct ExternalChangeRecorder {
     lock: MultiSlotLockFile,
     role: ExternalChangeRecorderRole,
     attached: HashSet<String>,
-    own_renames: OwnRenames,
+    own_renames: OwnRenamesMatchedToEvents,
     generation: Option<i64>,
     /// The number of a journal entry that is older than every event not recorded yet; only later calls can have caused
     /// one.
@@ -84,7 +84,7 @@ impl ExternalChangeRecorder {
             lock,
             role: ExternalChangeRecorderRole::Standby { tries: 0, next: now },
             attached: HashSet::new(),
-            own_renames: OwnRenames::default(),
+            own_renames: OwnRenamesMatchedToEvents::default(),
             generation: None,
             baseline_entry: 0,
             last_sweep: now,
@@ -188,7 +188,7 @@ impl ExternalChangeRecorder {
         let started = rows.iter().filter(|row| row.watch.started_at_entry > 0);
         let paths: HashSet<RelPath> = started.map(|row| row.watch.path.clone()).collect();
         self.reconcile_watches(workspace)?;
-        workspace.record_rescan(&topmost_paths(paths), MissedEventsReason::ListeningGap)
+        workspace.record_rescan(&topmost_paths(paths), MissedFsEventsReason::ListeningGap)
     }
 
     /// Watches the directories that the clients' watches need, and stops watching other directories.
@@ -230,19 +230,19 @@ impl ExternalChangeRecorder {
 
     /// Watches the directories of one client's watch. If the system's watch limit is reached, a started watch continues
     /// with the directories that are already watched, and a new watch is refused.
-    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchDatabaseRow) -> Result<WatchStage, Error> {
+    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchDatabaseRow) -> Result<WatchStartStage, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
-            return Ok(WatchStage::Unsupported);
+            return Ok(WatchStartStage::Unsupported);
         };
-        workspace.record_rescan(&attached.denied, MissedEventsReason::PermissionDenied)?;
+        workspace.record_rescan(&attached.denied, MissedFsEventsReason::PermissionDenied)?;
         if attached.beyond_limit.is_empty() {
-            return Ok(WatchStage::Attached);
+            return Ok(WatchStartStage::Attached);
         }
         if row.watch.started_at_entry > 0 {
-            workspace.record_rescan(&attached.beyond_limit, MissedEventsReason::WatchLimit)?;
+            workspace.record_rescan(&attached.beyond_limit, MissedFsEventsReason::WatchLimit)?;
         }
-        Ok(WatchStage::LimitReached)
+        Ok(WatchStartStage::LimitReached)
     }
 
     /// Classifies file system events and records those changes that are not in the journal yet.

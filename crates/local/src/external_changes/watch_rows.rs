@@ -3,7 +3,9 @@
 //! watched.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetimeKind, WatchRequest, limits};
+use stead_engine::{
+    Error, ErrorKind, Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind, limits,
+};
 use stead_path::RelPath;
 
 use crate::store::to_sql_integer;
@@ -13,7 +15,7 @@ const SEPARATOR: &str = ",";
 
 /// The stage that the start of a watch has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WatchStage {
+pub(crate) enum WatchStartStage {
     /// The recorder thread has not handled the new watch yet.
     Requested,
     /// The recorder thread watches the directories of the watch.
@@ -23,22 +25,22 @@ pub(crate) enum WatchStage {
     Unsupported,
 }
 
-impl WatchStage {
+impl WatchStartStage {
     fn to_number(self) -> i64 {
         match self {
-            WatchStage::Requested => 0,
-            WatchStage::Attached => 1,
-            WatchStage::LimitReached => 2,
-            WatchStage::Unsupported => 3,
+            WatchStartStage::Requested => 0,
+            WatchStartStage::Attached => 1,
+            WatchStartStage::LimitReached => 2,
+            WatchStartStage::Unsupported => 3,
         }
     }
 
     fn from_number(number: i64) -> Self {
         match number {
-            1 => WatchStage::Attached,
-            2 => WatchStage::LimitReached,
-            3 => WatchStage::Unsupported,
-            _ => WatchStage::Requested,
+            1 => WatchStartStage::Attached,
+            2 => WatchStartStage::LimitReached,
+            3 => WatchStartStage::Unsupported,
+            _ => WatchStartStage::Requested,
         }
     }
 }
@@ -46,7 +48,7 @@ impl WatchStage {
 #[derive(Debug, Clone)]
 pub(crate) struct WatchDatabaseRow {
     pub(crate) watch: Watch,
-    pub(crate) stage: WatchStage,
+    pub(crate) stage: WatchStartStage,
 }
 
 const WATCH_COLUMNS: &str = "id, owner, session, path, deep, happenings, glob, started, stage";
@@ -63,7 +65,7 @@ fn watch_from_row(row: &Row<'_>) -> rusqlite::Result<WatchDatabaseRow> {
         glob: row.get(6)?,
         started_at_entry: row.get::<_, Option<i64>>(7)?.unwrap_or(0).unsigned_abs(),
     };
-    Ok(WatchDatabaseRow { watch, stage: WatchStage::from_number(row.get(8)?) })
+    Ok(WatchDatabaseRow { watch, stage: WatchStartStage::from_number(row.get(8)?) })
 }
 
 pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchDatabaseRow>> {
@@ -106,10 +108,10 @@ pub(crate) fn insert_watch(
     connection: &Connection,
     id: &str,
     by: &WatchRequester<'_>,
-    request: &WatchRequest,
+    request: &WatchBeginOrEndRequest,
     now_ms: i64,
 ) -> rusqlite::Result<Result<(), Error>> {
-    let WatchRequest::Begin { path, depth, event_kinds, glob, lifetime } = request else {
+    let WatchBeginOrEndRequest::Begin { path, depth, event_kinds, glob, lifetime } = request else {
         return Ok(Ok(()));
     };
     let count: i64 = connection
@@ -133,7 +135,7 @@ pub(crate) fn insert_watch(
             *depth == WatchDepth::Deep,
             words.join(SEPARATOR),
             glob,
-            WatchStage::Requested.to_number(),
+            WatchStartStage::Requested.to_number(),
             now_ms
         ],
     )?;
@@ -163,7 +165,7 @@ pub(crate) fn delete_watches_of_process(connection: &Connection, process: &str) 
     increment_generation(connection)
 }
 
-pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStage) -> rusqlite::Result<()> {
+pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStartStage) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE watches SET stage = ?2 WHERE id = ?1")?
         .execute(params![id, stage.to_number()])?;

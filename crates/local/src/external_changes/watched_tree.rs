@@ -13,7 +13,7 @@ use std::{
 use stead_disk::{
     DiskError, DiskStat, FileType, MultiSlotLockFile,
     fs_events::{
-        FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsEventQueueWaker,
+        FsEvent, FsEventDrainCompleteness, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsEventQueueWaker,
         InotifyWatchId,
     },
 };
@@ -23,8 +23,8 @@ use stead_path::RelPath;
 use super::{
     attach::{self, DirectoryWatchInstaller, WatchAttachReport, WatchPreexistingEntriesReporting, WatchedDirectories},
     event_batch::{ExternalEventBatch, PathEventSummary, RenameCertainty},
-    record::MissedEventsReason,
-    recorded_state::{self, RecordedStateLookup},
+    record::MissedFsEventsReason,
+    recorded_state::{self, JournalPathStateReader},
     watch_scopes::CombinedWatchScopes,
 };
 use crate::{errors, open::LocalWorkspace};
@@ -62,7 +62,7 @@ pub(super) struct WatchedTree {
     /// Paths whose state is uncertain, for which a rescan entry is recorded after the batch.
     uncertain: BTreeSet<RelPath>,
     /// The reason why events were missed, so that the whole tree must be rescanned; `None` if no event was missed.
-    pub(super) missed: Option<MissedEventsReason>,
+    pub(super) missed: Option<MissedFsEventsReason>,
 }
 
 impl WatchedTree {
@@ -94,7 +94,7 @@ impl WatchedTree {
 
     /// Discards the collected events, which cannot be recorded, so that a rescan follows.
     pub(super) fn discard_batch(&mut self) {
-        self.missed = Some(MissedEventsReason::ListeningGap);
+        self.missed = Some(MissedFsEventsReason::ListeningGap);
         self.batch.clear();
     }
 
@@ -129,7 +129,7 @@ impl WatchedTree {
 
     fn drain_queue(&mut self) -> Result<(), Error> {
         let mut events = Vec::new();
-        while self.queue.drain(&mut events).map_err(errors::watch_error)? == FsEventDrainResult::Partial {}
+        while self.queue.drain(&mut events).map_err(errors::watch_error)? == FsEventDrainCompleteness::Partial {}
         self.queued.extend(events);
         Ok(())
     }
@@ -150,7 +150,7 @@ impl WatchedTree {
 
     fn handle_event(&mut self, workspace: &LocalWorkspace, event: FsEvent) -> Result<(), Error> {
         let Some(id) = event.watch else {
-            self.missed = Some(MissedEventsReason::Overflow);
+            self.missed = Some(MissedFsEventsReason::Overflow);
             return Ok(());
         };
         if event.kind == FsEventKind::WatchRemoved {
@@ -386,7 +386,7 @@ impl WatchedTree {
         if found.is_empty() {
             return Ok(());
         }
-        let brought_ms = RecordedStateLookup::new(&workspace.store).arrival_time_ms(top)?;
+        let brought_ms = JournalPathStateReader::new(&workspace.store).arrival_time_ms(top)?;
         for found in found {
             let is_new = brought_ms.is_none_or(|brought_ms| {
                 let stat = workspace.root.stat(&found).ok().flatten();
@@ -428,8 +428,8 @@ impl WatchedTree {
     }
 
     fn record_unwatched(&self, workspace: &LocalWorkspace, attached: &WatchAttachReport) -> Result<(), Error> {
-        workspace.record_rescan(&attached.beyond_limit, MissedEventsReason::WatchLimit)?;
-        workspace.record_rescan(&attached.denied, MissedEventsReason::PermissionDenied)
+        workspace.record_rescan(&attached.beyond_limit, MissedFsEventsReason::WatchLimit)?;
+        workspace.record_rescan(&attached.denied, MissedFsEventsReason::PermissionDenied)
     }
 
     pub(super) fn mark_uncertain(&mut self, paths: Vec<RelPath>) {
@@ -442,7 +442,7 @@ impl WatchedTree {
             return Ok(());
         }
         let paths = std::mem::take(&mut self.uncertain).into_iter().collect();
-        workspace.record_rescan(&topmost_paths(paths), MissedEventsReason::ListeningGap)
+        workspace.record_rescan(&topmost_paths(paths), MissedFsEventsReason::ListeningGap)
     }
 
     /// Watches the directories of one client's watch, whose path need not exist and need not be a directory.
@@ -481,7 +481,7 @@ impl WatchedTree {
         workspace: &LocalWorkspace,
         lock: &MultiSlotLockFile,
     ) -> Result<(), Error> {
-        let missed = self.missed.unwrap_or(MissedEventsReason::Overflow);
+        let missed = self.missed.unwrap_or(MissedFsEventsReason::Overflow);
         let (queue, store) = create_queue(workspace, lock).map_err(errors::watch_error)?;
         (self.queue, self.store_watch) = (queue, store);
         self.queued.clear();

@@ -16,7 +16,7 @@ use stead_journal::{read_leb128, write_leb128};
 
 use crate::{
     options::Durability,
-    store::{SqliteStore, TransactionSyncTiming},
+    store::{SqliteStore, TransactionSyncPolicy},
     token::random_bytes,
 };
 
@@ -57,9 +57,9 @@ impl IndexBlockKind {
 
 /// The hash key for the index blocks of one workspace.
 #[derive(Clone)]
-pub(super) struct IndexIntegrityKey([u8; 32]);
+pub(super) struct SearchIndexBlockHashKey([u8; 32]);
 
-impl IndexIntegrityKey {
+impl SearchIndexBlockHashKey {
     /// Derives the key of a workspace, and creates the secret if there is none.
     pub(super) fn load_or_create(store: &SqliteStore, root: &RootDirectory, workspace: &str) -> Result<Self, Error> {
         let secret = match load_secret(store)? {
@@ -124,7 +124,7 @@ fn load_secret(store: &SqliteStore) -> Result<Option<Vec<u8>>, Error> {
 
 fn create_secret(store: &SqliteStore) -> Result<Vec<u8>, Error> {
     let fresh: [u8; 32] = random_bytes()?;
-    store.run_transaction(TransactionSyncTiming::Later, Durability::Fast, |transaction| {
+    store.run_transaction(TransactionSyncPolicy::Later, Durability::Fast, |transaction| {
         transaction.execute("INSERT OR IGNORE INTO meta VALUES (?1, ?2)", params![INDEX_SECRET_NAME, fresh.as_slice()])
     })?;
     // If another process has stored a secret first, that secret is used.

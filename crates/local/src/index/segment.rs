@@ -18,7 +18,7 @@ use stead_path::{FileName, RelPath};
 pub(super) use write::IndexSegmentWriter;
 
 use super::blocks::{
-    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_bytes,
+    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, RandomIndexFileId, SearchIndexBlockHashKey, write_bytes,
 };
 
 /// The length of a segment's trailer without its hash: offset and length of the table of contents, and number of files.
@@ -34,7 +34,7 @@ pub(super) struct IndexCorrupt;
 
 pub(super) struct IndexSegment {
     pub(super) name: RandomIndexFileId,
-    key: IndexIntegrityKey,
+    key: SearchIndexBlockHashKey,
     file: OpenFile,
     /// The concatenated paths of all directories of the segment, in byte order.
     paths: Vec<u8>,
@@ -91,7 +91,7 @@ impl IndexSegment {
     pub(super) fn open(
         directory: &DirectoryHandle,
         name: RandomIndexFileId,
-        key: &IndexIntegrityKey,
+        key: &SearchIndexBlockHashKey,
     ) -> Result<Self, IndexCorrupt> {
         let file_name = FileName::new(segment_file_name(&name).as_bytes()).map_err(|_| IndexCorrupt)?;
         let file = directory.open_file(&file_name).map_err(|_| IndexCorrupt)?;

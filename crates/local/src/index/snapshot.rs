@@ -17,7 +17,7 @@ use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
 
 use super::{
-    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId},
+    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, RandomIndexFileId, SearchIndexBlockHashKey},
     segment::{
         self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind,
         SelectedIndexedFilesOfSegment,
@@ -64,7 +64,7 @@ impl IndexSnapshot {
     /// is not opened again.
     pub(super) fn load(
         directory: &DirectoryHandle,
-        key: &IndexIntegrityKey,
+        key: &SearchIndexBlockHashKey,
         before: Option<&Self>,
     ) -> Result<Self, IndexCorrupt> {
         let file = directory.open_file(&manifest_name()?).map_err(|_| IndexCorrupt)?;
@@ -93,7 +93,7 @@ impl IndexSnapshot {
     /// Writes the manifest, which makes the named segments the current index.
     pub(super) fn write_manifest(
         directory: &DirectoryHandle,
-        key: &IndexIntegrityKey,
+        key: &SearchIndexBlockHashKey,
         names: &[RandomIndexFileId],
         extent: IndexCoverage,
     ) -> Result<(), DiskError> {
@@ -171,7 +171,7 @@ impl DirectoryFilesBySegment {
 }
 
 /// A snapshot of the index, and the files that one search must read.
-pub(super) struct SnapshotIndexFilter {
+pub(super) struct IndexSnapshotWithSearchCandidates {
     pub(super) snapshot: Arc<IndexSnapshot>,
     /// For each segment of the snapshot, the files that the search must read.
     pub(super) files: Vec<SelectedIndexedFilesOfSegment>,
@@ -179,11 +179,11 @@ pub(super) struct SnapshotIndexFilter {
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl IndexBasedSearchFilter for SnapshotIndexFilter {
+impl IndexBasedSearchFilter for IndexSnapshotWithSearchCandidates {
     fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedFileFilter + '_>> {
         match self.snapshot.directory_segments(directory) {
             Ok(segments) if segments.is_empty() => None,
-            Ok(segments) => Some(Box::new(IndexSearchFilterForOneDirectory { files: &self.files, segments })),
+            Ok(segments) => Some(Box::new(IndexBasedDirectoryFileFilter { files: &self.files, segments })),
             Err(IndexCorrupt) => {
                 (self.on_corrupt)();
                 None
@@ -192,12 +192,12 @@ impl IndexBasedSearchFilter for SnapshotIndexFilter {
     }
 }
 
-struct IndexSearchFilterForOneDirectory<'s> {
+struct IndexBasedDirectoryFileFilter<'s> {
     files: &'s [SelectedIndexedFilesOfSegment],
     segments: DirectoryFilesBySegment,
 }
 
-impl IndexBasedFileFilter for IndexSearchFilterForOneDirectory<'_> {
+impl IndexBasedFileFilter for IndexBasedDirectoryFileFilter<'_> {
     fn may_know(&self, name: &FileName) -> bool {
         self.segments.contains_name(name)
     }

@@ -14,7 +14,9 @@ use std::{
     sync::Arc,
 };
 
-use stead_disk::fs_events::{FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, InotifyWatchId};
+use stead_disk::fs_events::{
+    FsEvent, FsEventDrainCompleteness, FsEventFileType, FsEventKind, FsEventQueue, InotifyWatchId,
+};
 use stead_engine::{
     index::{IndexIgnoreRules, IndexedSearchCandidates, RequiredTrigrams},
     limits,
@@ -100,7 +102,7 @@ struct IndexedTreeDirectoryNode {
     unindexed_files: Vec<(FileName, UnindexedReason)>,
     /// The names of files with more than one hard link.
     hard_linked: Vec<FileName>,
-    counts: DirectoryEntryCounts,
+    counts: IndexedDirectorySearchCounts,
 }
 
 /// Why a search must read a file in spite of the index.
@@ -114,7 +116,7 @@ enum UnindexedReason {
 
 /// The numbers that one directory adds to the totals of a search, as a walk over the tree would count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct DirectoryEntryCounts {
+struct IndexedDirectorySearchCounts {
     entries: u64,
     texts: u64,
     bytes: u64,
@@ -170,14 +172,14 @@ impl IndexedTreeCache {
 
     fn drain_events(&mut self) -> Result<(), IndexedTreeCacheDiscardReason> {
         let Some(watch) = &self.event_queue else { return Ok(()) };
-        let (mut events, mut drained) = (Vec::new(), FsEventDrainResult::Partial);
+        let (mut events, mut drained) = (Vec::new(), FsEventDrainCompleteness::Partial);
         for _ in 0..DRAINS_MAX {
             drained = watch.drain(&mut events).map_err(|_| IndexedTreeCacheDiscardReason::EventsLost)?;
-            if drained == FsEventDrainResult::Complete {
+            if drained == FsEventDrainCompleteness::Complete {
                 break;
             }
         }
-        if drained != FsEventDrainResult::Complete {
+        if drained != FsEventDrainCompleteness::Complete {
             return Err(IndexedTreeCacheDiscardReason::EventsLost);
         }
         events.into_iter().try_for_each(|event| self.apply_event(&event))
@@ -399,7 +401,7 @@ impl IndexedTreeDirectoryNode {
             indexed_files: Vec::new(),
             unindexed_files: Vec::new(),
             hard_linked: Vec::new(),
-            counts: DirectoryEntryCounts::default(),
+            counts: IndexedDirectorySearchCounts::default(),
         }
     }
 
@@ -424,7 +426,7 @@ impl IndexedTreeCache {
         let Some(start) = self.find_directory(start).filter(is_open) else { return Ok(None) };
         let mut walk = IndexedSearchCandidates::default();
         let mut met = vec![false; self.directories.len()];
-        let mut total = DirectoryEntryCounts::default();
+        let mut total = IndexedDirectorySearchCounts::default();
         let mut waiting = vec![start];
         while let Some(number) = waiting.pop() {
             let (Some(folder), Some(met)) = (self.directory(number), met.get_mut(number as usize)) else {
@@ -469,7 +471,7 @@ impl IndexedTreeCache {
     }
 }
 
-impl DirectoryEntryCounts {
+impl IndexedDirectorySearchCounts {
     fn add_counts(&mut self, other: &Self) {
         self.entries += other.entries;
         self.texts += other.texts;

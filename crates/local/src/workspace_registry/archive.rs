@@ -12,7 +12,7 @@ use stead_path::{FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
-    create::{NewWorkspaceContentOrigin, PendingWorkspace},
+    create::{NewWorkspaceContentOrigin, WorkspaceBeingCreated},
     fork::WorkspaceCopyCounts,
     tar::{TarEntry, TarReader, TarWriter},
 };
@@ -78,7 +78,7 @@ impl WorkspaceRegistry {
     }
 }
 
-fn write_archive(pending: &PendingWorkspace, out: &mut dyn Write) -> Result<(), Error> {
+fn write_archive(pending: &WorkspaceBeingCreated, out: &mut dyn Write) -> Result<(), Error> {
     let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
     let files = pending.directory.open_directory(&files_name).map_err(errors::state_directory_error)?;
     let mut writer = TarWriter::new(out);
@@ -96,7 +96,7 @@ fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) 
             FileType::File => {
                 let file = from.open_file(&entry.name).map_err(failed)?;
                 let stat = file.stat();
-                let mut content = OpenFileReader { file: &file, offset: 0 };
+                let mut content = SequentialOpenFileReader { file: &file, offset: 0 };
                 writer
                     .write_file(path.as_bytes(), stat.mode, whole_seconds(stat.modified_ns), stat.size, &mut content)
                     .map_err(receiver_gone_error)?;
@@ -131,12 +131,12 @@ fn receiver_gone_error(error: io::Error) -> Error {
 }
 
 /// Reads the content of an open file from its start, for the archive.
-struct OpenFileReader<'a> {
+struct SequentialOpenFileReader<'a> {
     file: &'a OpenFile,
     offset: u64,
 }
 
-impl Read for OpenFileReader<'_> {
+impl Read for SequentialOpenFileReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let failed = |error: stead_disk::DiskError| io::Error::other(error.to_string());
         let count = self.file.read_at(self.offset, buffer).map_err(failed)?;

@@ -5,14 +5,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_disk::{
     DirectoryHandle, DiskErrorKind, FileAttributeSource, LockMode, ServerOnlyDirectoryHandle, StagedContentSource,
-    StateDirectoryError,
+    StateDirectoryAccessError,
 };
 use stead_engine::{Caller, Error, ErrorKind, Policy};
 use stead_path::FileName;
 
 use super::{
-    FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceDatabaseRow, WorkspaceLifecycle,
-    WorkspaceName, WorkspaceRegistry, WorkspaceRowReconciliationStatus,
+    FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceDatabaseRow, WorkspaceName,
+    WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus,
     rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
 use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_ignoring_poison};
@@ -69,7 +69,7 @@ impl CreateWorkspaceRequest {
 }
 
 /// A workspace that is being created: its name is reserved, and it cannot be opened yet.
-pub(super) struct PendingWorkspace {
+pub(super) struct WorkspaceBeingCreated {
     pub(super) row: WorkspaceDatabaseRow,
     pub(super) directory: ServerOnlyDirectoryHandle,
     _lock: super::WorkspaceLifecycleLock,
@@ -102,7 +102,7 @@ impl WorkspaceRegistry {
         operation: &str,
         name: &WorkspaceName,
         request: &CreateWorkspaceRequest,
-        fill: &mut dyn FnMut(&PendingWorkspace) -> Result<NewWorkspaceContentOrigin, Error>,
+        fill: &mut dyn FnMut(&WorkspaceBeingCreated) -> Result<NewWorkspaceContentOrigin, Error>,
     ) -> Result<super::WorkspaceDescription, Error> {
         let policy = request.policy_text()?;
         let pending = self.begin_creation(by, name.as_str(), request)?;
@@ -120,7 +120,7 @@ impl WorkspaceRegistry {
         };
         let origin = content.origin.map(|origin| origin.to_string());
         let row = WorkspaceDatabaseRow {
-            lifecycle: WorkspaceLifecycle::Ready,
+            lifecycle: WorkspaceRowLifecycleState::Ready,
             reconciliation: WorkspaceRowReconciliationStatus::Done,
             origin,
             ..pending.row.clone()
@@ -142,7 +142,7 @@ impl WorkspaceRegistry {
     }
 
     /// Begins a temporary workspace for a copy, with a name that no other workspace can have.
-    pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<PendingWorkspace, Error> {
+    pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<WorkspaceBeingCreated, Error> {
         let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
     }
@@ -153,14 +153,14 @@ impl WorkspaceRegistry {
         by: &Caller,
         name: &str,
         request: &CreateWorkspaceRequest,
-    ) -> Result<PendingWorkspace, Error> {
+    ) -> Result<WorkspaceBeingCreated, Error> {
         let id = rows::generate_id()?;
         let lock = self.lock_workspace(&id, LockMode::Exclusive)?;
         let now_ms = self.now_ms();
         let row = WorkspaceDatabaseRow {
             id: id.clone(),
             name: name.to_owned(),
-            lifecycle: WorkspaceLifecycle::Creating,
+            lifecycle: WorkspaceRowLifecycleState::Creating,
             destroy_policy: request.destroy_policy,
             label: request.label.clone(),
             created_by: by.principal.to_string(),
@@ -177,7 +177,7 @@ impl WorkspaceRegistry {
             .with(|workspaces| workspaces.create_directory(&directory_name, DIRECTORY_MODE))
             .and_then(|()| self.workspaces.open_directory(&directory_name));
         match directory {
-            Ok(directory) => Ok(PendingWorkspace { row, directory, _lock: lock }),
+            Ok(directory) => Ok(WorkspaceBeingCreated { row, directory, _lock: lock }),
             Err(error) => {
                 self.delete_directory(&id).unwrap_or_default();
                 Err(creation_error(error))
@@ -205,7 +205,7 @@ impl WorkspaceRegistry {
                 Err(error) if error.kind == ErrorKind::Exists && !last => {
                     let other = self.run_query(|connection| rows::find_active_by_name(connection, &row.name))?;
                     match other {
-                        Some(other) if other.lifecycle == WorkspaceLifecycle::Creating => {
+                        Some(other) if other.lifecycle == WorkspaceRowLifecycleState::Creating => {
                             self.reconcile_if_unlocked(&other.id)?
                         }
                         Some(_) => return Err(error),
@@ -244,7 +244,11 @@ impl WorkspaceRegistry {
     }
 
     /// Syncs a new workspace to disk, with its content.
-    fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &NewWorkspaceContentOrigin) -> Result<(), Error> {
+    fn sync_new_workspace(
+        &self,
+        pending: &WorkspaceBeingCreated,
+        content: &NewWorkspaceContentOrigin,
+    ) -> Result<(), Error> {
         let synced = match (&content.origin, self.options.durability) {
             (Some(_), Durability::Full) => self.directory.sync_file_system(),
             (Some(_), Durability::Fast) | (None, _) => Ok(()),
@@ -266,7 +270,7 @@ impl WorkspaceRegistry {
 }
 
 /// Converts an error that occurred while a workspace was created.
-fn creation_error(error: StateDirectoryError) -> Error {
+fn creation_error(error: StateDirectoryAccessError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")
             .with_next_step("free disk space, then repeat the call");

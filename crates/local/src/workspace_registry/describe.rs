@@ -5,8 +5,8 @@ use stead_disk::WalkLimits;
 use stead_engine::Error;
 
 use super::{
-    FILES_DIRECTORY, TRASH_DIRECTORY, WORKSPACES_DIRECTORY, WorkspaceDatabaseRow, WorkspaceLifecycle, WorkspaceName,
-    WorkspaceRegistry,
+    FILES_DIRECTORY, TRASH_DIRECTORY, WORKSPACES_DIRECTORY, WorkspaceDatabaseRow, WorkspaceName, WorkspaceRegistry,
+    WorkspaceRowLifecycleState,
     rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
 use crate::errors;
@@ -83,10 +83,10 @@ impl WorkspaceDescription {
 impl WorkspaceRegistry {
     pub(super) fn description_of_row(&self, row: &WorkspaceDatabaseRow) -> WorkspaceDescription {
         let state = match row.lifecycle {
-            WorkspaceLifecycle::Ready if self.is_open(&row.id) => "open",
-            WorkspaceLifecycle::Ready => "idle",
-            WorkspaceLifecycle::Trashed => "trash",
-            WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => "gone",
+            WorkspaceRowLifecycleState::Ready if self.is_open(&row.id) => "open",
+            WorkspaceRowLifecycleState::Ready => "idle",
+            WorkspaceRowLifecycleState::Trashed => "trash",
+            WorkspaceRowLifecycleState::Creating | WorkspaceRowLifecycleState::Deleting => "gone",
         };
         WorkspaceDescription {
             name: row.name.clone(),
@@ -106,8 +106,8 @@ impl WorkspaceRegistry {
     pub fn list(&self, page: &ListWorkspacesRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
         let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
         let stage = match page.filter {
-            WorkspaceListFilter::Active => WorkspaceLifecycle::Ready,
-            WorkspaceListFilter::Trashed => WorkspaceLifecycle::Trashed,
+            WorkspaceListFilter::Active => WorkspaceRowLifecycleState::Ready,
+            WorkspaceListFilter::Trashed => WorkspaceRowLifecycleState::Trashed,
         };
         let cursor = page.cursor.as_deref().unwrap_or_default();
         let after = cursor.split_once('.').unwrap_or((cursor, ""));

@@ -6,7 +6,7 @@ use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode,
 use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use super::{
-    WorkspaceDatabaseRow, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry,
+    WorkspaceDatabaseRow, WorkspaceDescription, WorkspaceName, WorkspaceRegistry, WorkspaceRowLifecycleState,
     WorkspaceRowReconciliationStatus,
     rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
@@ -17,16 +17,16 @@ impl WorkspaceRegistry {
     pub fn destroy(&self, by: &Caller, name: &WorkspaceName) -> Result<WorkspaceDescription, Error> {
         let id = self.find_ready_workspace(name.as_str())?.id;
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
-        let row = self.load_unchanged_row(&id, WorkspaceLifecycle::Ready, name.as_str())?;
+        let row = self.load_unchanged_row(&id, WorkspaceRowLifecycleState::Ready, name.as_str())?;
         let now_ms = self.now_ms();
         let after = match row.destroy_policy {
             DestroyedWorkspaceTrashPolicy::DeleteAtOnce => WorkspaceDatabaseRow {
-                lifecycle: WorkspaceLifecycle::Deleting,
+                lifecycle: WorkspaceRowLifecycleState::Deleting,
                 reconciliation: WorkspaceRowReconciliationStatus::Pending,
                 ..row
             },
             DestroyedWorkspaceTrashPolicy::MoveToTrash => WorkspaceDatabaseRow {
-                lifecycle: WorkspaceLifecycle::Trashed,
+                lifecycle: WorkspaceRowLifecycleState::Trashed,
                 reconciliation: WorkspaceRowReconciliationStatus::Pending,
                 expires_ms: Some(now_ms.saturating_add(self.options.trash_retention_ms)),
                 ..row
@@ -37,7 +37,7 @@ impl WorkspaceRegistry {
         let put = after.clone();
         self.record_change(by, "workspace_destroy", &arguments, move |transaction| {
             match rows::find_by_id(transaction, &put.id)? {
-                Some(row) if row.lifecycle == WorkspaceLifecycle::Ready => {}
+                Some(row) if row.lifecycle == WorkspaceRowLifecycleState::Ready => {}
                 Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),
             }
             rows::upsert_row(transaction, &put)?;
@@ -63,10 +63,13 @@ impl WorkspaceRegistry {
         let found = self.run_query(|connection| rows::find_trashed_by_name(connection, name))?;
         let id = found.ok_or_else(missing)?.id;
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
-        let row = self.load_row(&id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Trashed).ok_or_else(missing)?;
+        let row = self
+            .load_row(&id)?
+            .filter(|row| row.lifecycle == WorkspaceRowLifecycleState::Trashed)
+            .ok_or_else(missing)?;
         let name = rename.map_or(row.name.clone(), |name| name.as_str().to_owned());
         let after = WorkspaceDatabaseRow {
-            lifecycle: WorkspaceLifecycle::Ready,
+            lifecycle: WorkspaceRowLifecycleState::Ready,
             reconciliation: WorkspaceRowReconciliationStatus::Pending,
             expires_ms: None,
             name,
@@ -76,7 +79,7 @@ impl WorkspaceRegistry {
         let put = after.clone();
         self.record_change(by, "workspace_restore", &arguments, move |transaction| {
             match rows::find_by_id(transaction, &put.id)? {
-                Some(row) if row.lifecycle == WorkspaceLifecycle::Trashed => {}
+                Some(row) if row.lifecycle == WorkspaceRowLifecycleState::Trashed => {}
                 Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),
             }
             if rows::find_active_by_name(transaction, &put.name)?.is_some() {
@@ -95,12 +98,13 @@ impl WorkspaceRegistry {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
         let now_ms = self.now_ms();
         let over = |row: &WorkspaceDatabaseRow| {
-            row.lifecycle == WorkspaceLifecycle::Trashed && row.expires_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
+            row.lifecycle == WorkspaceRowLifecycleState::Trashed
+                && row.expires_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
         };
         let Some(row) = self.load_row(id)?.filter(over) else { return Ok(()) };
         let by = Caller::new(Principal::System, "estate", "server");
         let after = WorkspaceDatabaseRow {
-            lifecycle: WorkspaceLifecycle::Deleting,
+            lifecycle: WorkspaceRowLifecycleState::Deleting,
             reconciliation: WorkspaceRowReconciliationStatus::Pending,
             ..row
         };
@@ -121,11 +125,11 @@ impl WorkspaceRegistry {
     /// workspace. An interrupted reconciliation can be repeated.
     pub(super) fn reconcile_disk(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         match row.lifecycle {
-            WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => {
+            WorkspaceRowLifecycleState::Creating | WorkspaceRowLifecycleState::Deleting => {
                 return self.delete_directory(&row.id);
             }
-            WorkspaceLifecycle::Ready => self.move_directory(&self.trash, &self.workspaces, &row.id)?,
-            WorkspaceLifecycle::Trashed => self.move_directory(&self.workspaces, &self.trash, &row.id)?,
+            WorkspaceRowLifecycleState::Ready => self.move_directory(&self.trash, &self.workspaces, &row.id)?,
+            WorkspaceRowLifecycleState::Trashed => self.move_directory(&self.workspaces, &self.trash, &row.id)?,
         }
         let settled = WorkspaceDatabaseRow { reconciliation: WorkspaceRowReconciliationStatus::Done, ..row.clone() };
         self.update_without_entry(move |transaction| rows::upsert_row(transaction, &settled).map(Ok))
@@ -168,7 +172,7 @@ impl WorkspaceRegistry {
     fn load_unchanged_row(
         &self,
         id: &str,
-        stage: WorkspaceLifecycle,
+        stage: WorkspaceRowLifecycleState,
         name: &str,
     ) -> Result<WorkspaceDatabaseRow, Error> {
         let row = self.load_row(id)?.filter(|row| row.lifecycle == stage && row.name == name);

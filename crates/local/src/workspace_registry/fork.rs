@@ -11,9 +11,9 @@ use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
-    create::{NewWorkspaceContentOrigin, PendingWorkspace},
+    create::{NewWorkspaceContentOrigin, WorkspaceBeingCreated},
 };
-use crate::{errors, open::LocalWorkspace, store::TransactionSyncTiming};
+use crate::{errors, open::LocalWorkspace, store::TransactionSyncPolicy};
 
 /// The longest time that a copy of a workspace waits for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ impl WorkspaceRegistry {
         &self,
         id: &str,
         source: &LocalWorkspace,
-        pending: &PendingWorkspace,
+        pending: &WorkspaceBeingCreated,
     ) -> Result<WorkspaceCopySummary, Error> {
         // While the shared lock is held, the source cannot be deleted.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
@@ -150,6 +150,6 @@ impl LocalWorkspace {
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
         let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();
-        self.append_with_rows(draft, TransactionSyncTiming::Now, |_, _| Ok(()))
+        self.append_with_rows(draft, TransactionSyncPolicy::Now, |_, _| Ok(()))
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::params;
 use stead_disk::LockMode;
 use stead_engine::{Engine, Error, ErrorKind};
 
-use super::{WorkspaceLifecycle, WorkspaceRegistry, WorkspaceRowReconciliationStatus};
+use super::{WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
 /// The number of references to an open workspace that no client uses: one in its slot, and one in its engine.
@@ -129,7 +129,8 @@ impl WorkspaceRegistry {
             Error::new(ErrorKind::NotFound, "the workspace no longer exists")
                 .with_next_step("ask an administrator to restore or to create the workspace")
         };
-        let row = self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(gone)?;
+        let row =
+            self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceRowLifecycleState::Ready).ok_or_else(gone)?;
         if row.reconciliation == WorkspaceRowReconciliationStatus::Pending {
             self.reconcile_if_unlocked(id)?;
         }
@@ -137,7 +138,8 @@ impl WorkspaceRegistry {
         // opening it would create its directories again.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let settled = self.load_row(id)?.filter(|row| {
-            row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == WorkspaceRowReconciliationStatus::Done
+            row.lifecycle == WorkspaceRowLifecycleState::Ready
+                && row.reconciliation == WorkspaceRowReconciliationStatus::Done
         });
         settled.ok_or_else(gone)?;
         LocalWorkspace::open(self.workspace_options(id))
@@ -151,7 +153,7 @@ impl WorkspaceRegistry {
         for id in ids {
             let ready = self
                 .load_row(&id)
-                .map_or(true, |row| row.is_some_and(|row| row.lifecycle == WorkspaceLifecycle::Ready));
+                .map_or(true, |row| row.is_some_and(|row| row.lifecycle == WorkspaceRowLifecycleState::Ready));
             let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
             let must_stay = |slot: &Arc<OpenWorkspaceSlot>| {
                 let is_idle =

@@ -35,7 +35,7 @@ const ROW_COLUMNS: &str =
 
 /// The state in which a workspace should be, according to its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkspaceLifecycle {
+pub(crate) enum WorkspaceRowLifecycleState {
     /// The name of the workspace is reserved, and its directory may be incomplete.
     Creating,
     Ready,
@@ -44,22 +44,22 @@ pub(crate) enum WorkspaceLifecycle {
     Deleting,
 }
 
-impl WorkspaceLifecycle {
+impl WorkspaceRowLifecycleState {
     pub(crate) fn to_number(self) -> i64 {
         match self {
-            WorkspaceLifecycle::Creating => 0,
-            WorkspaceLifecycle::Ready => 1,
-            WorkspaceLifecycle::Trashed => 2,
-            WorkspaceLifecycle::Deleting => 3,
+            WorkspaceRowLifecycleState::Creating => 0,
+            WorkspaceRowLifecycleState::Ready => 1,
+            WorkspaceRowLifecycleState::Trashed => 2,
+            WorkspaceRowLifecycleState::Deleting => 3,
         }
     }
 
     fn from_number(number: i64) -> Option<Self> {
         [
-            WorkspaceLifecycle::Creating,
-            WorkspaceLifecycle::Ready,
-            WorkspaceLifecycle::Trashed,
-            WorkspaceLifecycle::Deleting,
+            WorkspaceRowLifecycleState::Creating,
+            WorkspaceRowLifecycleState::Ready,
+            WorkspaceRowLifecycleState::Trashed,
+            WorkspaceRowLifecycleState::Deleting,
         ]
         .into_iter()
         .find(|stage| stage.to_number() == number)
@@ -90,7 +90,7 @@ pub(crate) enum WorkspaceRowReconciliationStatus {
 pub(crate) struct WorkspaceDatabaseRow {
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) lifecycle: WorkspaceLifecycle,
+    pub(crate) lifecycle: WorkspaceRowLifecycleState,
     pub(crate) destroy_policy: DestroyedWorkspaceTrashPolicy,
     pub(crate) label: String,
     pub(crate) created_by: String,
@@ -116,7 +116,7 @@ pub(crate) fn create_tables(store: &SqliteStore) -> Result<(), Error> {
 }
 
 fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceDatabaseRow> {
-    let stage = WorkspaceLifecycle::from_number(record.get(2)?).ok_or(rusqlite::Error::InvalidQuery)?;
+    let stage = WorkspaceRowLifecycleState::from_number(record.get(2)?).ok_or(rusqlite::Error::InvalidQuery)?;
     let lasting = if record.get::<_, i64>(3)? == 0 {
         DestroyedWorkspaceTrashPolicy::MoveToTrash
     } else {
@@ -172,14 +172,14 @@ pub(crate) fn find_trashed_by_name(
         .optional()?;
     match found {
         Some(row) => Ok(Some(row)),
-        None => Ok(find_by_id(connection, name)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Trashed)),
+        None => Ok(find_by_id(connection, name)?.filter(|row| row.lifecycle == WorkspaceRowLifecycleState::Trashed)),
     }
 }
 
 /// A page of the workspaces in one state, sorted by name.
 pub(crate) fn load_page(
     connection: &Connection,
-    stage: WorkspaceLifecycle,
+    stage: WorkspaceRowLifecycleState,
     after: (&str, &str),
     limit: usize,
 ) -> rusqlite::Result<Vec<WorkspaceDatabaseRow>> {

@@ -6,10 +6,10 @@
 use rusqlite::{OptionalExtension, params};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
 
-use super::{WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, rows};
+use super::{WorkspaceName, WorkspaceRegistry, WorkspaceRowLifecycleState, rows};
 use crate::{
     approver::constant_time_eq,
-    group_commit::TransactionOutcome,
+    group_commit::JournalAppendOutcome,
     token::{self, AccessTokenRecord, CreateTokenRequest},
 };
 
@@ -90,9 +90,9 @@ impl WorkspaceRegistry {
         self.submit_change(Box::new(move |transaction, tip| {
             if scope_name != ADMIN_SCOPE_NAME
                 && rows::find_by_id(transaction, &scope_name)?
-                    .is_none_or(|row| row.lifecycle != WorkspaceLifecycle::Ready)
+                    .is_none_or(|row| row.lifecycle != WorkspaceRowLifecycleState::Ready)
             {
-                return Ok(TransactionOutcome::Refused(
+                return Ok(JournalAppendOutcome::Refused(
                     Error::new(ErrorKind::NotFound, "the workspace no longer exists")
                         .with_next_step("create the workspace again, or choose another one"),
                 ));
@@ -104,14 +104,14 @@ impl WorkspaceRegistry {
                 )?
                 .query_row(params![scope_name, now_ms], |row| row.get(0))?;
             if let Some(error) = token::token_limit_error(valid) {
-                return Ok(TransactionOutcome::Refused(error));
+                return Ok(JournalAppendOutcome::Refused(error));
             }
             crate::store::append_entry(transaction, tip, &mut draft)?;
             token::insert_token(transaction, &stored, hash, &reach)?;
             transaction
                 .prepare_cached("INSERT INTO token_places VALUES (?1, ?2)")?
                 .execute(params![stored.id, scope_name])?;
-            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         }))?;
         let text = token::format_token(&token.id, &secret);
         Ok((TokenRecordWithScope { token, scope }, text))
@@ -224,7 +224,7 @@ impl WorkspaceRegistry {
             .ok_or_else(|| {
                 Error::new(ErrorKind::AuditUnavailable, "internal error: the token query returned no row")
             })?;
-        let is_usable = scope_name == ADMIN_SCOPE_NAME || stage == WorkspaceLifecycle::Ready.to_number();
+        let is_usable = scope_name == ADMIN_SCOPE_NAME || stage == WorkspaceRowLifecycleState::Ready.to_number();
         let found = (is_usable && !token.id.is_empty())
             .then(|| TokenRecordWithScope { token, scope: TokenScope::from_stored_name(scope_name) });
         Ok((hash, found))

@@ -126,7 +126,7 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     assert_eq!(fixture.kind("restore", arguments.clone()), "exists");
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let mut call = stead_engine::Call::new(&fixture.caller, "restore", arguments);
-    call.options.restore_conflict = stead_engine::RestoreConflictPolicy::TrashExisting;
+    call.options.restore_conflict = stead_engine::TrashRestoreOverwritePolicy::TrashExisting;
     let restored = fixture.engine.call(&call).unwrap().json;
     assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
     fixture.call_ok("undo", json!({ "entry": restored["entry"] }));

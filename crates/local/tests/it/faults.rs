@@ -14,13 +14,13 @@ pub(crate) use self::rig::{check_journal, fast_temporary_directory as rig_place}
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stead_disk::faults::{
-    FaultFilter, FaultInjectionReport, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault,
-    disarm_fault,
+    FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter,
+    InjectedFaultEffect, arm_fault, disarm_fault,
 };
 
 use self::{
     rig::{FaultScenarioFixture, FaultTestReply, LeftoverFilesExpectation, check_leftovers, close, open},
-    scenario::{FaultScenario, FaultTestDoUndoRedo, SCENARIOS},
+    scenario::{CallUnderFaultInjection, FaultTestDoUndoRedo, SCENARIOS},
 };
 
 /// Fault tests run one at a time, because the injected faults are global to the process.
@@ -35,42 +35,42 @@ const IO_ERROR: i32 = 5;
 const NO_SPACE: i32 = 28;
 
 /// Whether this system call can fail because the disk is full.
-fn may_need_space(call: SystemCall) -> bool {
+fn may_need_space(call: FaultInjectionSystemCall) -> bool {
     match call {
-        SystemCall::Open
-        | SystemCall::Write
-        | SystemCall::Clone
-        | SystemCall::CopyRange
-        | SystemCall::Mkdir
-        | SystemCall::Symlink
-        | SystemCall::Link
-        | SystemCall::Rename
-        | SystemCall::Xattr
-        | SystemCall::Sync
-        | SystemCall::SyncFileSystem => true,
-        SystemCall::Openat2
-        | SystemCall::Statx
-        | SystemCall::Readlink
-        | SystemCall::Getdents
-        | SystemCall::Read
-        | SystemCall::Unlink
-        | SystemCall::Chmod
-        | SystemCall::Chown
-        | SystemCall::Statfs
-        | SystemCall::Lock
-        | SystemCall::Watch
-        | SystemCall::Poll => false,
+        FaultInjectionSystemCall::Open
+        | FaultInjectionSystemCall::Write
+        | FaultInjectionSystemCall::Clone
+        | FaultInjectionSystemCall::CopyRange
+        | FaultInjectionSystemCall::Mkdir
+        | FaultInjectionSystemCall::Symlink
+        | FaultInjectionSystemCall::Link
+        | FaultInjectionSystemCall::Rename
+        | FaultInjectionSystemCall::Xattr
+        | FaultInjectionSystemCall::Sync
+        | FaultInjectionSystemCall::SyncFileSystem => true,
+        FaultInjectionSystemCall::Openat2
+        | FaultInjectionSystemCall::Statx
+        | FaultInjectionSystemCall::Readlink
+        | FaultInjectionSystemCall::Getdents
+        | FaultInjectionSystemCall::Read
+        | FaultInjectionSystemCall::Unlink
+        | FaultInjectionSystemCall::Chmod
+        | FaultInjectionSystemCall::Chown
+        | FaultInjectionSystemCall::Statfs
+        | FaultInjectionSystemCall::Lock
+        | FaultInjectionSystemCall::Watch
+        | FaultInjectionSystemCall::Poll => false,
     }
 }
 
 /// Runs the scenario with one injected fault, and returns the system call that failed.
-fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str) -> FaultInjectionReport {
+fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str) -> FaultPlanSystemCallReport {
     let directory = rig.copy_template();
     let fixture = open(&directory);
     arm_fault(FaultPlan {
         call_number: at,
         action: InjectedFaultEffect::FailOnce(errno),
-        scope: FaultThreadScope::ThisThread,
+        scope: FaultPlanThreadFilter::ThisThread,
         calls: FaultFilter::All,
     });
     let answer = fixture.call(rig.operation, rig.arguments.clone());
@@ -96,7 +96,7 @@ fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str
     fired
 }
 
-fn fail_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
+fn fail_at_every_call(base: &CallUnderFaultInjection, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, direction);
     let context = format!("{} {direction:?}", base.name);
@@ -116,7 +116,7 @@ fn fail_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
 }
 
 /// Tests a disk that fails at a system call and recovers later, with the workspace still open or opened again.
-fn fail_then_recover(base: &FaultScenario) {
+fn fail_then_recover(base: &CallUnderFaultInjection) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);
     for at in 1.. {
@@ -126,7 +126,7 @@ fn fail_then_recover(base: &FaultScenario) {
         arm_fault(FaultPlan {
             call_number: at,
             action: InjectedFaultEffect::FailFromNowOn(IO_ERROR),
-            scope: FaultThreadScope::ThisThread,
+            scope: FaultPlanThreadFilter::ThisThread,
             calls: FaultFilter::All,
         });
         let answer = fixture.call(rig.operation, rig.arguments.clone());

@@ -77,9 +77,9 @@ fn a_million_hits_are_counted() {
 }
 
 /// Stops the threads that swap paths when the test ends, even if it fails.
-struct SwapEndGuard<'a>(&'a AtomicBool);
+struct PathSwapTestThreadStopGuard<'a>(&'a AtomicBool);
 
-impl Drop for SwapEndGuard<'_> {
+impl Drop for PathSwapTestThreadStopGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -143,7 +143,7 @@ fn search_in_a_swapped_tree_shows_nothing_outside() {
                 }
             });
         }
-        let _done = SwapEndGuard(&ended);
+        let _done = PathSwapTestThreadStopGuard(&ended);
         let (started, mut rounds) = (Instant::now(), 0);
         while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
             rounds += 1;

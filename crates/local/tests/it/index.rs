@@ -10,7 +10,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use edits::RandomTree;
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
-use stead_local::{IndexMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
+use stead_local::{IndexBuildAndUseMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 use testkit::{stress::SeededRng, wait::wait_until};
 
@@ -23,7 +23,7 @@ pub(crate) struct SearchTestWorkspace {
 }
 
 impl SearchTestWorkspace {
-    pub(crate) fn open(directory: &Path, state: &str, indexing: IndexMode) -> Self {
+    pub(crate) fn open(directory: &Path, state: &str, indexing: IndexBuildAndUseMode) -> Self {
         fs::create_dir_all(directory.join("ws")).unwrap();
         let mut options = LocalWorkspaceOptions::new(directory.join("ws"), directory.join(state));
         options.index_mode = indexing;
@@ -88,8 +88,9 @@ struct SearchTestWorkspaceVariants {
 impl SearchTestWorkspaceVariants {
     fn new(directory: TempDir) -> Self {
         let open = |state: &str, indexing| SearchTestWorkspace::open(directory.path(), state, indexing);
-        let (unindexed, indexed) = (open("plain", IndexMode::Off), open("swept", IndexMode::UseExisting));
-        let watched = open("watched", IndexMode::Maintain);
+        let (unindexed, indexed) =
+            (open("plain", IndexBuildAndUseMode::Off), open("swept", IndexBuildAndUseMode::UseExisting));
+        let watched = open("watched", IndexBuildAndUseMode::Maintain);
         Self { directory, unindexed, indexed, watched }
     }
 

@@ -27,7 +27,7 @@ use self::calls::{ModelBasedTestKnownIds, RandomCall, RandomCallRng};
 use crate::{
     faults::{
         rig_place,
-        snapshot::{SnapshotEntry, take_snapshot},
+        snapshot::{TestTreeSnapshotEntry, take_snapshot},
     },
     support::test_options,
 };
@@ -195,11 +195,11 @@ impl ModelPair {
         let real: Vec<(String, String)> = take_snapshot(&self.directory.path().join("ws"))
             .into_iter()
             .map(|(path, seen)| match seen {
-                SnapshotEntry::File(bytes, mode) => {
+                TestTreeSnapshotEntry::File(bytes, mode) => {
                     (path, format!("{mode:o} {}", stead_engine::Version::hash_bytes(&bytes)))
                 }
-                SnapshotEntry::Directory(mode) => (path, format!("{mode:o} directory")),
-                SnapshotEntry::Link(target) => (path, target),
+                TestTreeSnapshotEntry::Directory(mode) => (path, format!("{mode:o} directory")),
+                TestTreeSnapshotEntry::Link(target) => (path, target),
             })
             .collect();
         let mut model: Vec<(String, String)> = self

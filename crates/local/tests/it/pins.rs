@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use serde_json::json;
-use stead_engine::{AccessMode, Caller, Grants, JournalEntryQuery, Principal, Workspace};
+use stead_engine::{Caller, CallerAccessMode, Grants, JournalEntryQuery, Principal, Workspace};
 use stead_local::{CreateTokenRequest, CreateWorkspaceRequest, WorkspaceRegistry, WorkspaceRegistryOptions};
 use stead_path::RelPath;
 use testkit::pin;
@@ -70,7 +70,7 @@ fn stored_words_are_those_of_0_1_0() {
     fixture.workspace.set_approver_secret("a secret for tests").unwrap();
     fixture.workspace.check_approver_secret("a secret for tests").unwrap();
     let grants = Grants {
-        access: AccessMode::ReadOnly,
+        access: CallerAccessMode::ReadOnly,
         readable: vec![RelPath::from_wire("d").unwrap()],
         writable: vec![RelPath::root()],
         ..Grants::default()

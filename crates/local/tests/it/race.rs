@@ -4,14 +4,14 @@
 
 use stead_disk::PathResolutionMethod;
 use testkit::{
-    race::{self, PlannedCallCountsPerRaceVictim, RaceAttackKind},
+    race::{self, CallsToMakeByEachRaceVictim, RaceAttackKind},
     stress::StressLength,
 };
 
 /// The number of calls per kind of attack and resolution method in an ordinary run.
-const CALLS_DEFAULT: PlannedCallCountsPerRaceVictim = PlannedCallCountsPerRaceVictim { reads: 9_500, changes: 1_700 };
+const CALLS_DEFAULT: CallsToMakeByEachRaceVictim = CallsToMakeByEachRaceVictim { reads: 9_500, changes: 1_700 };
 /// The number of calls per kind of attack and resolution method in a long run.
-const CALLS_LONG: PlannedCallCountsPerRaceVictim = PlannedCallCountsPerRaceVictim { reads: 150_000, changes: 50_000 };
+const CALLS_LONG: CallsToMakeByEachRaceVictim = CallsToMakeByEachRaceVictim { reads: 150_000, changes: 50_000 };
 /// The least number of calls over all kinds of attack and both resolution methods.
 const CALLS_MIN: u64 = 200_000;
 const _: () =

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::LocalWorkspace;
 use tempfile::TempDir;
-use testkit::client_story::{self, StoryBackend};
+use testkit::client_story::{self, ClientStoryWorkspaceAdapter};
 
 use crate::support::{LocalFixture, test_options};
 
-struct TwoProcessWorkspace {
+struct TwiceOpenedTestWorkspace {
     agents: LocalFixture,
     people: Option<(Arc<LocalWorkspace>, Engine)>,
     callers: BTreeMap<String, Caller>,
@@ -25,7 +25,7 @@ fn open_workspace_and_engine(directory: &TempDir) -> (Arc<LocalWorkspace>, Engin
     (workspace, engine)
 }
 
-impl TwoProcessWorkspace {
+impl TwiceOpenedTestWorkspace {
     fn new() -> Self {
         let agents = LocalFixture::new();
         let people = Some(open_workspace_and_engine(&agents.directory));
@@ -33,7 +33,7 @@ impl TwoProcessWorkspace {
     }
 }
 
-impl StoryBackend for TwoProcessWorkspace {
+impl ClientStoryWorkspaceAdapter for TwiceOpenedTestWorkspace {
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value> {
         let caller = self.callers.entry(caller.to_owned()).or_insert_with(|| {
             Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "library")
@@ -74,13 +74,13 @@ impl StoryBackend for TwoProcessWorkspace {
 #[test]
 fn unsaved_buffers_are_shared_and_survive_their_editor() {
     for story in client_story::buffer_stories() {
-        client_story::play_story(&story, &mut TwoProcessWorkspace::new());
+        client_story::play_story(&story, &mut TwiceOpenedTestWorkspace::new());
     }
 }
 
 #[test]
 fn changes_are_merged_reviewed_accepted_and_rejected() {
     for story in client_story::review_stories() {
-        client_story::play_story(&story, &mut TwoProcessWorkspace::new());
+        client_story::play_story(&story, &mut TwiceOpenedTestWorkspace::new());
     }
 }

@@ -12,7 +12,8 @@ use std::{
 
 use serde_json::{Value, json};
 use stead_disk::faults::{
-    FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault, disarm_fault,
+    FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault,
+    disarm_fault,
 };
 
 use crate::{
@@ -67,8 +68,8 @@ fn check_watch_limit() {
     let full = FaultPlan {
         call_number: 2,
         action: InjectedFaultEffect::FailFromNowOn(NO_SPACE),
-        scope: FaultThreadScope::AllThreads,
-        calls: FaultFilter::Only(SystemCall::Watch),
+        scope: FaultPlanThreadFilter::AllThreads,
+        calls: FaultFilter::Only(FaultInjectionSystemCall::Watch),
     };
     let recursive = json!({ "path": "top", "recursive": true });
     let mut listener = TestWatchClient::new(&fixture, json!({ "path": "other", "recursive": true }));
@@ -84,7 +85,7 @@ fn check_watch_limit() {
     // A new directory below a watched one that cannot be watched is reported as a rescan.
     fs::create_dir(fixture.path("other/new")).unwrap();
     wait_for(&mut listener, "rescan", "other/new");
-    assert_eq!(disarm_fault().hit_call, Some(SystemCall::Watch));
+    assert_eq!(disarm_fault().hit_call, Some(FaultInjectionSystemCall::Watch));
     fixture.call_ok("unwatch", json!({ "watch": own[0].id }));
     let mut listener = TestWatchClient::new(&fixture, recursive);
     fs::write(fixture.path("top/c/f"), "x").unwrap();

@@ -11,7 +11,7 @@ use std::{
 use super::{
     json_members,
     message::{AcpMessage, AcpMessageId, AcpMessageKind},
-    proxy::BoxedWriter,
+    proxy::BoxedAcpMessageWriter,
     router::CANCEL_METHOD,
 };
 use crate::lines::Outbox;
@@ -97,13 +97,13 @@ fn params_member(text: &[u8], params: Option<Range<usize>>) -> Vec<u8> {
 
 /// Writes lines to a peer, whole and in order.
 pub(super) struct AcpPeerWriter {
-    outbox: Arc<Outbox<BoxedWriter>>,
+    outbox: Arc<Outbox<BoxedAcpMessageWriter>>,
     envelope: Option<Arc<AcpConductorEnvelopeCodec>>,
 }
 
 impl AcpPeerWriter {
     /// A writer that sends lines to a peer unchanged, without an envelope.
-    pub(super) fn new(output: BoxedWriter) -> Self {
+    pub(super) fn new(output: BoxedAcpMessageWriter) -> Self {
         Self { outbox: Arc::new(Outbox::new(output)), envelope: None }
     }
 

@@ -15,7 +15,7 @@ use super::{
     errors::AcpError,
     files::AcpRunningFileCall,
     session::LastSeenContent,
-    setup::AcpCapabilityOffered,
+    setup::AcpCapabilityOfferStatus,
     text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
@@ -73,8 +73,8 @@ impl AcpRunningFileCall<'_> {
     pub(super) async fn current_text(&self) -> Result<Option<String>, AcpError> {
         let on_disk = self.read_disk_text().await?;
         match self.proxy.router.editor_capabilities().read_text_file {
-            AcpCapabilityOffered::Yes => Ok(self.request_editor_text().await?.ok()),
-            AcpCapabilityOffered::No => Ok(on_disk.and_then(|on_disk| on_disk.0.ok())),
+            AcpCapabilityOfferStatus::Yes => Ok(self.request_editor_text().await?.ok()),
+            AcpCapabilityOfferStatus::No => Ok(on_disk.and_then(|on_disk| on_disk.0.ok())),
         }
     }
 

@@ -51,7 +51,7 @@ impl AppliedEditorWriteRecord {
 }
 
 #[derive(Debug, Default)]
-struct EditorFileWriteHistory {
+struct AgentWriteHistoryOfOneFile {
     writes: Vec<AppliedEditorWriteRecord>,
     /// The last text of the file that a person accepted.
     accepted_text: Option<Arc<str>>,
@@ -69,7 +69,7 @@ pub(super) struct AgentAndPersonAuthorNames<'n> {
 pub(super) struct SessionEditorWriteHistory {
     /// The sequence number of the current turn.
     turn: u64,
-    files: HashMap<AcpResolvedPath, EditorFileWriteHistory>,
+    files: HashMap<AcpResolvedPath, AgentWriteHistoryOfOneFile>,
     /// The written files, in the order of their first write.
     write_order: VecDeque<AcpResolvedPath>,
     bytes: usize,

@@ -15,7 +15,7 @@ use super::{
     errors::AcpError,
     files,
     message::{self, AcpMessageError, AcpMessageId},
-    review::{self, AcpReviewCall},
+    review::{self, AcpReviewMethodRequest},
     router::{AcpFileCall, AcpRoutingDecision, AcpSessionSetupRequest},
     session::{AcpSession, record_turn},
     setup::McpServerCommand,
@@ -28,7 +28,7 @@ use crate::{
 /// The stream of messages from an editor or an agent.
 pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of messages to an editor or an agent.
-pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
+pub type BoxedAcpMessageWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The running file calls of the agent.
 #[derive(Default)]
@@ -230,7 +230,7 @@ impl AcpProxy {
     }
 
     /// Serves a `_stead/*` method in its own task.
-    async fn serve_review_call(self: &Arc<Self>, call: AcpReviewCall) -> io::Result<()> {
+    async fn serve_review_call(self: &Arc<Self>, call: AcpReviewMethodRequest) -> io::Result<()> {
         // This method must not wait for a call slot, because the editor's responses, which running calls wait for,
         // arrive on the same connection.
         let Ok(slot) = self.call_slots.clone().try_acquire_owned() else {

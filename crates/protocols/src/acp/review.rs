@@ -54,7 +54,7 @@ impl AcpReviewMethod {
 
 /// One call of a review method.
 #[derive(Debug, PartialEq)]
-pub(super) struct AcpReviewCall {
+pub(super) struct AcpReviewMethodRequest {
     pub(super) id: AcpMessageId,
     pub(super) method: AcpReviewMethod,
     /// The params of the review call as unparsed JSON.
@@ -88,7 +88,7 @@ pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error
 }
 
 /// Runs one review call.
-pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewCall) -> Result<Value, AcpError> {
+pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewMethodRequest) -> Result<Value, AcpError> {
     let mut params: AcpReviewParams =
         serde_json::from_slice(&call.params).map_err(|error| AcpError::invalid_params(error.to_string()))?;
     if params.hunk.is_some() && params.path.is_none() {

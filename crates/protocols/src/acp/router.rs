@@ -18,10 +18,10 @@ use super::{
     errors::AcpError,
     json_members,
     message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
-    review::{self, AcpReviewCall, AcpReviewMethod},
-    session::{AcpSession, AttachedMcpServer},
+    review::{self, AcpReviewMethod, AcpReviewMethodRequest},
+    session::{AcpProxyAddedMcpServer, AcpSession},
     setup::{
-        self, AcpCapabilityOffered, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand,
+        self, AcpCapabilityOfferStatus, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand,
         NegotiatedAcpProtocol, VERSION_WITHOUT_FILES,
     },
 };
@@ -51,7 +51,7 @@ pub(super) enum AcpRoutingDecision {
     /// Serve this file method of the agent in the proxy.
     ServeFileCall(AcpFileCall),
     /// Serve this `_stead/*` method of the editor in the proxy.
-    ServeReviewCall(AcpReviewCall),
+    ServeReviewCall(AcpReviewMethodRequest),
 }
 
 #[derive(Debug, PartialEq)]
@@ -107,7 +107,7 @@ impl AcpFileMethod {
 }
 
 /// A forwarded request whose response changes the router's state.
-enum PendingAgentResponse {
+enum PendingAcpLifecycleRequest {
     Initialize,
     /// A request for a new session; the response contains the session id.
     NewSession(Box<AcpSession>),
@@ -123,22 +123,22 @@ enum PendingAgentResponse {
 struct AcpRouterState {
     editor_capabilities: AcpFileCapabilities,
     advertised: AcpFileCapabilities,
-    wants_notices: AcpCapabilityOffered,
+    wants_notices: AcpCapabilityOfferStatus,
     negotiated: Option<NegotiatedAcpProtocol>,
-    pending_responses: HashMap<AcpMessageId, PendingAgentResponse>,
+    pending_responses: HashMap<AcpMessageId, PendingAcpLifecycleRequest>,
     sessions: HashMap<String, Arc<AcpSession>>,
     /// A cancel signal for each running file call, by the agent's request id.
     running_calls: HashMap<AcpMessageId, watch::Sender<bool>>,
 }
 
-pub(super) struct AcpRouter {
+pub(super) struct AcpProxyMessageRouter {
     callers: AcpConnectionCallers,
     options: AcpProxyConfig,
     state: Mutex<AcpRouterState>,
     pub(super) editor_requests: PendingEditorRequestTable,
 }
 
-impl AcpRouter {
+impl AcpProxyMessageRouter {
     pub(super) fn new(callers: AcpConnectionCallers, options: AcpProxyConfig) -> Self {
         Self { callers, options, state: Mutex::default(), editor_requests: PendingEditorRequestTable::new() }
     }
@@ -174,7 +174,7 @@ impl AcpRouter {
                     if let Some(session) = session_id_in(message.params_bytes(line))
                         && state.pending_responses.len() < REQUESTS_PENDING_MAX
                     {
-                        state.pending_responses.insert(id.clone(), PendingAgentResponse::CloseSession(session));
+                        state.pending_responses.insert(id.clone(), PendingAcpLifecycleRequest::CloseSession(session));
                     }
                     AcpRoutingDecision::Forward
                 }
@@ -182,7 +182,7 @@ impl AcpRouter {
                     .map_or(AcpRoutingDecision::Forward, AcpRoutingDecision::ForwardPrompt),
                 other => AcpReviewMethod::from_name(other).map_or(AcpRoutingDecision::Forward, |method| {
                     let params = message.params_bytes(line).to_vec();
-                    AcpRoutingDecision::ServeReviewCall(AcpReviewCall { id: id.clone(), method, params })
+                    AcpRoutingDecision::ServeReviewCall(AcpReviewMethodRequest { id: id.clone(), method, params })
                 }),
             },
             AcpMessageKind::Notification { method } => {
@@ -206,7 +206,7 @@ impl AcpRouter {
             AcpMessageKind::Response { id } => self.track_response(id, line, &message),
             AcpMessageKind::Request { id, method } => match AcpFileMethod::from_name(method) {
                 None => AcpRoutingDecision::Forward,
-                Some(method) if self.file_method_offered(method) == AcpCapabilityOffered::No => {
+                Some(method) if self.file_method_offered(method) == AcpCapabilityOfferStatus::No => {
                     AcpRoutingDecision::ReplyToSender(message::error_line(
                         Some(id),
                         &AcpError::method_not_found(method.name()),
@@ -257,20 +257,21 @@ impl AcpRouter {
         line: &[u8],
     ) -> Result<AcpForwardedSessionSetup, AcpError> {
         let mut state = self.lock_state();
-        let negotiated =
-            state.negotiated.unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes });
-        let (line, added) = match server.filter(|_| negotiated.stdio_servers == AcpCapabilityOffered::Yes) {
+        let negotiated = state
+            .negotiated
+            .unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOfferStatus::Yes });
+        let (line, added) = match server.filter(|_| negotiated.stdio_servers == AcpCapabilityOfferStatus::Yes) {
             Some(server) => {
                 setup::add_mcp_server(line, server, negotiated).map_err(|json_members::MalformedJsonObjectError| {
                     AcpError::invalid_params("the params are not a JSON object")
                 })?
             }
-            None => (line.to_vec(), AcpCapabilityOffered::No),
+            None => (line.to_vec(), AcpCapabilityOfferStatus::No),
         };
-        let ticket = server.filter(|_| added == AcpCapabilityOffered::Yes).and_then(|server| server.ticket.clone());
+        let ticket = server.filter(|_| added == AcpCapabilityOfferStatus::Yes).and_then(|server| server.ticket.clone());
         let server = ticket.zip(setup.params.roots.first().cloned());
         let session = AcpSession::new(&self.callers, opened)
-            .with_mcp_server(server.map(|(ticket, directory)| AttachedMcpServer { directory, ticket }));
+            .with_mcp_server(server.map(|(ticket, directory)| AcpProxyAddedMcpServer { directory, ticket }));
         if state.pending_responses.len() >= REQUESTS_PENDING_MAX || state.sessions.len() >= ACP_SESSIONS_MAX {
             return Err(AcpError::internal_error("too_many: too many open sessions; close one first"));
         }
@@ -281,12 +282,12 @@ impl AcpRouter {
                 // The session is registered now, because the agent may request files while it loads the session.
                 let session = Arc::new(session.with_id(id.clone(), printable_session_id(id)));
                 known = Some(session.clone());
-                PendingAgentResponse::ExistingSession {
+                PendingAcpLifecycleRequest::ExistingSession {
                     id: id.clone(),
                     previous: state.sessions.insert(id.clone(), session),
                 }
             }
-            Some(_) | None => PendingAgentResponse::NewSession(Box::new(session)),
+            Some(_) | None => PendingAcpLifecycleRequest::NewSession(Box::new(session)),
         };
         state.pending_responses.insert(setup.id.clone(), pending);
         Ok(AcpForwardedSessionSetup { agent_line: line, session: known })
@@ -301,7 +302,7 @@ impl AcpRouter {
         self.lock_state().editor_capabilities
     }
 
-    pub(super) fn wants_notices(&self) -> AcpCapabilityOffered {
+    pub(super) fn wants_notices(&self) -> AcpCapabilityOfferStatus {
         self.lock_state().wants_notices
     }
 
@@ -345,19 +346,19 @@ impl AcpRouter {
         let mut state = self.lock_state();
         (state.editor_capabilities, state.advertised, state.wants_notices) =
             (rewrite.editor_capabilities, rewrite.advertised, rewrite.wants_notices);
-        state.pending_responses.insert(id.clone(), PendingAgentResponse::Initialize);
+        state.pending_responses.insert(id.clone(), PendingAcpLifecycleRequest::Initialize);
         AcpRoutingDecision::ForwardChanged(rewrite.agent_line)
     }
 
     /// Whether a file method was advertised and exists in the negotiated version.
-    fn file_method_offered(&self, method: AcpFileMethod) -> AcpCapabilityOffered {
+    fn file_method_offered(&self, method: AcpFileMethod) -> AcpCapabilityOfferStatus {
         let state = self.lock_state();
         let has_files = state.negotiated.is_none_or(|negotiated| negotiated.version < VERSION_WITHOUT_FILES);
         let offer = match method {
             AcpFileMethod::Read => state.advertised.read_text_file,
             AcpFileMethod::Write => state.advertised.write_text_file,
         };
-        if has_files { offer } else { AcpCapabilityOffered::No }
+        if has_files { offer } else { AcpCapabilityOfferStatus::No }
     }
 
     /// Updates the router's state when the agent responds to a forwarded request.
@@ -366,12 +367,12 @@ impl AcpRouter {
         let Some(pending) = state.pending_responses.remove(id) else { return AcpRoutingDecision::Forward };
         let result = message.result.clone().map(|range| &line[range]);
         match (pending, result) {
-            (PendingAgentResponse::Initialize, Some(result)) => {
+            (PendingAcpLifecycleRequest::Initialize, Some(result)) => {
                 state.negotiated = Some(setup::parse_initialize_result(result));
                 return review::advertise_methods(line)
                     .map_or(AcpRoutingDecision::Forward, AcpRoutingDecision::ForwardChanged);
             }
-            (PendingAgentResponse::NewSession(session), Some(result)) => {
+            (PendingAcpLifecycleRequest::NewSession(session), Some(result)) => {
                 if let Some(id) = session_id_in(result) {
                     let created = Arc::new(session.with_id(id.clone(), printable_session_id(&id)));
                     state.sessions.insert(id, created.clone());
@@ -379,16 +380,16 @@ impl AcpRouter {
                 }
             }
             // The request failed, so the previous session is restored.
-            (PendingAgentResponse::ExistingSession { id, previous }, None) => match previous {
+            (PendingAcpLifecycleRequest::ExistingSession { id, previous }, None) => match previous {
                 Some(previous) => drop(state.sessions.insert(id, previous)),
                 None => drop(state.sessions.remove(&id)),
             },
-            (PendingAgentResponse::CloseSession(id), Some(_)) => drop(state.sessions.remove(&id)),
-            (PendingAgentResponse::ExistingSession { .. }, Some(_)) => {}
+            (PendingAcpLifecycleRequest::CloseSession(id), Some(_)) => drop(state.sessions.remove(&id)),
+            (PendingAcpLifecycleRequest::ExistingSession { .. }, Some(_)) => {}
             (
-                PendingAgentResponse::Initialize
-                | PendingAgentResponse::NewSession(_)
-                | PendingAgentResponse::CloseSession(_),
+                PendingAcpLifecycleRequest::Initialize
+                | PendingAcpLifecycleRequest::NewSession(_)
+                | PendingAcpLifecycleRequest::CloseSession(_),
                 None,
             ) => {}
         }

@@ -12,7 +12,7 @@ use stead_engine::{Caller, Engine};
 use stead_path::{PathKindImpliedBySpelling, RelPath};
 use tokio::sync;
 
-use super::{AcpConnectionCallers, editor_writes::SessionEditorWriteHistory, setup::SessionTicketEnvVar};
+use super::{AcpConnectionCallers, editor_writes::SessionEditorWriteHistory, setup::McpServerTicketEnvVar};
 use crate::{
     call_executor::{CallExecutor, CallRequest, OtherRequestsPending},
     dialect::acp,
@@ -27,12 +27,12 @@ pub struct OpenedAcpSessionRoot {
     pub root_paths: Vec<String>,
     /// The file, if the root is a single file. The parent directory of the file is opened, but no other file in that
     /// directory is accessible.
-    pub single_file: Option<SingleFileRoot>,
+    pub single_file: Option<AcpSingleFileRoot>,
 }
 
 /// The only accessible file of a root that is not a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SingleFileRoot {
+pub struct AcpSingleFileRoot {
     /// The requested path of the single file, relative to its opened parent directory.
     pub requested: RelPath,
     /// The path of the single file with symbolic links resolved.
@@ -45,7 +45,7 @@ pub(super) struct AcpOpenedSessionRoot {
     pub(super) agent: Caller,
     pub(super) person: Caller,
     root_paths: Vec<String>,
-    single_file: Option<SingleFileRoot>,
+    single_file: Option<AcpSingleFileRoot>,
 }
 
 /// A path in one of the roots.
@@ -75,12 +75,12 @@ impl LastSeenContent {
 
 /// A number that grows each time a session remembers new content of a file; `None` if it remembers none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SeenFileRevision(Option<u64>);
+pub(super) struct LastSeenContentUpdateNumber(Option<u64>);
 
 pub(super) struct AcpSession {
     pub(super) id: String,
     roots: Vec<AcpOpenedSessionRoot>,
-    seen_files: Mutex<SeenFiles>,
+    seen_files: Mutex<AcpSessionSeenFileContents>,
     editor_writes: Mutex<SessionEditorWriteHistory>,
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
@@ -88,14 +88,14 @@ pub(super) struct AcpSession {
     /// The number of turn marks that are being recorded. A turn mark is the journal entry at which a prompt starts.
     open_turn_marks: sync::watch::Sender<usize>,
     /// The MCP server that the proxy added to this session, if any.
-    pub(super) mcp_server: Option<AttachedMcpServer>,
+    pub(super) mcp_server: Option<AcpProxyAddedMcpServer>,
 }
 
 /// An MCP server that the proxy added to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AttachedMcpServer {
+pub(super) struct AcpProxyAddedMcpServer {
     pub(super) directory: String,
-    pub(super) ticket: SessionTicketEnvVar,
+    pub(super) ticket: McpServerTicketEnvVar,
 }
 
 /// Blocks the session's writes while a turn mark is being recorded, until this guard is dropped.
@@ -149,7 +149,7 @@ impl AcpSession {
         self
     }
 
-    pub(super) fn with_mcp_server(mut self, server: Option<AttachedMcpServer>) -> Self {
+    pub(super) fn with_mcp_server(mut self, server: Option<AcpProxyAddedMcpServer>) -> Self {
         self.mcp_server = server;
         self
     }
@@ -189,14 +189,19 @@ impl AcpSession {
 
     /// The current revision of a file. A read calls this method before it starts, and passes the revision to
     /// [`AcpSession::remember_read`] after it ends.
-    pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> SeenFileRevision {
-        SeenFileRevision(self.lock_seen_files().last_revision.get(path).copied())
+    pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> LastSeenContentUpdateNumber {
+        LastSeenContentUpdateNumber(self.lock_seen_files().last_revision.get(path).copied())
     }
 
     /// Remembers the content that a read returned, unless the remembered content has changed since the read started.
-    pub(super) fn remember_read(&self, path: &AcpResolvedPath, revision: SeenFileRevision, seen: LastSeenContent) {
+    pub(super) fn remember_read(
+        &self,
+        path: &AcpResolvedPath,
+        revision: LastSeenContentUpdateNumber,
+        seen: LastSeenContent,
+    ) {
         let mut seen_files = self.lock_seen_files();
-        if SeenFileRevision(seen_files.last_revision.get(path).copied()) == revision {
+        if LastSeenContentUpdateNumber(seen_files.last_revision.get(path).copied()) == revision {
             seen_files.remember(path, seen);
         }
     }
@@ -274,7 +279,7 @@ impl AcpSession {
         }
     }
 
-    fn lock_seen_files(&self) -> MutexGuard<'_, SeenFiles> {
+    fn lock_seen_files(&self) -> MutexGuard<'_, AcpSessionSeenFileContents> {
         self.seen_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -325,7 +330,7 @@ async fn record_turn_in_root(root: &AcpOpenedSessionRoot) {
 
 /// For each file, the content that the agent has last seen.
 #[derive(Default)]
-struct SeenFiles {
+struct AcpSessionSeenFileContents {
     contents: HashMap<AcpResolvedPath, LastSeenContent>,
     /// The remembered files with their revisions, oldest first. A file appears once for each of its revisions, and only
     /// the entry with its last revision is valid.
@@ -335,7 +340,7 @@ struct SeenFiles {
     bytes: usize,
 }
 
-impl SeenFiles {
+impl AcpSessionSeenFileContents {
     fn remember(&mut self, path: &AcpResolvedPath, seen: LastSeenContent) {
         self.revision += 1;
         self.bytes += seen.byte_len();
@@ -384,7 +389,7 @@ mod tests {
             root_paths: root_paths.iter().map(|text| (*text).to_owned()).collect(),
             single_file: only.map(|name| {
                 let path = RelPath::from_wire(name).unwrap();
-                SingleFileRoot { requested: path.clone(), resolved: path }
+                AcpSingleFileRoot { requested: path.clone(), resolved: path }
             }),
         }
     }

@@ -23,12 +23,12 @@ pub struct McpServerCommand {
     /// The arguments of the command that starts the MCP server.
     pub arguments: Vec<String>,
     /// The environment variable that assigns the server's calls to the session.
-    pub ticket: Option<SessionTicketEnvVar>,
+    pub ticket: Option<McpServerTicketEnvVar>,
 }
 
 /// The environment variable that assigns the calls of an MCP server to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionTicketEnvVar {
+pub struct McpServerTicketEnvVar {
     /// The name of the environment variable that contains the session ticket.
     pub variable: &'static str,
     /// The value of the environment variable: the random ticket of the session.
@@ -37,7 +37,7 @@ pub struct SessionTicketEnvVar {
 
 /// Whether an ACP peer offers a capability, such as a file method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AcpCapabilityOffered {
+pub enum AcpCapabilityOfferStatus {
     /// Offered.
     Yes,
     /// Not offered.
@@ -45,9 +45,9 @@ pub enum AcpCapabilityOffered {
     No,
 }
 
-impl From<bool> for AcpCapabilityOffered {
+impl From<bool> for AcpCapabilityOfferStatus {
     fn from(offered: bool) -> Self {
-        if offered { AcpCapabilityOffered::Yes } else { AcpCapabilityOffered::No }
+        if offered { AcpCapabilityOfferStatus::Yes } else { AcpCapabilityOfferStatus::No }
     }
 }
 
@@ -55,9 +55,9 @@ impl From<bool> for AcpCapabilityOffered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcpFileCapabilities {
     /// `fs/read_text_file`.
-    pub read_text_file: AcpCapabilityOffered,
+    pub read_text_file: AcpCapabilityOfferStatus,
     /// `fs/write_text_file`.
-    pub write_text_file: AcpCapabilityOffered,
+    pub write_text_file: AcpCapabilityOfferStatus,
 }
 
 /// The rewritten `initialize` request of an editor, and the capabilities in it.
@@ -67,7 +67,7 @@ pub(super) struct RewrittenInitializeRequest {
     /// The file capabilities that the proxy advertises to the agent.
     pub(super) advertised: AcpFileCapabilities,
     /// Whether the editor wants `_stead/locked` notifications.
-    pub(super) wants_notices: AcpCapabilityOffered,
+    pub(super) wants_notices: AcpCapabilityOfferStatus,
     pub(super) agent_line: Vec<u8>,
 }
 
@@ -108,8 +108,8 @@ pub(super) fn rewrite_initialize(
         ("readTextFile", editor.read_text_file, ours.read_text_file),
         ("writeTextFile", editor.write_text_file, ours.write_text_file),
     ] {
-        if before != offered || offered == AcpCapabilityOffered::No {
-            let value = Value::Bool(offered == AcpCapabilityOffered::Yes);
+        if before != offered || offered == AcpCapabilityOfferStatus::No {
+            let value = Value::Bool(offered == AcpCapabilityOfferStatus::Yes);
             line = json_members::set_member(&line, &["params", CAPABILITIES_MEMBER, "fs", name], &value)?;
         }
     }
@@ -121,7 +121,7 @@ pub(super) fn rewrite_initialize(
 pub(super) struct NegotiatedAcpProtocol {
     pub(super) version: u64,
     /// Whether the agent can start MCP servers that communicate over stdio.
-    pub(super) stdio_servers: AcpCapabilityOffered,
+    pub(super) stdio_servers: AcpCapabilityOfferStatus,
 }
 
 /// Parses the agent's response to `initialize`.
@@ -130,7 +130,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
     let stdio_servers = if version < VERSION_WITHOUT_FILES {
         // Version 1 requires agents to support MCP servers over stdio.
-        AcpCapabilityOffered::Yes
+        AcpCapabilityOfferStatus::Yes
     } else {
         at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object()).into()
     };
@@ -177,15 +177,15 @@ pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,
     negotiated: NegotiatedAcpProtocol,
-) -> Result<(Vec<u8>, AcpCapabilityOffered), MalformedJsonObjectError> {
+) -> Result<(Vec<u8>, AcpCapabilityOfferStatus), MalformedJsonObjectError> {
     const MCP_SERVERS_PATH: &[&str] = &["params", "mcpServers"];
     let existing = json_members::find_path(line, MCP_SERVERS_PATH).map_or(&b"[]"[..], |range| &line[range]);
     let has_same_name = |entry: &Value| entry["name"] == SERVER_NAME;
     let known: Value = serde_json::from_slice(existing).unwrap_or_default();
     if known.as_array().into_iter().flatten().any(has_same_name) {
-        return Ok((line.to_vec(), AcpCapabilityOffered::No));
+        return Ok((line.to_vec(), AcpCapabilityOfferStatus::No));
     }
-    let variable = |ticket: &SessionTicketEnvVar| json!({ "name": ticket.variable, "value": ticket.secret });
+    let variable = |ticket: &McpServerTicketEnvVar| json!({ "name": ticket.variable, "value": ticket.secret });
     let mut entry = json!({
         "name": SERVER_NAME,
         "command": server.command,
@@ -200,15 +200,17 @@ pub(super) fn add_mcp_server(
         Some(range) => json_members::replace_range(line, &range, &extended),
         None => json_members::set_member(line, MCP_SERVERS_PATH, &json!([entry]))?,
     };
-    Ok((line, AcpCapabilityOffered::Yes))
+    Ok((line, AcpCapabilityOfferStatus::Yes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const BOTH_FILE_METHODS: AcpFileCapabilities =
-        AcpFileCapabilities { read_text_file: AcpCapabilityOffered::Yes, write_text_file: AcpCapabilityOffered::Yes };
+    const BOTH_FILE_METHODS: AcpFileCapabilities = AcpFileCapabilities {
+        read_text_file: AcpCapabilityOfferStatus::Yes,
+        write_text_file: AcpCapabilityOfferStatus::Yes,
+    };
 
     fn rewrite(line: &str, ours: AcpFileCapabilities) -> (AcpFileCapabilities, AcpFileCapabilities, String) {
         let rewrite = rewrite_initialize(line.as_bytes(), ours).unwrap();
@@ -233,8 +235,8 @@ mod tests {
         let existing = r#"{"params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}}"#;
         assert_eq!(rewrite(existing, BOTH_FILE_METHODS), (BOTH_FILE_METHODS, BOTH_FILE_METHODS, existing.to_owned()));
         let reads = AcpFileCapabilities {
-            read_text_file: AcpCapabilityOffered::Yes,
-            write_text_file: AcpCapabilityOffered::No,
+            read_text_file: AcpCapabilityOfferStatus::Yes,
+            write_text_file: AcpCapabilityOfferStatus::No,
         };
         let (editor, advertised, line) = rewrite(existing, reads);
         assert_eq!((editor, advertised), (BOTH_FILE_METHODS, reads));
@@ -249,23 +251,26 @@ mod tests {
             (AcpFileCapabilities::default(), AcpFileCapabilities::default(), line.to_owned())
         );
         let negotiated = |text: &str| parse_initialize_result(text.as_bytes());
-        let first = NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes };
+        let first = NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOfferStatus::Yes };
         assert_eq!(negotiated(r#"{"protocolVersion":1}"#), first);
         let second = r#"{"protocolVersion":2,"capabilities":{"session":{"mcp":{"stdio":{}}}}}"#;
-        assert_eq!(negotiated(second), NegotiatedAcpProtocol { version: 2, stdio_servers: AcpCapabilityOffered::Yes });
-        assert_eq!(negotiated(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOffered::No);
+        assert_eq!(
+            negotiated(second),
+            NegotiatedAcpProtocol { version: 2, stdio_servers: AcpCapabilityOfferStatus::Yes }
+        );
+        assert_eq!(negotiated(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOfferStatus::No);
     }
 
     #[test]
     fn session_setup_adds_mcp_server() {
-        let ticket = SessionTicketEnvVar { variable: "T", secret: "secret".to_owned() };
+        let ticket = McpServerTicketEnvVar { variable: "T", secret: "secret".to_owned() };
         let server = McpServerCommand {
             command: "/bin/stead".to_owned(),
             arguments: vec!["mcp".to_owned()],
             ticket: Some(ticket),
         };
         let add = |line: &str, version| {
-            let negotiated = NegotiatedAcpProtocol { version, stdio_servers: AcpCapabilityOffered::Yes };
+            let negotiated = NegotiatedAcpProtocol { version, stdio_servers: AcpCapabilityOfferStatus::Yes };
             String::from_utf8(add_mcp_server(line.as_bytes(), &server, negotiated).unwrap().0).unwrap()
         };
         let entry = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}]}"#;

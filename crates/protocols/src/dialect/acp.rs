@@ -11,7 +11,7 @@ use stead_engine::{
     MissingBaseVersionPolicy,
 };
 use stead_path::{
-    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathKindImpliedBySpelling, PathSyntax,
+    AbsolutePathRule, DotDotRule, EmptyPathRule, ParsedPath, PathBackslashRule, PathKindImpliedBySpelling, PathSyntax,
     RelPath, TrailingSlashRule,
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<Par
         default_directory: RelPath::root(),
         dot_dot: DotDotRule::FoldAbsolute,
         absolute_paths: AbsolutePathRule::BelowRoot,
-        backslash: BackslashRule::Literal,
+        backslash: PathBackslashRule::Literal,
         trailing_slash: TrailingSlashRule::RequiresDirectory,
         empty_path: EmptyPathRule::Refuse,
     };

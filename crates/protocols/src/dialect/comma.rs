@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingPageSizeAndDetail,
 };
-use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, TrailingSlashRule};
+use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
-    rendering::clean_path,
+    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
+    TranslatedCall, rendering::clean_path,
 };
 use crate::definition::DialectDefinition;
 
@@ -59,7 +59,7 @@ pub(super) struct CommaDialect {
     access_limits: CommaAccessLimits,
 }
 
-pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectConstructionResult {
+pub(super) fn build(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
     let exact = settings.is_set_to("origin", "exact", "stricter");
     let hash_required = settings.is_set_to("edit_hash", "required", if exact { "optional" } else { "required" });
     let fuzzy = settings.is_set_to("fuzzy", "true", if exact { "true" } else { "false" });
@@ -67,7 +67,7 @@ pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) ->
     let path_syntax = PathSyntax {
         dot_dot: DotDotRule::FoldAbsolute,
         absolute_paths: if allow_absolute { AbsolutePathRule::BelowRoot } else { AbsolutePathRule::Refuse },
-        backslash: BackslashRule::Literal,
+        backslash: PathBackslashRule::Literal,
         trailing_slash: TrailingSlashRule::Ignored,
         empty_path: EmptyPathRule::Refuse,
         ..PathSyntax::default()

@@ -6,10 +6,13 @@ use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPermission, Error, ErrorKind,
     ListingPageSizeAndDetail, MissingBaseVersionPolicy,
 };
-use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
+use stead_path::{
+    AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
+};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
+    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
+    TranslatedCall,
     rendering::{CallOutcomeFieldsExt, error_detail},
 };
 use crate::definition::DialectDefinition;
@@ -26,7 +29,7 @@ const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 pub(super) struct JettsonDialect(DialectDefinition);
 
 /// Builds the `jettson` dialect and ignores the settings, because its only option has no effect.
-pub(super) fn build(_settings: &DialectSettings, _location: &WorkspaceLocation) -> DialectConstructionResult {
+pub(super) fn build(_settings: &DialectSettings, _location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 
@@ -111,7 +114,7 @@ impl Dialect for JettsonDialect {
             default_directory: RelPath::root(),
             dot_dot: DotDotRule::Fold,
             absolute_paths: AbsolutePathRule::Refuse,
-            backslash: BackslashRule::Literal,
+            backslash: PathBackslashRule::Literal,
             trailing_slash: TrailingSlashRule::Ignored,
             empty_path: EmptyPathRule::Refuse,
         };

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedToolAndOperation};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
+    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
+    TranslatedCall,
 };
 use crate::definition::{DialectDefinition, ToolDefinition};
 
@@ -31,7 +32,7 @@ pub(super) struct KruxDialect {
     paths: KruxPathMapper,
 }
 
-pub(super) fn build(_settings: &DialectSettings, location: &WorkspaceLocation) -> DialectConstructionResult {
+pub(super) fn build(_settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
     let definition = DialectDefinition::from_json(DEFINITION_JSON)?;
     Ok(Box::new(KruxDialect { definition, paths: KruxPathMapper::new(&location.root) }))
 }

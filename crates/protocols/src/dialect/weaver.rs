@@ -10,11 +10,13 @@ use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingPageSizeAndDetail,
     MissingBaseVersionPolicy, MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
 };
-use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
+use stead_path::{
+    AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
+};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectReply, DialectSettings, ReplyStatus,
-    TranslatedCall, WorkspaceLocation,
+    CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectReply, DialectSettings,
+    DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
     rendering::{CallOutcomeFieldsExt, clean_path},
 };
 use crate::definition::DialectDefinition;
@@ -47,7 +49,7 @@ pub(super) struct WeaverDialect {
     paging: WeaverPagingSettings,
 }
 
-pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectConstructionResult {
+pub(super) fn build(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
     let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
         WeaverGeneration::Newest
     } else {
@@ -84,7 +86,7 @@ impl WeaverDialect {
             default_directory,
             dot_dot,
             absolute_paths: AbsolutePathRule::BelowRoot,
-            backslash: BackslashRule::Literal,
+            backslash: PathBackslashRule::Literal,
             trailing_slash: TrailingSlashRule::Ignored,
             empty_path: EmptyPathRule::DefaultDirectory,
         }

@@ -44,7 +44,7 @@ pub(super) async fn export_workspace(
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let AdminRequestContext { workspace_admin, caller, .. } = context;
-        let mut out = ArchiveSender { sender, runtime, chunk: Vec::new() };
+        let mut out = HttpArchiveChunkWriter { sender, runtime, chunk: Vec::new() };
         let mut start = Some(start);
         let mut on_start = |summary: WorkspaceExportStartInfo| {
             if let Some(start) = start.take() {
@@ -107,13 +107,13 @@ pub(super) async fn import_workspace(
 }
 
 /// A blocking writer that sends an archive to the client in chunks.
-struct ArchiveSender {
+struct HttpArchiveChunkWriter {
     sender: mpsc::Sender<ArchiveChunk>,
     runtime: Handle,
     chunk: Vec<u8>,
 }
 
-impl ArchiveSender {
+impl HttpArchiveChunkWriter {
     fn send_chunk(&self, chunk: ArchiveChunk) -> io::Result<()> {
         match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, self.sender.send(chunk))) {
             Ok(Ok(())) => Ok(()),
@@ -128,7 +128,7 @@ impl ArchiveSender {
     }
 }
 
-impl Write for ArchiveSender {
+impl Write for HttpArchiveChunkWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.chunk.extend_from_slice(bytes);
         if self.chunk.len() >= ARCHIVE_CHUNK_BYTES {

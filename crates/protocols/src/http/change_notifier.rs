@@ -92,21 +92,21 @@ fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
         let waited = engine.workspace().wait_for_entry_after(known, Instant::now() + SUBSCRIBER_CHECK_INTERVAL);
         let Some(notifier) = notifier.upgrade() else { return };
         match waited.and_then(|()| check_changes_after(engine, &mut known)) {
-            Ok(JournalHasChanges::Yes) => drop(notifier.0.send_replace(ChangeNotifierSignal::Notified)),
-            Ok(JournalHasChanges::No) => {}
+            Ok(JournalHasNewChanges::Yes) => drop(notifier.0.send_replace(ChangeNotifierSignal::Notified)),
+            Ok(JournalHasNewChanges::No) => {}
             Err(_) => std::thread::sleep(RETRY_DELAY),
         }
     }
 }
 
-enum JournalHasChanges {
+enum JournalHasNewChanges {
     Yes,
     No,
 }
 
 /// Whether the journal has entries with changes after the entry number `known`. After the check, `known` is the number
 /// of the last journal entry.
-fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasChanges, Error> {
+fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasNewChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
         after: Some(*known),
@@ -116,7 +116,7 @@ fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasCha
     };
     let found = engine.workspace().entries(&filter)?;
     *known = head;
-    Ok(if found.is_empty() { JournalHasChanges::No } else { JournalHasChanges::Yes })
+    Ok(if found.is_empty() { JournalHasNewChanges::No } else { JournalHasNewChanges::Yes })
 }
 
 #[cfg(test)]

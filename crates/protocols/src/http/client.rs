@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     call_executor::{CallExecutor, CallRequest, CallResultOrAbortError, OtherRequestsPending, WorkspaceCallLimiter},
-    dialect::{self, DialectSet, WorkspaceLocation},
+    dialect::{self, DialectSet, DialectWorkspaceRootPath},
     limits::CLIENT_NAME_CHARS_MAX,
     rpc::RpcServer,
 };
@@ -41,7 +41,7 @@ pub(super) struct AuthenticatedHttpClient {
     rpc_server: OnceLock<Arc<RpcServer>>,
     native_dialects: Arc<DialectSet>,
     mcp_services: Mutex<HashMap<String, McpHttpService>>,
-    location: WorkspaceLocation,
+    location: DialectWorkspaceRootPath,
     pub(super) limits: Arc<ClientLimits>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct AuthenticatedHttpClient {
 pub(super) struct AuthenticatedClientParts {
     pub(super) client_key: String,
     pub(super) workspace_id: String,
-    pub(super) location: WorkspaceLocation,
+    pub(super) location: DialectWorkspaceRootPath,
     pub(super) engine: Engine,
     pub(super) caller: Caller,
     pub(super) workspace_limit: WorkspaceCallLimiter,
@@ -114,7 +114,7 @@ impl CallHeaders {
     }
 }
 
-fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<DialectSet, HttpRejection> {
+fn load_dialects(names: &[String], location: &DialectWorkspaceRootPath) -> Result<DialectSet, HttpRejection> {
     DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
 }
 

@@ -155,14 +155,14 @@ impl ClientLimits {
 }
 
 /// The limits of all principals.
-pub(super) struct ClientLimitsTable {
+pub(super) struct ClientLimitsByPrincipal {
     by_principal: Mutex<HashMap<(String, String), Arc<ClientLimits>>>,
     global_bytes: Arc<Semaphore>,
     global_calls: GlobalCallLimits,
     rate_limit: Option<RateLimit>,
 }
 
-impl ClientLimitsTable {
+impl ClientLimitsByPrincipal {
     pub(super) fn new(rate_limit: Option<RateLimit>) -> Self {
         Self {
             by_principal: Mutex::default(),
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn limits_are_shared_by_tokens_of_one_principal() {
-        let table = ClientLimitsTable::new(None);
+        let table = ClientLimitsByPrincipal::new(None);
         let (one, same, other) = (table.limits_for("w", "a"), table.limits_for("w", "a"), table.limits_for("w", "b"));
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
         assert!(!Arc::ptr_eq(&one, &table.limits_for("v", "a")));

@@ -13,7 +13,7 @@ use stead_engine::Error;
 
 use super::limits::RETRY_AFTER_SECONDS;
 use crate::{
-    call_executor::CallAbortError,
+    call_executor::CallPanicOrShutdownError,
     error_rows::{RetryAdvice, error_row},
 };
 
@@ -102,13 +102,13 @@ impl From<HttpRejection> for HttpHandlerError {
     }
 }
 
-impl From<CallAbortError> for HttpHandlerError {
-    fn from(abort: CallAbortError) -> Self {
+impl From<CallPanicOrShutdownError> for HttpHandlerError {
+    fn from(abort: CallPanicOrShutdownError) -> Self {
         HttpHandlerError::Rejected(match abort {
-            CallAbortError::Panicked => HttpRejection::internal_error(
+            CallPanicOrShutdownError::Panicked => HttpRejection::internal_error(
                 "internal error: the call panicked; POST /v1/history shows whether it changed files",
             ),
-            CallAbortError::ShuttingDown => {
+            CallPanicOrShutdownError::ShuttingDown => {
                 HttpRejection::unavailable("the server is shutting down; retry when it runs again")
             }
         })

@@ -24,7 +24,7 @@ use super::{
     routes,
     state::{HttpServerState, ShutdownSignal},
     tls::ReloadableTlsConfig,
-    unauthenticated::{TooManyUnauthenticated, UnauthenticatedConnection},
+    unauthenticated::{TooManyUnauthenticated, UnauthenticatedConnectionPermit},
     write_timeout::WriteTimeoutStream,
 };
 
@@ -71,7 +71,7 @@ pub async fn serve(state: Arc<HttpServerState>, listener: HttpListener) {
             state.metrics.count_refused_connection();
             continue;
         };
-        let connection = ServedConnection {
+        let connection = HttpConnectionServer {
             state: state.clone(),
             router: router.clone(),
             shutdown: state.shutdown_signal(),
@@ -101,12 +101,12 @@ impl AcceptedStream {
     fn register_unauthenticated(
         &self,
         state: &HttpServerState,
-    ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
+    ) -> Result<UnauthenticatedConnectionPermit, TooManyUnauthenticated> {
         match self {
             AcceptedStream::Tcp(_, address) | AcceptedStream::Tls(_, _, address) => {
                 state.unauthenticated.register(*address)
             }
-            AcceptedStream::Unix(..) => Ok(UnauthenticatedConnection::default()),
+            AcceptedStream::Unix(..) => Ok(UnauthenticatedConnectionPermit::default()),
         }
     }
 }
@@ -139,15 +139,15 @@ async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
     Ok((stream, address.ip()))
 }
 
-struct ServedConnection {
+struct HttpConnectionServer {
     state: Arc<HttpServerState>,
     router: Router,
     shutdown: ShutdownSignal,
-    unauthenticated: UnauthenticatedConnection,
+    unauthenticated: UnauthenticatedConnectionPermit,
     _permit: OwnedSemaphorePermit,
 }
 
-impl ServedConnection {
+impl HttpConnectionServer {
     /// Serves a connection after the TLS handshake, or closes it if the handshake fails.
     async fn serve_tls(mut self, stream: TcpStream, tls: Arc<ReloadableTlsConfig>) {
         let handshake = tokio::time::timeout(tls.handshake_timeout, tls.acceptor().accept(stream));

@@ -26,11 +26,11 @@ use super::{
 use crate::{
     call_executor::CallExecutor,
     dialect::{self, DialectSet},
-    mcp::{McpServer, McpSharedState, check_line},
+    mcp::{McpClientRequestHandler, McpSharedState, check_line},
 };
 
 /// The MCP service of one client.
-pub(super) type McpHttpService = StreamableHttpService<Arc<McpServer>, LocalSessionManager>;
+pub(super) type McpHttpService = StreamableHttpService<Arc<McpClientRequestHandler>, LocalSessionManager>;
 
 pub(super) fn build_service(
     executor: &Arc<CallExecutor>,
@@ -52,7 +52,7 @@ pub(super) fn build_service(
         .disable_allowed_origins();
     let shutdown = state.shutdown.clone();
     StreamableHttpService::new(
-        move || Ok(Arc::new(McpServer::new(shared_state.clone(), shutdown.subscribe()))),
+        move || Ok(Arc::new(McpClientRequestHandler::new(shared_state.clone(), shutdown.subscribe()))),
         Arc::new(LocalSessionManager::default()),
         config,
     )

@@ -18,9 +18,9 @@ use super::{
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
     routes::{self, HttpRouteGroup, HttpRouteRequiredRole},
     state::{HttpServerState, WorkspaceOrAdminClient},
-    unauthenticated::UnauthenticatedConnection,
+    unauthenticated::UnauthenticatedConnectionPermit,
 };
-use crate::call_recorder::{self, RequestCallRecorder};
+use crate::call_recorder::{self, RequestLogCallRecorder};
 
 /// Headers of every response. These headers tell browsers not to render, embed or cache the response.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -57,7 +57,7 @@ pub(super) async fn authenticate_and_log(
         if let Some(log_guard) = &mut log_guard {
             log_guard.set_client(client);
         }
-        if let Some(connection) = request.extensions().get::<UnauthenticatedConnection>() {
+        if let Some(connection) = request.extensions().get::<UnauthenticatedConnectionPermit>() {
             connection.mark_authenticated();
         }
     }
@@ -94,7 +94,8 @@ async fn run_handler(
     mut request: Request,
     next: Next,
 ) -> Result<Response<Body>, HttpRejection> {
-    let recorder = log_guard.map_or_else(Arc::<RequestCallRecorder>::default, |log_guard| log_guard.recorder.clone());
+    let recorder =
+        log_guard.map_or_else(Arc::<RequestLogCallRecorder>::default, |log_guard| log_guard.recorder.clone());
     request.extensions_mut().insert(recorder.clone());
     let response = call_recorder::record_during(Some(recorder.clone()), next.run(request)).await;
     match limits {

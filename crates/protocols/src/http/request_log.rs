@@ -16,8 +16,8 @@ use axum::{
 };
 
 use super::{body, client::AuthenticatedHttpClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
-use crate::call_recorder::RequestCallRecorder;
-pub use crate::call_recorder::{CallsOfOneRequest, RequestLogCall};
+use crate::call_recorder::RequestLogCallRecorder;
+pub use crate::call_recorder::{LoggedCallsOfHttpRequest, RequestLogCall};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is accepted from a client.
@@ -41,7 +41,7 @@ pub struct RequestLogEntry {
     /// The workspace id, if the client's token is for one workspace.
     pub workspace: Option<String>,
     /// The engine calls that the request made.
-    pub calls: CallsOfOneRequest,
+    pub calls: LoggedCallsOfHttpRequest,
     /// The response status, or 499 if the client disconnected.
     pub status: u16,
     /// The duration of the request. The duration of a stream includes the time until the stream ends.
@@ -59,7 +59,7 @@ pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogSink>,
     started_at: Instant,
     entry: Option<RequestLogEntry>,
-    pub(super) recorder: Arc<RequestCallRecorder>,
+    pub(super) recorder: Arc<RequestLogCallRecorder>,
 }
 
 impl RequestLogGuard {
@@ -70,7 +70,7 @@ impl RequestLogGuard {
             method: method_name(method),
             principal: None,
             workspace: None,
-            calls: CallsOfOneRequest::default(),
+            calls: LoggedCallsOfHttpRequest::default(),
             status: CLIENT_CLOSED_STATUS,
             duration: Duration::ZERO,
         };
@@ -111,7 +111,7 @@ pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogSink>>,
     id: &str,
     client: &AuthenticatedHttpClient,
-) -> Arc<RequestCallRecorder> {
+) -> Arc<RequestLogCallRecorder> {
     let (logger, started, limits) = (logger.cloned(), Instant::now(), client.limits.clone());
     let mut entry = RequestLogEntry {
         id: id.to_owned(),
@@ -119,11 +119,11 @@ pub(super) fn recorder_for_message(
         method: "message",
         principal: Some(client.caller.principal.to_string()),
         workspace: Some(client.workspace_id.clone()),
-        calls: CallsOfOneRequest::default(),
+        calls: LoggedCallsOfHttpRequest::default(),
         status: 200,
         duration: Duration::ZERO,
     };
-    RequestCallRecorder::with_callback(move |calls| {
+    RequestLogCallRecorder::with_callback(move |calls| {
         limits.charge_extra_calls(calls.count);
         let Some(logger) = logger else { return };
         entry.calls = calls;

@@ -13,7 +13,7 @@ use axum::{
 use serde_json::json;
 
 use super::{
-    WorkspaceAdmin, archive,
+    WorkspaceRegistryAdmin, archive,
     errors::{self, HttpRejection},
     event_stream, mcp, metrics, middleware as http_middleware,
     oauth_metadata::{self, METADATA_PATH},
@@ -80,7 +80,7 @@ pub(super) enum HttpRouteRequiredRole {
 impl HttpRouteGroup {
     /// The role that the routes of this group require. If the server hosts several workspaces, the metrics cover all of
     /// them and require an admin.
-    pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> HttpRouteRequiredRole {
+    pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceRegistryAdmin>>) -> HttpRouteRequiredRole {
         match self {
             HttpRouteGroup::Mcp
             | HttpRouteGroup::Rpc

@@ -9,11 +9,11 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    AuthError, AuthenticatedClientIdentity, ClientScope, Credential, SharedAuthenticator, WorkspaceAdmin,
-    WorkspaceOpener,
+    AuthError, AuthenticatedClientIdentity, Credential, OpenWorkspaceFn, SharedAuthenticator, WorkspaceOrAdminScope,
+    WorkspaceRegistryAdmin,
     change_notifier::ChangeNotifiersByWorkspace,
     client::{AuthenticatedClientParts, AuthenticatedHttpClient, dialects_not_loaded},
-    client_limits::{ClientLimits, ClientLimitsTable, RateLimit},
+    client_limits::{ClientLimits, ClientLimitsByPrincipal, RateLimit},
     errors::HttpRejection,
     host_check::AllowedHosts,
     limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
@@ -21,11 +21,11 @@ use super::{
     oauth_metadata::AuthorizationServers,
     request_log::RequestLogSink,
     unauthenticated::{UnauthenticatedConnectionLimiter, UnauthenticatedPerAddressLimit},
-    workspace_admin::{AdminConcurrencyLimits, AuthenticatedAdminClient},
+    workspace_admin::{AdminConcurrencyLimits, AuthenticatedAdminCaller},
 };
 use crate::{
     call_executor::WorkspaceCallLimiter,
-    dialect::{DialectSet, DialectSetupError, WorkspaceLocation},
+    dialect::{DialectSet, DialectSetupError, DialectWorkspaceRootPath},
     mcp::LoadedMcpExtension,
 };
 
@@ -36,7 +36,7 @@ const NO_WORKSPACE: &str = "";
 #[derive(Debug, Clone)]
 pub struct HttpServerConfig {
     /// The path of the workspace root, which some dialects report to the client.
-    pub location: WorkspaceLocation,
+    pub location: DialectWorkspaceRootPath,
     /// The names of the dialects that `/mcp` serves.
     pub mcp_dialects: Vec<String>,
     /// The names of the dialects that `/rpc` serves.
@@ -48,7 +48,7 @@ pub struct HttpServerConfig {
 
 pub(super) enum WorkspaceOrAdminClient {
     Workspace(Arc<AuthenticatedHttpClient>),
-    Admin(Arc<AuthenticatedAdminClient>),
+    Admin(Arc<AuthenticatedAdminCaller>),
 }
 
 impl WorkspaceOrAdminClient {
@@ -97,8 +97,8 @@ pub struct HttpServerState {
     pub(super) unauthenticated: Arc<UnauthenticatedConnectionLimiter>,
     clients: Mutex<HashMap<String, CachedAuthenticatedClient>>,
     workspace_limits: Mutex<HashMap<String, WorkspaceCallLimiter>>,
-    client_limits: ClientLimitsTable,
-    workspace_admin: Option<Arc<dyn WorkspaceAdmin>>,
+    client_limits: ClientLimitsByPrincipal,
+    workspace_admin: Option<Arc<dyn WorkspaceRegistryAdmin>>,
     native_dialects: OnceLock<Arc<DialectSet>>,
     pub(super) admin_limits: AdminConcurrencyLimits,
     pub(super) change_notifiers: ChangeNotifiersByWorkspace,
@@ -141,7 +141,7 @@ impl HttpServerState {
             authenticator,
             allowed_hosts,
             config,
-            client_limits: ClientLimitsTable::new(options.rate_limit),
+            client_limits: ClientLimitsByPrincipal::new(options.rate_limit),
             unauthenticated: UnauthenticatedConnectionLimiter::new(options.per_address_limit),
             options,
             metrics: HttpMetrics::default(),
@@ -162,7 +162,7 @@ impl HttpServerState {
     }
 
     /// The administration of workspaces, if this server hosts several workspaces.
-    pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceAdmin>> {
+    pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceRegistryAdmin>> {
         self.workspace_admin.as_ref()
     }
 
@@ -175,10 +175,10 @@ impl HttpServerState {
             self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
         let principal = caller.principal.to_string();
         let (id, location, opener) = match scope {
-            ClientScope::Workspace { id, location, opener } => (id, location, opener),
-            ClientScope::Administration => {
+            WorkspaceOrAdminScope::Workspace { id, location, opener } => (id, location, opener),
+            WorkspaceOrAdminScope::Administration => {
                 let limits = self.client_limits.limits_for(NO_WORKSPACE, &principal);
-                return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AuthenticatedAdminClient { caller, limits })));
+                return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AuthenticatedAdminCaller { caller, limits })));
             }
         };
         if let Some(client) = self.cached_client(&key) {
@@ -266,7 +266,7 @@ impl HttpServerState {
 }
 
 /// Opens a workspace on a blocking thread.
-async fn open_workspace(opener: WorkspaceOpener) -> Result<stead_engine::Engine, AuthError> {
+async fn open_workspace(opener: OpenWorkspaceFn) -> Result<stead_engine::Engine, AuthError> {
     let aborted = |_| {
         AuthError::Unavailable("internal error: the workspace could not be opened; send the request again".to_owned())
     };

@@ -42,7 +42,7 @@ pub(super) struct UnauthenticatedSlot {
 /// A connection that may be unauthenticated. Once a request on the connection is authenticated, the connection no
 /// longer counts towards the limit.
 #[derive(Clone, Default)]
-pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot>>>);
+pub(super) struct UnauthenticatedConnectionPermit(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 
 /// The address has too many unauthenticated connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl UnauthenticatedConnectionLimiter {
     pub(super) fn register(
         self: &Arc<Self>,
         address: IpAddr,
-    ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
-        let Some(max) = self.max_per_address else { return Ok(UnauthenticatedConnection::default()) };
+    ) -> Result<UnauthenticatedConnectionPermit, TooManyUnauthenticated> {
+        let Some(max) = self.max_per_address else { return Ok(UnauthenticatedConnectionPermit::default()) };
         let address = address_group(address);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
@@ -73,11 +73,11 @@ impl UnauthenticatedConnectionLimiter {
         *count += 1;
         drop(counts);
         let slot = UnauthenticatedSlot { limit: self.clone(), address };
-        Ok(UnauthenticatedConnection(Arc::new(Mutex::new(Some(slot)))))
+        Ok(UnauthenticatedConnectionPermit(Arc::new(Mutex::new(Some(slot)))))
     }
 }
 
-impl UnauthenticatedConnection {
+impl UnauthenticatedConnectionPermit {
     /// Stops counting the connection as unauthenticated.
     pub(super) fn mark_authenticated(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -113,7 +113,7 @@ mod tests {
     fn register_from(
         limit: &Arc<UnauthenticatedConnectionLimiter>,
         from: &str,
-    ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
+    ) -> Result<UnauthenticatedConnectionPermit, TooManyUnauthenticated> {
         limit.register(from.parse().unwrap())
     }
 

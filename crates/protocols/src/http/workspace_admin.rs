@@ -1,5 +1,5 @@
 //! `/v1/workspaces`: creates, lists, shows and destroys workspaces and their tokens. Every request becomes one
-//! [`AdminRequest`], which the [`WorkspaceAdmin`] executes.
+//! [`WorkspaceAdminRequest`], which the [`WorkspaceRegistryAdmin`] executes.
 
 use std::{
     convert::Infallible,
@@ -27,7 +27,7 @@ use super::{
 
 /// A request to the workspace administration.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AdminRequest {
+pub enum WorkspaceAdminRequest {
     /// Lists a page of workspaces; the map may contain `cursor`, `limit` and `trash`.
     List(Map<String, Value>),
     /// Creates a workspace with the `name` and the options in the map.
@@ -56,9 +56,9 @@ pub struct WorkspaceExportStartInfo {
 }
 
 /// Administers workspaces.
-pub trait WorkspaceAdmin: Send + Sync + 'static {
+pub trait WorkspaceRegistryAdmin: Send + Sync + 'static {
     /// Executes one administration request, on a thread that may block.
-    fn run_request(&self, caller: &Caller, request: AdminRequest) -> Result<Value, Error>;
+    fn run_request(&self, caller: &Caller, request: WorkspaceAdminRequest) -> Result<Value, Error>;
 
     /// Calls `begin`, then writes a workspace as an archive to `out`.
     fn export_workspace(
@@ -79,7 +79,7 @@ pub trait WorkspaceAdmin: Send + Sync + 'static {
     ) -> Result<Value, Error>;
 }
 
-pub(super) struct AuthenticatedAdminClient {
+pub(super) struct AuthenticatedAdminCaller {
     pub(super) caller: Caller,
     pub(super) limits: Arc<ClientLimits>,
 }
@@ -102,7 +102,7 @@ impl Default for AdminConcurrencyLimits {
 /// no administration, and rejects administration requests.
 pub(super) struct AdminRequestContext {
     pub(super) state: Arc<HttpServerState>,
-    pub(super) workspace_admin: Arc<dyn WorkspaceAdmin>,
+    pub(super) workspace_admin: Arc<dyn WorkspaceRegistryAdmin>,
     pub(super) caller: Caller,
 }
 
@@ -110,7 +110,7 @@ impl FromRequestParts<Arc<HttpServerState>> for AdminRequestContext {
     type Rejection = HttpRejection;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpServerState>) -> Result<Self, Self::Rejection> {
-        let admin = parts.extensions.get::<Arc<AuthenticatedAdminClient>>();
+        let admin = parts.extensions.get::<Arc<AuthenticatedAdminCaller>>();
         let single = "this server serves one workspace; start it with --workspaces to serve many";
         let (workspace_admin, admin) =
             state.workspace_admin().zip(admin).ok_or_else(|| HttpRejection::not_found(single))?;
@@ -120,7 +120,7 @@ impl FromRequestParts<Arc<HttpServerState>> for AdminRequestContext {
 
 impl AdminRequestContext {
     /// Executes one administration request, and returns its result in a response with the status `success`.
-    async fn run_request(self, request: AdminRequest, success: StatusCode) -> HttpResult {
+    async fn run_request(self, request: WorkspaceAdminRequest, success: StatusCode) -> HttpResult {
         let AdminRequestContext { state, workspace_admin, caller } = self;
         let shutting_down = HttpRejection::unavailable("the server is shutting down; retry when it runs again");
         let permit = state.admin_limits.requests.clone().acquire_owned().await.map_err(|_| shutting_down)?;
@@ -137,7 +137,8 @@ impl AdminRequestContext {
     }
 }
 
-/// The workspace name in the URL; empty if the name is not UTF-8. [`WorkspaceAdmin`] rejects an empty workspace name.
+/// The workspace name in the URL; empty if the name is not UTF-8. [`WorkspaceRegistryAdmin`] rejects an empty workspace
+/// name.
 pub(super) struct WorkspaceNameInUrl(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for WorkspaceNameInUrl {
@@ -186,12 +187,12 @@ fn decode_query_value(text: &str) -> String {
 
 /// `GET /v1/workspaces`.
 pub(super) async fn list_workspaces(context: AdminRequestContext, RawQuery(query): RawQuery) -> HttpResult {
-    context.run_request(AdminRequest::List(parse_query(query.as_deref())), StatusCode::OK).await
+    context.run_request(WorkspaceAdminRequest::List(parse_query(query.as_deref())), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces`.
 pub(super) async fn create_workspace(context: AdminRequestContext, AdminBody(options): AdminBody) -> HttpResult {
-    context.run_request(AdminRequest::Create(options), StatusCode::CREATED).await
+    context.run_request(WorkspaceAdminRequest::Create(options), StatusCode::CREATED).await
 }
 
 /// `GET /v1/workspaces/{name}`.
@@ -199,7 +200,7 @@ pub(super) async fn show_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
 ) -> HttpResult {
-    context.run_request(AdminRequest::Show(name), StatusCode::OK).await
+    context.run_request(WorkspaceAdminRequest::Show(name), StatusCode::OK).await
 }
 
 /// `DELETE /v1/workspaces/{name}`.
@@ -207,7 +208,7 @@ pub(super) async fn destroy_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
 ) -> HttpResult {
-    context.run_request(AdminRequest::Destroy(name), StatusCode::OK).await
+    context.run_request(WorkspaceAdminRequest::Destroy(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/fork`.
@@ -216,7 +217,7 @@ pub(super) async fn fork_workspace(
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
-    context.run_request(AdminRequest::Fork(name, options), StatusCode::CREATED).await
+    context.run_request(WorkspaceAdminRequest::Fork(name, options), StatusCode::CREATED).await
 }
 
 /// `POST /v1/workspaces/{name}/restore`.
@@ -225,7 +226,7 @@ pub(super) async fn restore_workspace(
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
-    context.run_request(AdminRequest::Restore(name, options), StatusCode::OK).await
+    context.run_request(WorkspaceAdminRequest::Restore(name, options), StatusCode::OK).await
 }
 
 /// `GET /v1/workspaces/{name}/tokens`.
@@ -233,7 +234,7 @@ pub(super) async fn list_tokens(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
 ) -> HttpResult {
-    context.run_request(AdminRequest::ListTokens(name), StatusCode::OK).await
+    context.run_request(WorkspaceAdminRequest::ListTokens(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/tokens`.
@@ -242,7 +243,7 @@ pub(super) async fn create_token(
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
-    context.run_request(AdminRequest::CreateToken(name, options), StatusCode::CREATED).await
+    context.run_request(WorkspaceAdminRequest::CreateToken(name, options), StatusCode::CREATED).await
 }
 
 /// `DELETE /v1/workspaces/{name}/tokens/{id}`.
@@ -251,7 +252,7 @@ pub(super) async fn revoke_token(
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> HttpResult {
     let (name, id) = path.map(|Path(path)| path).unwrap_or_default();
-    context.run_request(AdminRequest::RevokeToken(name, id), StatusCode::OK).await
+    context.run_request(WorkspaceAdminRequest::RevokeToken(name, id), StatusCode::OK).await
 }
 
 #[cfg(test)]

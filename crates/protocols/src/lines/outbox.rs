@@ -14,7 +14,7 @@ use tokio::{
 };
 
 pub(crate) struct Outbox<W> {
-    pending: Mutex<PendingOutputLines>,
+    pending: Mutex<OutboxUnsentLines>,
     /// The sequence number of the last finished line. A line is finished if it was written or if its write failed.
     finished: watch::Sender<u64>,
     output: sync::Mutex<W>,
@@ -22,7 +22,7 @@ pub(crate) struct Outbox<W> {
 
 /// Queued lines that no sender is writing yet.
 #[derive(Default)]
-struct PendingOutputLines {
+struct OutboxUnsentLines {
     bytes: Vec<u8>,
     /// The sequence number of the last queued line. Lines are numbered from 1.
     last_number: u64,
@@ -89,12 +89,12 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         pending.last_number
     }
 
-    fn take_pending(&self) -> PendingOutputLines {
+    fn take_pending(&self) -> OutboxUnsentLines {
         let mut pending = self.lock_pending();
-        PendingOutputLines { bytes: mem::take(&mut pending.bytes), last_number: pending.last_number }
+        OutboxUnsentLines { bytes: mem::take(&mut pending.bytes), last_number: pending.last_number }
     }
 
-    fn lock_pending(&self) -> MutexGuard<'_, PendingOutputLines> {
+    fn lock_pending(&self) -> MutexGuard<'_, OutboxUnsentLines> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

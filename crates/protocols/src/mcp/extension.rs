@@ -30,7 +30,7 @@ pub trait McpExtension: Send + Sync + 'static {
     /// Handles an MCP request. The future resolves to `None` if the request is not about an item of the extension.
     fn handle_request<'a>(
         &'a self,
-        request: McpExtensionRequest<'a>,
+        request: McpRequestForExtension<'a>,
         client: McpClientHandle<'a>,
     ) -> McpExtensionFuture<'a>;
 }
@@ -53,7 +53,7 @@ pub enum McpListKind {
 
 /// An MCP request that the server passes to an extension.
 #[derive(Debug)]
-pub struct McpExtensionRequest<'a> {
+pub struct McpRequestForExtension<'a> {
     /// JSON-RPC method.
     pub method: &'a str,
     /// JSON-RPC parameters.
@@ -74,7 +74,7 @@ pub struct McpExtensionError {
 /// A tool, prompt or resource of an extension does not match the protocol's types.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid item in an MCP extension: {0}")]
-pub struct InvalidMcpExtensionError(#[from] serde_json::Error);
+pub struct InvalidMcpExtensionItemError(#[from] serde_json::Error);
 
 /// The MCP client whose request an extension handles.
 pub struct McpClientHandle<'a>(pub(super) &'a McpRequestContext);
@@ -127,7 +127,7 @@ pub struct LoadedMcpExtension {
 
 impl LoadedMcpExtension {
     /// Loads an extension and parses its tools, prompts and resources.
-    pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidMcpExtensionError> {
+    pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidMcpExtensionItemError> {
         Ok(Self {
             tools: parse_items(extension.list_items(McpListKind::Tools))?,
             prompts: parse_items(extension.list_items(McpListKind::Prompts))?,
@@ -153,7 +153,7 @@ impl LoadedMcpExtension {
         params: &impl Serialize,
         context: &McpRequestContext,
     ) -> Option<Result<Value, ErrorData>> {
-        let request = McpExtensionRequest { method, params: to_json(params) };
+        let request = McpRequestForExtension { method, params: to_json(params) };
         let outcome = self.extension.handle_request(request, McpClientHandle(context)).await?;
         let outcome = outcome.map(|mut result| {
             // Later protocol versions require this field. Clients of earlier versions ignore it.
@@ -166,8 +166,8 @@ impl LoadedMcpExtension {
     }
 }
 
-fn parse_items<T: DeserializeOwned>(entries: Vec<Value>) -> Result<Vec<T>, InvalidMcpExtensionError> {
-    entries.into_iter().map(|entry| serde_json::from_value(entry).map_err(InvalidMcpExtensionError)).collect()
+fn parse_items<T: DeserializeOwned>(entries: Vec<Value>) -> Result<Vec<T>, InvalidMcpExtensionItemError> {
+    entries.into_iter().map(|entry| serde_json::from_value(entry).map_err(InvalidMcpExtensionItemError)).collect()
 }
 
 pub(super) fn parse_result<T: DeserializeOwned>(outcome: Result<Value, ErrorData>) -> Result<T, ErrorData> {

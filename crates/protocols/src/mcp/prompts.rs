@@ -15,7 +15,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use stead_engine::Caller;
 
-use super::{McpRequestContext, resources, server::McpServer};
+use super::{McpRequestContext, resources, server::McpClientRequestHandler};
 use crate::{definition::ToolVisibility, dialect::Dialect};
 
 /// The suffix of prompt names, which follows the name of the dialect.
@@ -51,12 +51,12 @@ enum MoreCompletionsAvailable {
     No,
 }
 
-fn dialect_of_guide<'a>(server: &'a McpServer, name: &str) -> Option<&'a dyn Dialect> {
+fn dialect_of_guide<'a>(server: &'a McpClientRequestHandler, name: &str) -> Option<&'a dyn Dialect> {
     let dialect = name.strip_suffix(GUIDE_SUFFIX)?;
     server.shared.dialects.iter().find(|known| known.definition().dialect == dialect)
 }
 
-impl McpServer {
+impl McpClientRequestHandler {
     pub(super) fn list_guides(&self) -> Vec<Prompt> {
         let path = PromptArgument::new(PATH_ARGUMENT)
             .with_description("A file or directory of the workspace to include with the guide.")

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Caller, Error, ErrorKind, WatchLifetimeKind, limits::READ_BYTES_MAX};
 
-use super::{McpRequestContext, server::McpServer, uses_later_protocol};
+use super::{McpRequestContext, server::McpClientRequestHandler, uses_later_protocol};
 use crate::{
     call_executor::{CallRequest, OtherRequestsPending},
     dialect::{TranslatedCall, error_text},
@@ -116,7 +116,7 @@ fn resource_error(uri: &str, error: &Error) -> ErrorData {
     ErrorData::invalid_params(error_text(error), Some(data))
 }
 
-impl McpServer {
+impl McpClientRequestHandler {
     /// Runs an operation for a request about the resource `uri`. Error messages contain `uri`.
     pub(super) async fn resource_call(
         &self,

@@ -44,7 +44,7 @@ const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
 const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 
 /// The MCP request handler of one client.
-pub(crate) struct McpServer {
+pub(crate) struct McpClientRequestHandler {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: ClientClosedSignal,
     session: ConnectionCurrentSession,
@@ -55,7 +55,7 @@ pub(crate) struct McpServer {
     pub(super) watch_notifier: McpWatchEventNotifier,
 }
 
-impl McpServer {
+impl McpClientRequestHandler {
     pub(crate) fn new(shared: Arc<McpSharedState>, close_signal: ClientClosedSignal) -> Self {
         Self {
             shared,
@@ -160,7 +160,7 @@ fn idempotency_key(context: &McpRequestContext) -> Option<String> {
     context.meta.get(IDEMPOTENCY_KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned()).or_else(from_header)
 }
 
-impl ServerHandler for McpServer {
+impl ServerHandler for McpClientRequestHandler {
     fn get_info(&self) -> ServerConfig {
         self.shared.config.clone()
     }

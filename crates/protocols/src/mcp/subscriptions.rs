@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::{
     McpRequestContext,
     resources::{WORKSPACE_URI, path_of_uri},
-    server::McpServer,
+    server::McpClientRequestHandler,
     uses_later_protocol,
 };
 use crate::{
@@ -52,7 +52,7 @@ impl McpSubscriptions {
     }
 }
 
-impl McpServer {
+impl McpClientRequestHandler {
     /// Starts the watch of a subscribed URI and returns its id. A directory is watched recursively.
     async fn watch_uri(&self, uri: &str, caller: &Caller) -> Result<String, ErrorData> {
         let arguments = json!({ "path": path_of_uri(uri)?, "recursive": true });

@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     call_executor::{
-        CallExecutor, CallRequest, ClientDisconnected, OtherRequestsPending, progress_channel, until_disconnected,
+        CallExecutor, CallRequest, ClientDisconnectedError, OtherRequestsPending, progress_channel, until_disconnected,
     },
-    call_recorder::{self, RequestCallRecorder},
+    call_recorder::{self, RequestLogCallRecorder},
     dialect::{DialectReply, ReplyStatus},
 };
 
@@ -40,7 +40,7 @@ pub(super) async fn run_call(
             #[expect(clippy::cast_precision_loss, reason = "the protocol counts in floating point")]
             let mut params = ProgressNotificationParam::new(token.clone(), progress.entries_done as f64);
             params.message = Some(progress.to_string());
-            async { context.peer.notify_progress(params).await.map_err(|_| ClientDisconnected) }
+            async { context.peer.notify_progress(params).await.map_err(|_| ClientDisconnectedError) }
         };
         receiver.report_until_done(notify).await;
     };
@@ -57,8 +57,8 @@ pub(super) async fn run_call(
 
 /// The call recorder of the HTTP request that contained an MCP message. A task-local recorder would be lost, because
 /// the MCP library handles the message in another task.
-pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestCallRecorder>> {
-    context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestCallRecorder>>().cloned()
+pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestLogCallRecorder>> {
+    context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestLogCallRecorder>>().cloned()
 }
 
 /// Converts a dialect's reply to an MCP tool result with the object and the text of the reply.

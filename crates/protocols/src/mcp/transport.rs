@@ -230,12 +230,12 @@ mod tests {
 
     /// A server that behaves like the protocol library: it drops a finished request and sends its response in a new
     /// task.
-    struct AnsweringServer<'a> {
+    struct FakeMcpLibraryServer<'a> {
         transport: McpLineTransport<&'a [u8], DuplexStream>,
         answered: usize,
     }
 
-    impl AnsweringServer<'_> {
+    impl FakeMcpLibraryServer<'_> {
         async fn answer_all(&mut self) {
             while let Some(message) = self.transport.receive().await {
                 let JsonRpcMessage::Request(request) = message else { panic!("only requests were sent") };
@@ -263,10 +263,10 @@ mod tests {
         }
     }
 
-    fn serve(input: &[u8]) -> (AnsweringServer<'_>, DuplexStream) {
+    fn serve(input: &[u8]) -> (FakeMcpLibraryServer<'_>, DuplexStream) {
         let (near, far) = tokio::io::duplex(64);
         let (transport, _) = McpLineTransport::new(input, near);
-        (AnsweringServer { transport, answered: 0 }, far)
+        (FakeMcpLibraryServer { transport, answered: 0 }, far)
     }
 
     #[tokio::test]

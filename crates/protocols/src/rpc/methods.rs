@@ -11,7 +11,7 @@ use super::{
     transport::message_line,
 };
 use crate::{
-    call_executor::{CallRequest, ClientDisconnected, progress_channel},
+    call_executor::{CallRequest, ClientDisconnectedError, progress_channel},
     dialect::{self, Dialect, DialectReply, ReplyStatus},
     event_pusher::OperationWatchEffect,
 };
@@ -27,7 +27,7 @@ const PROGRESS_TOKEN_MEMBER: &str = "progressToken";
 const PROGRESS_METHOD: &str = "$/progress";
 
 /// The reply of a tool, and the engine's error if the call failed.
-struct RpcToolResult<'a> {
+struct RpcToolReplyAndError<'a> {
     dialect: &'a dyn Dialect,
     reply: DialectReply,
     error: Option<Error>,
@@ -118,7 +118,7 @@ impl RpcServer {
         arguments: &Map<String, Value>,
         meta: RpcCallMeta,
         pending: &RpcPendingMessageGuard,
-    ) -> Result<RpcToolResult<'_>, RpcError> {
+    ) -> Result<RpcToolReplyAndError<'_>, RpcError> {
         let found = self.dialects.find_tool(tool);
         let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
@@ -139,7 +139,7 @@ impl RpcServer {
             let notify = |progress: CallProgress| {
                 let line = message_line(&progress_notification(&token, progress));
                 let sink = &sink;
-                async move { sink.send(line).await.map_err(|_| ClientDisconnected) }
+                async move { sink.send(line).await.map_err(|_| ClientDisconnectedError) }
             };
             receiver.report_until_done(notify).await;
         };
@@ -156,7 +156,7 @@ impl RpcServer {
         match (result, found) {
             (result, Some((dialect, tool))) => {
                 let error = result.as_ref().err().cloned();
-                Ok(RpcToolResult { dialect, reply: dialect.render_reply(tool, arguments, result), error })
+                Ok(RpcToolReplyAndError { dialect, reply: dialect.render_reply(tool, arguments, result), error })
             }
             (Err(error), None) => Err(RpcError::from_error(&error, error.to_json())),
             (Ok(_), None) => {
@@ -187,7 +187,7 @@ fn progress_notification(token: &Value, progress: CallProgress) -> Value {
     json!({ "jsonrpc": "2.0", "method": PROGRESS_METHOD, "params": params })
 }
 
-impl RpcToolResult<'_> {
+impl RpcToolReplyAndError<'_> {
     /// The JSON-RPC result of a tool that was called as a method. The result of a successful call is the dialect's
     /// reply object; a failed call returns the object as the `data` of the error.
     fn into_result(self) -> Result<Value, RpcError> {

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 use stead_engine::Version;
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
-async fn open_client(options: &[&str], files: &[(&str, &str)]) -> ProtocolTestClient {
-    let mut client = ProtocolTestClient::uninitialized_with_dialect("comma", options);
+async fn open_client(options: &[&str], files: &[(&str, &str)]) -> JsonLinesTestClient {
+    let mut client = JsonLinesTestClient::uninitialized_with_dialect("comma", options);
     client.initialize("2025-11-25").await;
     for (path, content) in files {
         client.workspace.put_file(path, content);
@@ -17,7 +17,7 @@ async fn open_client(options: &[&str], files: &[(&str, &str)]) -> ProtocolTestCl
 
 /// Calls a tool, and returns the comma envelope of its result. Checks that the text and the error flag of the MCP
 /// result match the envelope.
-async fn call_and_check(client: &mut ProtocolTestClient, tool: &str, arguments: Value) -> Value {
+async fn call_and_check(client: &mut JsonLinesTestClient, tool: &str, arguments: Value) -> Value {
     let answer = client.call_tool(tool, arguments).await;
     let (result, envelope) = (&answer["result"], &answer["result"]["structuredContent"]);
     assert_eq!(result["isError"], !envelope["ok"].as_bool().unwrap(), "{answer}");
@@ -31,12 +31,12 @@ async fn call_and_check(client: &mut ProtocolTestClient, tool: &str, arguments: 
     envelope.clone()
 }
 
-async fn error_kind(client: &mut ProtocolTestClient, tool: &str, arguments: Value) -> String {
+async fn error_kind(client: &mut JsonLinesTestClient, tool: &str, arguments: Value) -> String {
     let envelope = call_and_check(client, tool, arguments).await;
     envelope["error"]["kind"].as_str().unwrap_or("ok").to_owned()
 }
 
-async fn file_content(client: &mut ProtocolTestClient, path: &str) -> Value {
+async fn file_content(client: &mut JsonLinesTestClient, path: &str) -> Value {
     call_and_check(client, "read_file", json!({ "path": path })).await["data"]["content"].clone()
 }
 

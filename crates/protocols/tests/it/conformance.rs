@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Principal};
 use stead_protocols::{
-    dialect::WorkspaceLocation,
+    dialect::DialectWorkspaceRootPath,
     http::{
-        AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, ClientScope, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, HttpServerState, opener_for, serve,
+        AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, Credential, HttpListener,
+        HttpServerConfig, HttpServerOptions, HttpServerState, WorkspaceOrAdminScope, opener_for, serve,
     },
     mcp::{
-        LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture, McpExtensionRequest,
-        McpListKind,
+        LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture, McpListKind,
+        McpRequestForExtension,
     },
 };
 use testkit::{MemoryWorkspace, external_tools, socket_relay};
@@ -47,7 +47,7 @@ impl McpExtension for ConformanceTestMcpExtension {
 
     fn handle_request<'a>(
         &'a self,
-        request: McpExtensionRequest<'a>,
+        request: McpRequestForExtension<'a>,
         client: McpClientHandle<'a>,
     ) -> McpExtensionFuture<'a> {
         Box::pin(async move {
@@ -98,7 +98,7 @@ impl Authenticator for SameUserOnlyTestAuthenticator {
             Credential::SameUser => Ok(AuthenticatedClientIdentity {
                 client_key: "own".to_owned(),
                 caller: Caller::new(Principal::Agent("suite".to_owned()), "suite".to_owned(), "http"),
-                scope: ClientScope::Workspace {
+                scope: WorkspaceOrAdminScope::Workspace {
                     id: "one".to_owned(),
                     location: test_location(),
                     opener: opener_for(self.0.clone()),
@@ -112,8 +112,8 @@ impl Authenticator for SameUserOnlyTestAuthenticator {
     }
 }
 
-fn test_location() -> WorkspaceLocation {
-    WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() }
+fn test_location() -> DialectWorkspaceRootPath {
+    DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() }
 }
 
 /// Runs the MCP conformance suite for one protocol revision.

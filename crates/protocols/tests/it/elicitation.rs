@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, ApprovalState, Workspace};
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 fn stateless_meta(capabilities: &Value) -> Value {
     json!({
@@ -25,7 +25,7 @@ fn write_params(meta: Option<Value>, more: &Value) -> Value {
 }
 
 /// The state of the approval in a workspace with exactly one approval.
-fn approval_state(client: &ProtocolTestClient) -> ApprovalState {
+fn approval_state(client: &JsonLinesTestClient) -> ApprovalState {
     let filter = stead_engine::ApprovalFilter { limit: 9, ..Default::default() };
     let mut all = client.workspace.approvals(&filter).unwrap();
     assert_eq!(all.len(), 1);
@@ -38,7 +38,7 @@ fn error_kind(answer: &Value) -> &Value {
 
 #[tokio::test]
 async fn client_without_elicitation_gets_the_command() {
-    let mut client = ProtocolTestClient::with_approval_mode(ApprovalMode::TrustClient);
+    let mut client = JsonLinesTestClient::with_approval_mode(ApprovalMode::TrustClient);
     client.initialize("2025-06-18").await;
     let answer = client.request("tools/call", write_params(None, &json!({}))).await;
     assert_eq!(error_kind(&answer), "approval_pending");
@@ -57,7 +57,7 @@ async fn elicitation_of_handshake_client_counts_only_if_enabled() {
         (ApprovalMode::TrustClient, "decline", ApprovalState::Denied),
         (ApprovalMode::TrustClient, "cancel", ApprovalState::Pending),
     ] {
-        let mut client = ProtocolTestClient::with_approval_mode(mode);
+        let mut client = JsonLinesTestClient::with_approval_mode(mode);
         client.initialize_with("2025-06-18", json!({ "elicitation": {} })).await;
         client.send(&json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": write_params(None, &json!({})) })).await;
         let question = client.receive().await;
@@ -79,7 +79,7 @@ async fn stateless_elicitation_handle_cannot_be_forged() {
     let can = json!({ "elicitation": { "form": {} } });
     let accept = json!({ "approval": { "action": "accept", "content": {} } });
     for mode in [ApprovalMode::AskPerson, ApprovalMode::TrustClient] {
-        let mut client = ProtocolTestClient::with_approval_mode(mode);
+        let mut client = JsonLinesTestClient::with_approval_mode(mode);
         // Answers to questions that were never asked are ignored, whatever their handle is.
         for handle in ["", "ap-0000000000000001.00", "x"] {
             let more = json!({ "inputResponses": accept, "requestState": handle });
@@ -110,7 +110,7 @@ async fn stateless_elicitation_handle_cannot_be_forged() {
 async fn elicitation_handle_is_single_use_and_bound() {
     let can = json!({ "elicitation": { "form": {} } });
     let accept = |handle: &Value| json!({ "inputResponses": { "approval": { "action": "accept", "content": {} } }, "requestState": handle });
-    let mut client = ProtocolTestClient::with_approval_mode(ApprovalMode::TrustClient);
+    let mut client = JsonLinesTestClient::with_approval_mode(ApprovalMode::TrustClient);
     let first = client.request("tools/call", write_params(Some(stateless_meta(&can)), &json!({}))).await;
     let handle = first["result"]["requestState"].clone();
     assert!(handle.is_string(), "{first}");

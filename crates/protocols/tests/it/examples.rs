@@ -8,7 +8,7 @@ use stead_engine::{Call, Caller, Engine, Principal};
 use stead_protocols::definition::DialectDefinition;
 use testkit::MemoryWorkspace;
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 #[derive(Deserialize)]
 struct DialectExamplesJson {
@@ -113,7 +113,7 @@ fn all_examples_pass_in_the_engine() {
 #[tokio::test]
 async fn all_examples_pass_over_mcp() {
     for example in native_examples() {
-        let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+        let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
         create_files(&client.workspace, &example);
         for step in &example.before {
             let answer = client.call_tool(&step.operation, step.arguments.clone().into()).await;
@@ -137,7 +137,7 @@ fn response_object(answer: &Value) -> &Value {
 #[tokio::test]
 async fn all_examples_pass_over_json_rpc() {
     for example in native_examples() {
-        let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+        let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
         create_files(&client.workspace, &example);
         for step in &example.before {
             let answer = client.request(&step.operation, step.arguments.clone().into()).await;
@@ -162,7 +162,7 @@ async fn all_dialect_examples_pass_over_mcp_and_json_rpc() {
         let examples = parse_examples(generated);
         let mut tools: Vec<&str> = examples.iter().map(|example| example.operation.as_str()).collect();
         tools.dedup();
-        let mut client = ProtocolTestClient::initialized_with_dialect(dialect).await;
+        let mut client = JsonLinesTestClient::initialized_with_dialect(dialect).await;
         let listed = client.request("tools/list", serde_json::json!({})).await;
         let tools_listed = listed["result"]["tools"].as_array().unwrap();
         let listed: Vec<String> =
@@ -174,7 +174,7 @@ async fn all_dialect_examples_pass_over_mcp_and_json_rpc() {
             .collect();
         client.close().await;
         for example in examples {
-            let mut client = ProtocolTestClient::initialized_with_dialect(dialect).await;
+            let mut client = JsonLinesTestClient::initialized_with_dialect(dialect).await;
             create_files(&client.workspace, &example);
             for step in &example.before {
                 client.call_tool(&step.operation, step.arguments.clone().into()).await;
@@ -186,7 +186,7 @@ async fn all_dialect_examples_pass_over_mcp_and_json_rpc() {
                 assert_eq!(&found[field], expected, "{dialect} {}: {field} of {answer}", example.name());
             }
             client.close().await;
-            let mut client = ProtocolTestClient::rpc_client(&[dialect]);
+            let mut client = JsonLinesTestClient::rpc_client(&[dialect]);
             create_files(&client.workspace, &example);
             for step in &example.before {
                 client.request(&step.operation, step.arguments.clone().into()).await;

@@ -15,12 +15,13 @@ use std::sync::{
 };
 
 use serde_json::Value;
-use stead_engine::{AccessMode, Caller, Engine, Grants, Principal};
+use stead_engine::{Caller, CallerAccessMode, Engine, Grants, Principal};
 use stead_protocols::{
-    dialect::WorkspaceLocation,
+    dialect::DialectWorkspaceRootPath,
     http::{
-        AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, ClientScope, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, HttpServerState, UnauthenticatedPerAddressLimit, opener_for,
+        AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, Credential, HttpListener,
+        HttpServerConfig, HttpServerOptions, HttpServerState, UnauthenticatedPerAddressLimit, WorkspaceOrAdminScope,
+        opener_for,
     },
 };
 use testkit::MemoryWorkspace;
@@ -49,7 +50,7 @@ impl Authenticator for TestAuthenticator {
             "two" => (1, Grants::default()),
             // These are another principal in the first workspace, and a second token of the first principal.
             "other" | "one-more" | "ann" => (0, Grants::default()),
-            "reader" => (0, Grants { access: AccessMode::ReadOnly, ..Grants::default() }),
+            "reader" => (0, Grants { access: CallerAccessMode::ReadOnly, ..Grants::default() }),
             _ => return Err(AuthError::UnknownToken),
         };
         let name = token.trim_end_matches("-more").to_owned();
@@ -57,8 +58,8 @@ impl Authenticator for TestAuthenticator {
         let mut caller = Caller::new(principal, format!("http-{token}"), "http");
         caller.grants = grants;
         let engine = Engine::new(self.workspaces[index].clone());
-        let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
-        let scope = ClientScope::Workspace { id: index.to_string(), location, opener: opener_for(engine) };
+        let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
+        let scope = WorkspaceOrAdminScope::Workspace { id: index.to_string(), location, opener: opener_for(engine) };
         Ok(AuthenticatedClientIdentity { client_key: token.to_owned(), caller, scope })
     }
 
@@ -115,7 +116,7 @@ impl TestHttpServer {
             is_revoked: AtomicBool::new(false),
         });
         let config = HttpServerConfig {
-            location: WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() },
+            location: DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() },
             mcp_dialects: vec!["stead".to_owned()],
             rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
             workspace_calls_max: 64,

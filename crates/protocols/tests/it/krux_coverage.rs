@@ -8,7 +8,7 @@ use stead_protocols::{
     definition::{DialectDefinition, ToolDefinition, ToolErrorDefinition},
     dialect::DialectSet,
 };
-use testkit::krux_scenario::{self, KruxScenarioStep, KruxScenarioSuite};
+use testkit::krux_scenario::{self, KruxCapabilityScenarios, KruxScenarioStep};
 
 use crate::scenarios::krux_dialects;
 
@@ -16,7 +16,7 @@ fn krux_definition(dialects: &DialectSet) -> &DialectDefinition {
     dialects.iter().next().unwrap().definition()
 }
 
-fn suite_steps(suite: &KruxScenarioSuite) -> impl Iterator<Item = &KruxScenarioStep> {
+fn suite_steps(suite: &KruxCapabilityScenarios) -> impl Iterator<Item = &KruxScenarioStep> {
     suite.scenarios.iter().flat_map(|scenario| &scenario.steps)
 }
 
@@ -87,7 +87,7 @@ fn capabilities_in_steps<'d>(definition: &'d DialectDefinition, steps: &[String]
 }
 
 /// Checks that the scenario of a usage pattern makes the given calls in order, possibly with other calls in between.
-fn check_pattern_calls(operation: &ToolDefinition, suite: &KruxScenarioSuite, description: &str, calls: &[&str]) {
+fn check_pattern_calls(operation: &ToolDefinition, suite: &KruxCapabilityScenarios, description: &str, calls: &[&str]) {
     let scenario = suite.scenarios.iter().find(|scenario| scenario.pattern.as_deref() == Some(description));
     let Some(scenario) = scenario else { panic!("{}: no scenario for '{description}'", operation.name) };
     let mut steps = scenario.steps.iter();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 /// The values of an event that are the same in every run, after checking values such as the timestamp.
 fn comparable_event(event: &Value, watch: &Value) -> Value {
@@ -14,7 +14,7 @@ fn comparable_event(event: &Value, watch: &Value) -> Value {
     json!([event["type"], event["event"], event["path"], event["new_path"]])
 }
 
-fn move_as_other(client: &ProtocolTestClient, from: &str, to: &str) {
+fn move_as_other(client: &JsonLinesTestClient, from: &str, to: &str) {
     let caller = stead_engine::Caller::new(stead_engine::Principal::Agent("other".to_owned()), "elsewhere", "library");
     let arguments = json!({ "from": from, "to": to });
     let call = stead_engine::Call::new(&caller, "move", arguments.as_object().cloned().unwrap());
@@ -23,7 +23,7 @@ fn move_as_other(client: &ProtocolTestClient, from: &str, to: &str) {
 
 /// The events that the server pushes when another client changes files. Checks that reading with a cursor returns the
 /// same events.
-async fn pushed_events(mut client: ProtocolTestClient, protocol: &str) -> Vec<Value> {
+async fn pushed_events(mut client: JsonLinesTestClient, protocol: &str) -> Vec<Value> {
     let watch = json!({ "path": "/ws", "pattern": "*.txt" });
     let started = match protocol {
         "mcp" => client.call_tool("filesystem__watch", watch).await["result"]["structuredContent"].clone(),
@@ -61,8 +61,8 @@ async fn pushed_events(mut client: ProtocolTestClient, protocol: &str) -> Vec<Va
 
 #[tokio::test]
 async fn events_are_identical_over_every_protocol() {
-    let mcp = pushed_events(ProtocolTestClient::initialized_with_dialect("krux").await, "mcp").await;
-    let rpc = pushed_events(ProtocolTestClient::rpc_client(&["krux"]), "rpc").await;
+    let mcp = pushed_events(JsonLinesTestClient::initialized_with_dialect("krux").await, "mcp").await;
+    let rpc = pushed_events(JsonLinesTestClient::rpc_client(&["krux"]), "rpc").await;
     let expected = [
         json!(["file_changed", "create", "/ws/a.txt", null]),
         json!(["file_changed", "modify", "/ws/a.txt", null]),
@@ -74,7 +74,7 @@ async fn events_are_identical_over_every_protocol() {
 
 #[tokio::test]
 async fn stateless_clients_get_no_unsolicited_events() {
-    let mut client = ProtocolTestClient::uninitialized_with_dialect("krux", &[]);
+    let mut client = JsonLinesTestClient::uninitialized_with_dialect("krux", &[]);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "line client", "version": "1" },
@@ -110,7 +110,7 @@ fn capability_names(listed: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn blocked_capabilities_are_listed_nowhere() {
     let blocked = ["filesystem.delete", "filesystem.append"];
-    let mut client = ProtocolTestClient::rpc_client(&["krux"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["krux"]);
     let all = client.request("capabilities.list", json!({})).await;
     let before = capability_names(&all["result"]["capabilities"]).len();
     client.workspace.set_policy(BLOCKING_POLICY);
@@ -137,7 +137,7 @@ async fn blocked_capabilities_are_listed_nowhere() {
     assert_eq!(tier("filesystem.write"), "notify");
     client.close().await;
 
-    let mut client = ProtocolTestClient::initialized_with_dialect("krux").await;
+    let mut client = JsonLinesTestClient::initialized_with_dialect("krux").await;
     client.workspace.set_policy(BLOCKING_POLICY);
     let tools = client.request("tools/list", json!({})).await;
     let offered = capability_names(&tools["result"]["tools"]);
@@ -150,7 +150,7 @@ async fn blocked_capabilities_are_listed_nowhere() {
     client.close().await;
 
     // In the native dialect, the name of a tool is the name of its operation.
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.workspace.set_policy("[[system.rules]]\noperations = [\"append\"]\ntier = \"blocked\"\n");
     let tools = client.request("tools/list", json!({})).await;
     assert!(!capability_names(&tools["result"]["tools"]).contains(&"append"));

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
-async fn check_still_serving(client: &mut ProtocolTestClient) {
+async fn check_still_serving(client: &mut JsonLinesTestClient) {
     let pong = client.request("ping", json!({})).await;
     assert!(pong["result"].is_object(), "{pong}");
 }
 
 #[tokio::test]
 async fn client_that_sends_nothing_is_no_error() {
-    assert_eq!(ProtocolTestClient::uninitialized().close().await, Vec::<Value>::new());
+    assert_eq!(JsonLinesTestClient::uninitialized().close().await, Vec::<Value>::new());
 }
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn malformed_messages_get_errors_before_and_after_handshake() {
             json!(6),
         ),
     ];
-    let mut client = ProtocolTestClient::uninitialized();
+    let mut client = JsonLinesTestClient::uninitialized();
     for round in 0..2 {
         for (line, code, id) in lines {
             client.send_raw(line).await;
@@ -48,7 +48,7 @@ async fn malformed_messages_get_errors_before_and_after_handshake() {
 
 #[tokio::test]
 async fn stray_messages_before_handshake_are_ignored() {
-    let mut client = ProtocolTestClient::uninitialized();
+    let mut client = JsonLinesTestClient::uninitialized();
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
     client.send(&json!({ "jsonrpc": "2.0", "method": "$/whatever", "params": {} })).await;
     client.send(&json!({ "jsonrpc": "2.0", "id": 3, "result": {} })).await;
@@ -63,7 +63,7 @@ async fn stray_messages_before_handshake_are_ignored() {
 
 #[tokio::test]
 async fn invalid_params_are_reported_as_such() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     for params in
         [json!({ "name": 5 }), json!({ "arguments": {} }), json!({ "name": "stat", "arguments": [] }), json!(null)]
     {
@@ -82,7 +82,7 @@ async fn invalid_params_are_reported_as_such() {
 
 #[tokio::test]
 async fn deeply_nested_message_is_refused() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let deep = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"params\":{}{},\"id\":9}}\n",
         "[".repeat(100_000),
@@ -97,7 +97,7 @@ async fn deeply_nested_message_is_refused() {
 
 #[tokio::test]
 async fn oversized_message_is_refused_with_its_id() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let chunk = vec![b'x'; 1 << 20];
     client.send_raw(b"{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"name\":\"").await;
     for _ in 0..=(stead_protocols::limits::MESSAGE_BYTES_MAX >> 20) {
@@ -117,7 +117,8 @@ fn many_pings() -> Vec<Value> {
 
 #[tokio::test]
 async fn a_client_that_reads_late_gets_every_response() {
-    for mut client in [ProtocolTestClient::initialized("2025-11-25").await, ProtocolTestClient::rpc_client(&["stead"])]
+    for mut client in
+        [JsonLinesTestClient::initialized("2025-11-25").await, JsonLinesTestClient::rpc_client(&["stead"])]
     {
         let answers = client.send_all_then_receive_all(&many_pings()).await;
         let mut ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
@@ -129,5 +130,5 @@ async fn a_client_that_reads_late_gets_every_response() {
 
 #[tokio::test]
 async fn server_ends_when_a_client_disconnects_without_reading() {
-    ProtocolTestClient::initialized("2025-11-25").await.send_all_and_disconnect(&many_pings()).await;
+    JsonLinesTestClient::initialized("2025-11-25").await.send_all_and_disconnect(&many_pings()).await;
 }

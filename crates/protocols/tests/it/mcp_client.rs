@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{JournalEntryQuery, Workspace};
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 /// Maximum size in bytes of the MCP tool list, which is part of every conversation with a model.
 const TOOLS_BYTES_MAX: usize = 8_000;
@@ -25,7 +25,7 @@ async fn serves_every_handshake_version() {
         .filter(|one| one.listed == stead_protocols::definition::ToolVisibility::Listed)
         .count();
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut client = ProtocolTestClient::initialized(version).await;
+        let mut client = JsonLinesTestClient::initialized(version).await;
         let tools = client.request("tools/list", json!({})).await;
         assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(shown), "{version}");
         client.close().await;
@@ -34,7 +34,7 @@ async fn serves_every_handshake_version() {
 
 #[tokio::test]
 async fn serves_stateless_version_on_same_server() {
-    let mut client = ProtocolTestClient::uninitialized();
+    let mut client = JsonLinesTestClient::uninitialized();
     let discovered = client.request("server/discover", json!({ "_meta": stateless_meta() })).await;
     assert!(discovered["result"]["supportedVersions"].to_string().contains("2026-07-28"), "{discovered}");
     client.workspace.put_file("a.txt", "hello\n");
@@ -57,7 +57,7 @@ async fn serves_stateless_version_on_same_server() {
 
 #[tokio::test]
 async fn tool_list_is_small_stable_and_complete() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let first = client.request("tools/list", json!({})).await["result"].clone();
     let second = client.request("tools/list", json!({})).await["result"].clone();
     assert_eq!(first, second);
@@ -73,7 +73,7 @@ async fn tool_list_is_small_stable_and_complete() {
 
 #[tokio::test]
 async fn result_has_structured_content_and_text() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let written = client.call_tool("write", json!({ "path": "a.txt", "content": "one\n", "base": "" })).await;
     let result = &written["result"];
     assert_eq!(result["structuredContent"]["size"], 4, "{written}");
@@ -89,7 +89,7 @@ async fn result_has_structured_content_and_text() {
 
 #[tokio::test]
 async fn unknown_tool_is_invalid_params_and_recorded() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let answer = client.call_tool("delete_everything", json!({})).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     let entries = client.workspace.entries(&JournalEntryQuery { limit: 10, ..JournalEntryQuery::default() }).unwrap();
@@ -100,7 +100,7 @@ async fn unknown_tool_is_invalid_params_and_recorded() {
 
 #[tokio::test]
 async fn unknown_argument_error_suggests_right_name() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let answer = client.call_tool("read", json!({ "file_path": "a.txt" })).await;
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("did you mean `path`?"), "{text}");
@@ -109,7 +109,7 @@ async fn unknown_argument_error_suggests_right_name() {
 
 #[tokio::test]
 async fn same_idempotency_key_applies_once() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     let params = json!({
         "name": "append", "arguments": { "path": "log.txt", "content": "x" }, "_meta": { "stead/key": "k1" }
     });
@@ -129,7 +129,7 @@ async fn same_idempotency_key_applies_once() {
 
 #[tokio::test]
 async fn waiting_call_blocks_nothing_and_can_be_cancelled() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.workspace.put_file("a.txt", "a\n");
     client
         .send(&json!({ "jsonrpc": "2.0", "id": "wait", "method": "tools/call", "params": {
@@ -147,7 +147,7 @@ async fn waiting_call_blocks_nothing_and_can_be_cancelled() {
 
 #[tokio::test]
 async fn disconnect_ends_waits_but_not_changes() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client
         .send(&json!({ "jsonrpc": "2.0", "id": "wait", "method": "tools/call", "params": {
             "name": "changes", "arguments": { "since": "now", "wait_ms": 60_000 } } }))
@@ -164,7 +164,7 @@ async fn disconnect_ends_waits_but_not_changes() {
 
 #[tokio::test]
 async fn many_concurrent_requests_are_answered() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.workspace.put_file("a.txt", "a\n");
     let count = 300;
     for id in 0..count {

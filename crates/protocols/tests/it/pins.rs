@@ -12,7 +12,7 @@ use testkit::{MemoryWorkspace, pin};
 
 use crate::{
     examples::{create_files, native_examples},
-    test_client::ProtocolTestClient,
+    test_client::JsonLinesTestClient,
 };
 
 /// Members with texts for people and models, which the golden files do not contain.
@@ -72,7 +72,7 @@ fn brief(value: &Value) -> String {
 async fn tool_lists_have_the_keys_of_0_1_0() {
     let mut text = String::new();
     for dialect in stead_protocols::dialect::dialect_names() {
-        let mut client = ProtocolTestClient::initialized_with_dialect(dialect).await;
+        let mut client = JsonLinesTestClient::initialized_with_dialect(dialect).await;
         for (method, list) in
             [("tools/list", "tools"), ("prompts/list", "prompts"), ("resources/templates/list", "resourceTemplates")]
         {

@@ -5,11 +5,11 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use stead_protocols::limits::PROGRESS_INTERVAL;
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 /// The method and member names with which a protocol requests and reports progress.
 struct ProgressTestProtocolAdapter {
-    open_client: fn() -> std::pin::Pin<Box<dyn Future<Output = ProtocolTestClient>>>,
+    open_client: fn() -> std::pin::Pin<Box<dyn Future<Output = JsonLinesTestClient>>>,
     call_message: fn(&str, &Value) -> Value,
     progress_method: &'static str,
     token_member: &'static str,
@@ -17,7 +17,7 @@ struct ProgressTestProtocolAdapter {
 }
 
 const MCP: ProgressTestProtocolAdapter = ProgressTestProtocolAdapter {
-    open_client: || Box::pin(ProtocolTestClient::initialized("2025-11-25")),
+    open_client: || Box::pin(JsonLinesTestClient::initialized("2025-11-25")),
     call_message: |name, arguments| {
         let params = json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": "p" } });
         json!({ "jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params })
@@ -28,7 +28,7 @@ const MCP: ProgressTestProtocolAdapter = ProgressTestProtocolAdapter {
 };
 
 const RPC: ProgressTestProtocolAdapter = ProgressTestProtocolAdapter {
-    open_client: || Box::pin(async { ProtocolTestClient::rpc_client(&["stead"]) }),
+    open_client: || Box::pin(async { JsonLinesTestClient::rpc_client(&["stead"]) }),
     call_message: |name, arguments| {
         let mut params = arguments.clone();
         params["_meta"] = json!({ "progressToken": "p" });
@@ -86,7 +86,7 @@ impl ProgressTestProtocolAdapter {
     }
 
     /// The progress values that were reported before the response.
-    async fn collect_progress(&self, client: &mut ProtocolTestClient, name: &str, expected_message: &str) -> Vec<f64> {
+    async fn collect_progress(&self, client: &mut JsonLinesTestClient, name: &str, expected_message: &str) -> Vec<f64> {
         let started = Instant::now();
         let mut told = Vec::new();
         let answer = loop {
@@ -111,7 +111,7 @@ impl ProgressTestProtocolAdapter {
 
 #[tokio::test]
 async fn invalid_progress_token_is_refused() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     for meta in [
         json!({ "progressToken": {} }),
         json!({ "progressToken": null }),

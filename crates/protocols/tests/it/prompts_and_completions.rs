@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, Engine, Grants, Principal};
-use stead_protocols::dialect::{DialectSet, WorkspaceLocation};
+use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath};
 use testkit::MemoryWorkspace;
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 /// A number of files that needs more than one page.
 const FILE_COUNT: usize = 400;
 
-async fn complete_path(client: &mut ProtocolTestClient, value: &str) -> Value {
+async fn complete_path(client: &mut JsonLinesTestClient, value: &str) -> Value {
     let reference = json!({ "type": "ref/resource", "uri": "stead:///{+path}" });
     let params = json!({ "ref": reference, "argument": { "name": "path", "value": value } });
     let mut answer = client.request("completion/complete", params).await;
@@ -22,7 +22,7 @@ async fn complete_path(client: &mut ProtocolTestClient, value: &str) -> Value {
 #[tokio::test]
 async fn guide_prompt_shows_definition_and_named_path() {
     for dialect in stead_protocols::dialect::dialect_names() {
-        let mut client = ProtocolTestClient::initialized_with_dialect(dialect).await;
+        let mut client = JsonLinesTestClient::initialized_with_dialect(dialect).await;
         let listed = client.request("prompts/list", json!({})).await;
         let name = listed["result"]["prompts"][0]["name"].as_str().unwrap().to_owned();
         let guide = client.request("prompts/get", json!({ "name": name })).await;
@@ -34,7 +34,7 @@ async fn guide_prompt_shows_definition_and_named_path() {
         }
         client.close().await;
     }
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.write_as_other("d/a b.txt", "one\n");
     let named = json!({ "name": "stead_guide", "arguments": { "path": "d/a b.txt" } });
     let guide = client.request("prompts/get", named).await;
@@ -51,7 +51,7 @@ async fn guide_prompt_shows_definition_and_named_path() {
 
 #[tokio::test]
 async fn paths_complete_from_prefix() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     for name in ["src/main.rs", "src/map/a.rs", "src/map2.rs", "src/lib.rs", "sr", ".hidden", "notes.txt"] {
         client.write_as_other(name, "x\n");
     }
@@ -93,12 +93,12 @@ async fn completion_hides_unlistable_paths() {
     let dialects = DialectSet::from_names(
         &["stead".to_owned()],
         &[],
-        &WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() },
+        &DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() },
     );
     let mut caller = Caller::new(Principal::Agent("narrow".to_owned()), "narrow", "mcp");
     let open = stead_path::RelPath::from_wire("open").unwrap();
     caller.grants = Grants { readable: vec![open], ..Grants::default() };
-    let mut client = ProtocolTestClient::over_engine(Engine::new(workspace), caller, dialects.unwrap());
+    let mut client = JsonLinesTestClient::over_engine(Engine::new(workspace), caller, dialects.unwrap());
     client.initialize("2025-11-25").await;
     assert_eq!(complete_path(&mut client, "open/").await["values"], json!(["open/a.txt", "open/b.txt"]));
     for typed in ["secret/", "secret/p", "secret/plan.txt", "secretary.txt", "secre"] {
@@ -111,7 +111,7 @@ async fn completion_hides_unlistable_paths() {
 
 #[tokio::test]
 async fn directory_resources_are_paged() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.write_as_other("d/a b.txt", "one\n");
     client.write_as_other("d/e/c.txt", "two\n");
     let read = client.request("resources/directory/read", json!({ "uri": "stead:///d" })).await;

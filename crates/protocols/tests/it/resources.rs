@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 /// Adds the `_meta` that every request needs in the newest protocol version.
 fn stateless_params(params: Value) -> Value {
@@ -17,7 +17,7 @@ fn stateless_params(params: Value) -> Value {
 
 #[tokio::test]
 async fn resources_are_listed_and_read_through_the_engine() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.write_as_other("d/a.txt", "one\n");
     let listed = client.request("resources/list", json!({})).await;
     assert_eq!(listed["result"]["resources"][0]["uri"], "stead:///");
@@ -36,7 +36,7 @@ async fn resources_are_listed_and_read_through_the_engine() {
 
 #[tokio::test]
 async fn handshake_clients_receive_subscribed_updates() {
-    let mut client = ProtocolTestClient::initialized("2025-11-25").await;
+    let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.write_as_other("a.txt", "one\n");
     let uri = "stead:///a.txt";
     let subscribed = client.request("resources/subscribe", json!({ "uri": uri })).await;
@@ -59,7 +59,7 @@ async fn handshake_clients_receive_subscribed_updates() {
 
 #[tokio::test]
 async fn stateless_clients_receive_updates_after_acknowledgement() {
-    let mut client = ProtocolTestClient::uninitialized();
+    let mut client = JsonLinesTestClient::uninitialized();
     client.write_as_other("d/a.txt", "one\n");
     let listen = json!({
         "jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",

@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 use stead_engine::{Call, Caller, CallerApproverStatus, Engine, JournalEntryQuery, Principal, Workspace};
 use stead_protocols::limits::{BATCH_REQUESTS_MAX, MESSAGE_BYTES_MAX};
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 fn request_message(id: &Value, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-async fn check_still_serving(client: &mut ProtocolTestClient) {
+async fn check_still_serving(client: &mut JsonLinesTestClient) {
     let listed = client.request("capabilities.list", json!({})).await;
     assert!(listed["result"]["capabilities"].is_array(), "{listed}");
 }
@@ -33,7 +33,7 @@ async fn invalid_requests_get_error_codes_and_server_continues() {
         (b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"nothing\"}\n", -32601, json!(5)),
         (b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"read\",\"params\":{\"path\":\"no\"}}\n", -32004, Value::Null),
     ];
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     for (line, code, id) in lines {
         client.send_raw(line).await;
         let answer = client.receive().await;
@@ -47,7 +47,7 @@ async fn invalid_requests_get_error_codes_and_server_continues() {
 
 #[tokio::test]
 async fn oversized_nested_or_large_batches_are_refused() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     let long = format!("{{\"id\":\"long\",\"x\":\"{}\"}}\n", "x".repeat(MESSAGE_BYTES_MAX));
     client.send_raw(long.as_bytes()).await;
     let answer = client.receive().await;
@@ -64,7 +64,7 @@ async fn oversized_nested_or_large_batches_are_refused() {
 
 #[tokio::test]
 async fn batch_is_answered_in_order_without_notifications() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     let write = json!({ "path": "a.txt", "content": "one\n", "base": "" });
     let quiet = json!({ "jsonrpc": "2.0", "method": "append", "params": { "path": "a.txt", "content": "two\n" } });
     client
@@ -97,7 +97,7 @@ async fn batch_is_answered_in_order_without_notifications() {
 
 #[tokio::test]
 async fn waiting_call_blocks_nothing_and_can_be_cancelled() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     let wait = json!({ "since": "r0", "wait_ms": 50_000 });
     client.send(&request_message(&json!("slow"), "changes", &wait)).await;
     client.send(&request_message(&json!("slow"), "changes", &wait)).await;
@@ -115,7 +115,7 @@ async fn waiting_call_blocks_nothing_and_can_be_cancelled() {
 
 #[tokio::test]
 async fn capabilities_are_listed_described_and_invoked() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     let listed = client.request("capabilities.list", json!({})).await;
     let names: Vec<&str> =
         listed["result"]["capabilities"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
@@ -147,7 +147,7 @@ async fn capabilities_are_listed_described_and_invoked() {
 
 #[tokio::test]
 async fn idempotency_key_applies_once_and_calls_are_recorded() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     let append = json!({ "path": "a", "content": "x", "_meta": { "stead/key": "k1" } });
     client.request("append", append.clone()).await;
     let again = client.request("append", append).await;
@@ -164,7 +164,7 @@ async fn idempotency_key_applies_once_and_calls_are_recorded() {
 
 #[tokio::test]
 async fn openrpc_document_matches_reference_and_is_valid() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead", "krux"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead", "krux"]);
     let document = client.request("rpc.discover", json!({})).await["result"].clone();
     let reference: Value = serde_json::from_str(include_str!("../../../../docs/reference/openrpc.json")).unwrap();
     assert_eq!(document, reference);
@@ -191,7 +191,7 @@ async fn openrpc_document_matches_reference_and_is_valid() {
 }
 
 /// Approves the pending call as a person, and returns the id of the approval; `None` if no call is pending.
-fn approve_pending(client: &ProtocolTestClient) -> Option<String> {
+fn approve_pending(client: &JsonLinesTestClient) -> Option<String> {
     let engine = Engine::new(client.workspace.clone());
     let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");
     person.grants.approver = CallerApproverStatus::SecretVerified;
@@ -203,7 +203,7 @@ fn approve_pending(client: &ProtocolTestClient) -> Option<String> {
 
 #[tokio::test]
 async fn approval_can_be_polled_or_awaited() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead", "krux"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead", "krux"]);
     for name in ["a.txt", "b.txt"] {
         client.workspace.put_file(name, "x");
     }
@@ -236,7 +236,7 @@ async fn approval_can_be_polled_or_awaited() {
 
 #[tokio::test]
 async fn watch_events_are_pushed_to_the_client_that_started_the_watch() {
-    let mut client = ProtocolTestClient::rpc_client(&["stead"]);
+    let mut client = JsonLinesTestClient::rpc_client(&["stead"]);
     let begun = client.request("watch", json!({ "recursive": true })).await;
     let watch = begun["result"]["watch"].clone();
     assert!(watch.is_string(), "{begun}");

@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Principal};
 use stead_protocols::{
-    dialect::{DialectSet, WorkspaceLocation},
+    dialect::{DialectSet, DialectWorkspaceRootPath},
     rpc::{RpcConnection, RpcServer},
 };
 use testkit::{
     MemoryWorkspace,
-    client_story::{self, StoryBackend},
+    client_story::{self, ClientStoryWorkspaceAdapter},
 };
 use tokio::runtime::Runtime;
 
@@ -34,10 +34,10 @@ impl RpcStoryConnections {
     }
 }
 
-impl StoryBackend for RpcStoryConnections {
+impl ClientStoryWorkspaceAdapter for RpcStoryConnections {
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value> {
         let (rpc, conversation) = self.connections.entry(caller.to_owned()).or_insert_with(|| {
-            let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+            let place = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
             let dialects = DialectSet::from_names(&["stead".to_owned()], &[], &place).unwrap();
             let caller = Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "rpc");
             (RpcServer::new(self.engine.clone(), caller, dialects), Arc::default())

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use stead_engine::{Call, Caller, CallerApproverStatus, Engine, Error, ErrorKind, Principal};
-use stead_protocols::dialect::{DialectSet, ReplyStatus, WorkspaceLocation};
+use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath, ReplyStatus};
 use testkit::{
     MemoryWorkspace,
     krux_scenario::{
-        self, InitialItem, KruxScenario, KruxScenarioCallResult, KruxScenarioOtherCallerKind, KruxScenarioSubject,
-        KruxScenarioSuite, ScenarioApprovalAnswer, ScenarioRequirement,
+        self, InitialItem, KruxCapabilityScenarios, KruxScenario, KruxScenarioCallResult, KruxScenarioOtherCallerKind,
+        KruxScenarioSubject, ScenarioApprovalAnswer, ScenarioRequirement,
     },
 };
 use tokio::runtime::Runtime;
 
-use crate::test_client::ProtocolTestClient;
+use crate::test_client::JsonLinesTestClient;
 
 fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) {
     match what {
@@ -57,7 +57,7 @@ fn error_of_kind(kind: &str) -> Error {
 }
 
 pub(crate) fn krux_dialects() -> DialectSet {
-    let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+    let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
     DialectSet::from_names(&["krux".to_owned()], &[], &location).unwrap()
 }
 
@@ -123,8 +123,8 @@ impl KruxScenarioSubject for EngineScenarioSubject {
         let outcome = self.engine.call(&call);
         if let Ok(answer) = &outcome {
             match &answer.session_switch {
-                Some(stead_engine::SessionSwitch::Enter(session)) => self.caller.session.clone_from(session),
-                Some(stead_engine::SessionSwitch::Leave) => "bare".clone_into(&mut self.caller.session),
+                Some(stead_engine::SessionForLaterCalls::Enter(session)) => self.caller.session.clone_from(session),
+                Some(stead_engine::SessionForLaterCalls::Leave) => "bare".clone_into(&mut self.caller.session),
                 None => {}
             }
         }
@@ -137,7 +137,7 @@ impl KruxScenarioSubject for EngineScenarioSubject {
 /// A scenario backend that sends the calls over a protocol.
 struct KruxScenarioSubjectOverProtocol {
     runtime: Runtime,
-    client: ProtocolTestClient,
+    client: JsonLinesTestClient,
     protocol: ScenarioProtocol,
 }
 
@@ -154,8 +154,8 @@ impl KruxScenarioSubjectOverProtocol {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(async {
             match protocol {
-                ScenarioProtocol::Mcp => ProtocolTestClient::initialized_with_dialect("krux").await,
-                ScenarioProtocol::Rpc | ScenarioProtocol::RpcInvoke => ProtocolTestClient::rpc_client(&["krux"]),
+                ScenarioProtocol::Mcp => JsonLinesTestClient::initialized_with_dialect("krux").await,
+                ScenarioProtocol::Rpc | ScenarioProtocol::RpcInvoke => JsonLinesTestClient::rpc_client(&["krux"]),
             }
         });
         Self { runtime, client, protocol }
@@ -245,7 +245,7 @@ fn unwrap_error(error: &Value) -> Value {
 }
 
 fn play_scenario(
-    suite: &KruxScenarioSuite,
+    suite: &KruxCapabilityScenarios,
     scenario: &KruxScenario,
     backend: &mut dyn KruxScenarioSubject,
 ) -> Vec<KruxScenarioCallResult> {
@@ -290,7 +290,7 @@ fn all_scenarios_match_across_engine_and_protocols() {
 
 #[tokio::test]
 async fn tools_show_tier_and_accept_dotted_names() {
-    let mut client = ProtocolTestClient::initialized_with_dialect("krux").await;
+    let mut client = JsonLinesTestClient::initialized_with_dialect("krux").await;
     let listed = client.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
     let delete = tools.iter().find(|tool| tool["name"] == "filesystem__delete").unwrap();

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, Engine, Principal};
-use stead_protocols::dialect::{DialectSet, WorkspaceLocation};
+use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath};
 use testkit::MemoryWorkspace;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
@@ -15,7 +15,7 @@ use tokio::{
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
-pub(crate) struct ProtocolTestClient {
+pub(crate) struct JsonLinesTestClient {
     output: Option<WriteHalf<DuplexStream>>,
     input: BufReader<ReadHalf<DuplexStream>>,
     server: JoinHandle<Result<(), String>>,
@@ -25,11 +25,11 @@ pub(crate) struct ProtocolTestClient {
 
 fn load_dialects(dialects: &[&str], options: &[&str]) -> DialectSet {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+    let place = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
     DialectSet::from_names(&owned(dialects), &owned(options), &place).unwrap()
 }
 
-impl ProtocolTestClient {
+impl JsonLinesTestClient {
     /// Starts a server over an empty workspace, with a client that has sent nothing.
     pub(crate) fn uninitialized() -> Self {
         Self::uninitialized_with_dialect("stead", &[])

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
-use stead_protocols::dialect::{DialectSet, WorkspaceLocation};
+use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath};
 use testkit::MemoryWorkspace;
 
 struct WeaverFixture {
@@ -16,7 +16,7 @@ struct WeaverFixture {
 
 impl WeaverFixture {
     fn new(options: &[&str]) -> Self {
-        let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+        let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let dialects = DialectSet::from_names(&["weaver".to_owned()], &options, &location).unwrap();
         let workspace = Arc::new(MemoryWorkspace::new());

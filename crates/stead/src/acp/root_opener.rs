@@ -14,7 +14,7 @@ use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FinalSymlin
 use stead_local::{LandlockMode, LocalWorkspace};
 use stead_path::RelPath;
 use stead_protocols::{
-    acp::{McpServerCommand, OpenedAcpSessionRoot, SessionRootOpener, SessionTicketEnvVar, SingleFileRoot},
+    acp::{AcpSingleFileRoot, McpServerCommand, McpServerTicketEnvVar, OpenedAcpSessionRoot, SessionRootOpener},
     dialect::DialectFilesystemReach,
 };
 
@@ -134,7 +134,7 @@ impl SessionRootOpener for LocalSessionRootOpener {
                 if node.is_none_or(|node| node.kind != FileKind::File) {
                     return Err(Error::new(ErrorKind::NotRegular, "a root must be a directory or a regular file"));
                 }
-                Some(SingleFileRoot { requested, resolved })
+                Some(AcpSingleFileRoot { requested, resolved })
             }
         };
         Ok(OpenedAcpSessionRoot { engine, root_paths: found.spellings, single_file })
@@ -182,11 +182,11 @@ impl SessionRootOpener for LocalSessionRootOpener {
         let secret = self
             .open_local_workspace(&found.canonical_path)
             .and_then(|local| local.create_session_ticket(&self.agent_principal).ok());
-        let ticket = secret.map(|secret| SessionTicketEnvVar { variable: TICKET_VARIABLE, secret });
+        let ticket = secret.map(|secret| McpServerTicketEnvVar { variable: TICKET_VARIABLE, secret });
         Some(McpServerCommand { command, arguments, ticket })
     }
 
-    fn bind_server_to_session(&self, root: &str, ticket: &SessionTicketEnvVar, session: &str) -> Result<(), Error> {
+    fn bind_server_to_session(&self, root: &str, ticket: &McpServerTicketEnvVar, session: &str) -> Result<(), Error> {
         let found = self.find_root(root)?;
         match self.open_local_workspace(&found.canonical_path) {
             Some(local) => local.bind_session_ticket(&ticket.secret, session),

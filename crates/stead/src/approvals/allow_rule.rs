@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PolicyRuleConfirmationMode {
+pub(super) enum NewPolicyRuleConfirmation {
     /// The person has confirmed the new rule with `--yes` or in an editor.
     Given,
     AskAtTerminal,
@@ -26,7 +26,7 @@ pub(super) fn write_rule(
     caller: &Caller,
     approval: &Map<String, Value>,
     paths: &[String],
-    confirmation: PolicyRuleConfirmationMode,
+    confirmation: NewPolicyRuleConfirmation,
 ) -> Result<(), CommandError> {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = opened.local.policy_text()?.unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn write_rule(
     for line in rule.lines() {
         output::print_note(&format!("  {line}"));
     }
-    if confirmation == PolicyRuleConfirmationMode::AskAtTerminal {
+    if confirmation == NewPolicyRuleConfirmation::AskAtTerminal {
         let answer = stead_disk::terminal::prompt("Write it? [y/N] ")
             .map_err(|_| output::usage_error("no terminal to ask for confirmation; pass --yes to confirm"))?;
         if !["y", "Y", "yes"].contains(&answer.trim()) {

@@ -10,7 +10,9 @@ use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Wor
 use stead_protocols::dialect::{DialectReply, ReplyStatus};
 use stead_text::diff;
 
-use super::{directory::ReplayedFileActualState, placeholders::RecordingPlaceholders, recording::RecordingCallStep};
+use super::{
+    directory::RecordingReplayActualFileState, placeholders::RecordingPlaceholders, recording::RecordedToolCallStep,
+};
 use crate::{
     audit_rows::{AuditRow, audit_rows},
     output::CommandError,
@@ -22,12 +24,12 @@ const COMPARED_AUDIT_FIELDS: &[&str] =
 const ENTRIES_MAX: usize = 100_000;
 
 #[derive(Debug)]
-pub(super) struct ReplayMismatch {
+pub(super) struct RecordingReplayMismatch {
     expected: String,
     actual: String,
 }
 
-impl ReplayMismatch {
+impl RecordingReplayMismatch {
     pub(super) fn new(expected: impl Into<String>, actual: impl Into<String>) -> Self {
         Self { expected: expected.into(), actual: actual.into() }
     }
@@ -49,14 +51,14 @@ impl ReplayMismatch {
     }
 }
 
-pub(super) type ReplayComparisonResult = Result<(), ReplayMismatch>;
+pub(super) type RecordedStepComparisonResult = Result<(), RecordingReplayMismatch>;
 
 /// Compares an answer with the recorded answer; `None` if the recording has no answer for the call.
 pub(super) fn compare_answer(
-    call: &RecordingCallStep,
+    call: &RecordedToolCallStep,
     reply: &DialectReply,
     words: &mut RecordingPlaceholders,
-) -> Option<ReplayComparisonResult> {
+) -> Option<RecordedStepComparisonResult> {
     if let Some(issues) = &call.schema_error {
         let is_missing = |issue: &&super::recording::ExpectedArgumentError| {
             !reply.text.contains(&format!("`{}`: {}", issue.path, issue.message))
@@ -64,13 +66,19 @@ pub(super) fn compare_answer(
         let missing: Vec<String> =
             issues.iter().filter(is_missing).map(|issue| format!("`{}`: {}", issue.path, issue.message)).collect();
         let is_match = missing.is_empty() && reply.status == ReplyStatus::Error;
-        return Some(if is_match { Ok(()) } else { Err(ReplayMismatch::new(missing.join("\n"), reply.text.clone())) });
+        return Some(if is_match {
+            Ok(())
+        } else {
+            Err(RecordingReplayMismatch::new(missing.join("\n"), reply.text.clone()))
+        });
     }
     if let Some(thrown) = &call.throws {
         // The recorded server crashed; the dialect must return an error.
         return Some(match reply.status {
             ReplyStatus::Error => Ok(()),
-            ReplyStatus::Success => Err(ReplayMismatch::new(format!("an error: {thrown}"), reply.text.clone())),
+            ReplyStatus::Success => {
+                Err(RecordingReplayMismatch::new(format!("an error: {thrown}"), reply.text.clone()))
+            }
         });
     }
     let expected = call.expect.as_ref()?;
@@ -79,7 +87,10 @@ pub(super) fn compare_answer(
     Some(if is_match {
         Ok(())
     } else {
-        Err(ReplayMismatch::from_values(&Value::Object(words.substitute_object(expected)), &Value::Object(actual)))
+        Err(RecordingReplayMismatch::from_values(
+            &Value::Object(words.substitute_object(expected)),
+            &Value::Object(actual),
+        ))
     })
 }
 
@@ -147,16 +158,16 @@ fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) 
 
 pub(super) fn compare_file(
     facts: &Map<String, Value>,
-    found: Option<&ReplayedFileActualState>,
-) -> ReplayComparisonResult {
+    found: Option<&RecordingReplayActualFileState>,
+) -> RecordedStepComparisonResult {
     let actual: Map<String, Value> = facts
         .keys()
         .map(|name| {
             let value = match (name.as_str(), found) {
-                ("text", Some(ReplayedFileActualState { bytes: Some(bytes), .. })) => {
+                ("text", Some(RecordingReplayActualFileState { bytes: Some(bytes), .. })) => {
                     Value::String(String::from_utf8_lossy(bytes).into_owned())
                 }
-                ("hex", Some(ReplayedFileActualState { bytes: Some(bytes), .. })) => {
+                ("hex", Some(RecordingReplayActualFileState { bytes: Some(bytes), .. })) => {
                     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
                 }
                 ("mode", Some(found)) => format!("{:o}", found.mode).into(),
@@ -169,7 +180,7 @@ pub(super) fn compare_file(
     if *facts == actual {
         return Ok(());
     }
-    Err(ReplayMismatch::from_values(&json!(facts), &json!(actual)))
+    Err(RecordingReplayMismatch::from_values(&json!(facts), &json!(actual)))
 }
 
 /// Finds one recorded audit row in the journal. `found` contains the indexes of the audit rows that earlier steps
@@ -178,7 +189,7 @@ pub(super) fn compare_audit_row(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
     found: &mut Vec<usize>,
-) -> Result<ReplayComparisonResult, CommandError> {
+) -> Result<RecordedStepComparisonResult, CommandError> {
     let filter =
         JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: ENTRIES_MAX, ..JournalEntryQuery::default() };
     let entries = workspace.entries(&filter)?;
@@ -199,7 +210,7 @@ pub(super) fn compare_audit_row(
             found.push(at);
             Ok(Ok(()))
         }
-        None => Ok(Err(ReplayMismatch::new(format!("{:#}", Value::Object(wanted)), format!("{next:#}")))),
+        None => Ok(Err(RecordingReplayMismatch::new(format!("{:#}", Value::Object(wanted)), format!("{next:#}")))),
     }
 }
 
@@ -227,7 +238,7 @@ mod tests {
 
     #[test]
     fn diff_text_shows_only_differing_lines() {
-        let text = ReplayMismatch::new("a\nb\nc", "a\nx\nc").diff_text();
+        let text = RecordingReplayMismatch::new("a\nb\nc", "a\nx\nc").diff_text();
         assert_eq!(text, "  - b\n  + x");
     }
 }

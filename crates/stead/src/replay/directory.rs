@@ -30,7 +30,7 @@ pub(super) struct ReplayTempDirectory {
     root: RootDirectory,
 }
 
-pub(super) struct ReplayedFileActualState {
+pub(super) struct RecordingReplayActualFileState {
     pub(super) bytes: Option<Vec<u8>>,
     pub(super) mode: u32,
     pub(super) is_link: bool,
@@ -107,7 +107,7 @@ impl ReplayTempDirectory {
     }
 
     /// Reads a file, following links; `None` if it does not exist.
-    pub(super) fn read_file(&self, path: &Path) -> Result<Option<ReplayedFileActualState>, CommandError> {
+    pub(super) fn read_file(&self, path: &Path) -> Result<Option<RecordingReplayActualFileState>, CommandError> {
         let failed = |error: DiskError| path_error(path, error);
         let place = self.relative_path(path)?;
         let Some(link_stat) = self.root.stat(&place).or_else(missing_as_none).map_err(failed)? else {
@@ -124,7 +124,7 @@ impl ReplayTempDirectory {
         };
         let read = || self.root.open_file(&real).and_then(|file| file.read_all(FILE_BYTES_MAX)).map_err(failed);
         let bytes = (stat.file_type == FileType::File).then(read).transpose()?;
-        Ok(Some(ReplayedFileActualState {
+        Ok(Some(RecordingReplayActualFileState {
             bytes,
             mode: link_stat.mode & 0o777,
             is_link: link_stat.file_type == FileType::Symlink,

@@ -19,7 +19,7 @@ pub(super) struct RecordingPlaceholders {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum ExpectedTextPiece<'a> {
+enum RecordingExpectedTextPiece<'a> {
     Literal(&'a str),
     Wildcard,
     Trash(usize),
@@ -60,19 +60,19 @@ impl RecordingPlaceholders {
         let pieces = split_pieces(&expected);
         let mut found = Vec::new();
         let mut rest = actual;
-        let mut open: Option<&ExpectedTextPiece<'_>> = None;
+        let mut open: Option<&RecordingExpectedTextPiece<'_>> = None;
         for piece in &pieces {
             match (piece, open.take()) {
-                (ExpectedTextPiece::Literal(text), None) => match rest.strip_prefix(text) {
+                (RecordingExpectedTextPiece::Literal(text), None) => match rest.strip_prefix(text) {
                     Some(after) => rest = after,
                     None => return false,
                 },
-                (ExpectedTextPiece::Literal(text), Some(before)) => {
+                (RecordingExpectedTextPiece::Literal(text), Some(before)) => {
                     let Some(at) = rest.find(text) else { return false };
                     found.push((before, &rest[..at]));
                     rest = &rest[at + text.len()..];
                 }
-                (ExpectedTextPiece::Wildcard | ExpectedTextPiece::Trash(_), _) => open = Some(piece),
+                (RecordingExpectedTextPiece::Wildcard | RecordingExpectedTextPiece::Trash(_), _) => open = Some(piece),
             }
         }
         match open {
@@ -81,7 +81,7 @@ impl RecordingPlaceholders {
             None => {}
         }
         for (piece, text) in found {
-            if let ExpectedTextPiece::Trash(number) = piece {
+            if let RecordingExpectedTextPiece::Trash(number) = piece {
                 self.trash.insert(*number, text.to_owned());
             }
         }
@@ -109,27 +109,27 @@ impl RecordingPlaceholders {
 }
 
 /// Splits an expected text at its placeholders.
-fn split_pieces(text: &str) -> Vec<ExpectedTextPiece<'_>> {
+fn split_pieces(text: &str) -> Vec<RecordingExpectedTextPiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let next = WILDCARDS.iter().chain([&TRASH_PREFIX]).filter_map(|word| Some((rest.find(word)?, *word))).min();
         let Some((at, word)) = next else { break };
         if at > 0 {
-            pieces.push(ExpectedTextPiece::Literal(&rest[..at]));
+            pieces.push(RecordingExpectedTextPiece::Literal(&rest[..at]));
         }
         rest = &rest[at + word.len()..];
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         match rest[..digits].parse() {
             Ok(number) if word == TRASH_PREFIX => {
-                pieces.push(ExpectedTextPiece::Trash(number));
+                pieces.push(RecordingExpectedTextPiece::Trash(number));
                 rest = &rest[digits..];
             }
-            Ok(_) | Err(_) => pieces.push(ExpectedTextPiece::Wildcard),
+            Ok(_) | Err(_) => pieces.push(RecordingExpectedTextPiece::Wildcard),
         }
     }
     if !rest.is_empty() {
-        pieces.push(ExpectedTextPiece::Literal(rest));
+        pieces.push(RecordingExpectedTextPiece::Literal(rest));
     }
     pieces
 }

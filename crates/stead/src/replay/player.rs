@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use stead_engine::{Call as EngineCall, Caller, FileNamePolicy, Principal};
 use stead_local::{Durability, LocalWorkspaceOptions};
-use stead_protocols::dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, WorkspaceLocation};
+use stead_protocols::dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, DialectWorkspaceRootPath};
 
 use super::{
-    compare::{self, ReplayComparisonResult, ReplayMismatch},
+    compare::{self, RecordedStepComparisonResult, RecordingReplayMismatch},
     directory::ReplayTempDirectory,
     placeholders::RecordingPlaceholders,
-    recording::{RecordingCallStep, RecordingNewWorkspaceStep, RecordingStepAction},
+    recording::{RecordedToolCallStep, RecordingNewWorkspaceStep, RecordingStepAction},
 };
 use crate::{
     open_workspace::{self, CommandLineWorkspace},
@@ -24,15 +24,15 @@ const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 
 /// The comparison result of a recorded step; `None` if the step expects nothing.
-type ReplayStepResult = Result<Option<ReplayComparisonResult>, CommandError>;
+type ReplayStepResult = Result<Option<RecordedStepComparisonResult>, CommandError>;
 
 pub(super) struct RecordingPlayer {
     dialect: String,
     settings: Vec<String>,
-    played: Option<ReplayWorkspace>,
+    played: Option<RecordedCallsReplayWorkspace>,
 }
 
-struct ReplayWorkspace {
+struct RecordedCallsReplayWorkspace {
     // This field is declared first, so that the workspace is dropped before its directory.
     open_workspace: Option<CommandLineWorkspace>,
     directory: ReplayTempDirectory,
@@ -78,7 +78,7 @@ impl RecordingPlayer {
             }
             RecordingStepAction::ExpectAuditEntry { entry } => {
                 let Some(opened) = &set.open_workspace else {
-                    return Ok(Some(Err(ReplayMismatch::new("an audit row", "no call was made yet"))));
+                    return Ok(Some(Err(RecordingReplayMismatch::new("an audit row", "no call was made yet"))));
                 };
                 return compare::compare_audit_row(&*opened.local, &entry, &mut set.matched_rows).map(Some);
             }
@@ -87,7 +87,7 @@ impl RecordingPlayer {
         Ok(None)
     }
 
-    fn new_workspace(&self, new: &RecordingNewWorkspaceStep) -> Result<ReplayWorkspace, CommandError> {
+    fn new_workspace(&self, new: &RecordingNewWorkspaceStep) -> Result<RecordedCallsReplayWorkspace, CommandError> {
         let directory = ReplayTempDirectory::new()?;
         let named = new.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
         let workspace = named.replace("$ROOT", directory.root());
@@ -96,7 +96,7 @@ impl RecordingPlayer {
         let chosen = build_dialects(&self.dialect, &self.settings, Path::new(&workspace))?;
         let restrict = new.restrict.map(|restrict| ("restrict", restrict.to_string()));
         let settings = supported_settings(&chosen, restrict.into_iter());
-        Ok(ReplayWorkspace {
+        Ok(RecordedCallsReplayWorkspace {
             open_workspace: None,
             directory,
             workspace: workspace.into(),
@@ -107,13 +107,13 @@ impl RecordingPlayer {
     }
 }
 
-impl ReplayWorkspace {
+impl RecordedCallsReplayWorkspace {
     /// Resolves a path of the recording: absolute, or relative to the workspace.
     fn resolve_path(&self, written: &str) -> PathBuf {
         self.workspace.join(self.placeholders.substitute(written))
     }
 
-    fn play_call(&mut self, dialect: &str, base: &[String], call: &RecordingCallStep) -> ReplayStepResult {
+    fn play_call(&mut self, dialect: &str, base: &[String], call: &RecordedToolCallStep) -> ReplayStepResult {
         let (tool, variant) = split_variant(&call.tool);
         let forbidden = call.forbidden_globs.as_deref().unwrap_or("none");
         let settings: Vec<String> = [base, &self.settings].concat();
@@ -126,12 +126,12 @@ impl ReplayWorkspace {
                 return Ok(call
                     .expect
                     .is_some()
-                    .then(|| Err(ReplayMismatch::new("the settings of the call", problem))));
+                    .then(|| Err(RecordingReplayMismatch::new("the settings of the call", problem))));
             }
             other => other?,
         };
         let Some(dialect) = dialects.find_by_tool(tool) else {
-            return Ok(Some(Err(ReplayMismatch::new(format!("a tool {tool}"), "no such tool"))));
+            return Ok(Some(Err(RecordingReplayMismatch::new(format!("a tool {tool}"), "no such tool"))));
         };
         let reply = self.run_call(dialect, tool, call)?;
         let result = compare::compare_answer(call, &reply, &mut self.placeholders);
@@ -143,7 +143,7 @@ impl ReplayWorkspace {
         &mut self,
         dialect: &dyn Dialect,
         tool: &str,
-        call: &RecordingCallStep,
+        call: &RecordedToolCallStep,
     ) -> Result<DialectReply, CommandError> {
         let opened = match self.open_workspace.take() {
             Some(opened) => opened,
@@ -179,7 +179,7 @@ fn open_throwaway_workspace(
 }
 
 fn build_dialects(dialect: &str, settings: &[String], workspace: &Path) -> Result<DialectSet, CommandError> {
-    let location = WorkspaceLocation { root: workspace.to_string_lossy().into_owned() };
+    let location = DialectWorkspaceRootPath { root: workspace.to_string_lossy().into_owned() };
     DialectSet::from_names(&[dialect.to_owned()], settings, &location)
         .map_err(|error| CommandError::Usage(error.to_string()))
 }

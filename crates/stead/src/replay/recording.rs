@@ -28,7 +28,7 @@ pub(super) enum RecordingStepAction {
         path: String,
         mode: String,
     },
-    Call(Box<RecordingCallStep>),
+    Call(Box<RecordedToolCallStep>),
     #[serde(rename = "disk")]
     ExpectFile(ReplayFileExpectation),
     #[serde(rename = "audit_entry")]
@@ -59,7 +59,7 @@ pub(super) struct RecordingWriteFileStep {
 /// A recorded tool call, and its expected answer if the step checks the answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordingCallStep {
+pub(super) struct RecordedToolCallStep {
     pub(super) tool: String,
     #[serde(default)]
     pub(super) args: Map<String, Value>,

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use stead_engine::{Caller, Engine, Error, ErrorKind, Principal, Version};
 use stead_local::{LocalWorkspace, TOKEN_PREFIX, TokenRecordWithScope, TokenScope, WorkspaceRegistry};
 use stead_protocols::{
-    dialect::WorkspaceLocation,
+    dialect::DialectWorkspaceRootPath,
     http::{
-        self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, ClientScope, Credential, UrlScheme,
-        WorkspaceAdmin,
+        self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, Credential, UrlScheme,
+        WorkspaceOrAdminScope, WorkspaceRegistryAdmin,
     },
 };
 
@@ -34,7 +34,7 @@ const SINGLE_WORKSPACE_NAME: &str = "one";
 pub(super) struct WorkspaceAuthenticator {
     local: Arc<LocalWorkspace>,
     engine: Engine,
-    location: WorkspaceLocation,
+    location: DialectWorkspaceRootPath,
     /// The caller of a client that uses the temporary token or the socket.
     caller: Caller,
     /// The temporary token and its hash.
@@ -44,7 +44,7 @@ pub(super) struct WorkspaceAuthenticator {
 impl WorkspaceAuthenticator {
     pub(super) fn new(
         opened: &CommandLineWorkspace,
-        location: WorkspaceLocation,
+        location: DialectWorkspaceRootPath,
         caller: Caller,
     ) -> Result<Self, CommandError> {
         let run = generate_run_token()?;
@@ -63,7 +63,7 @@ impl WorkspaceAuthenticator {
 
     fn identity_for(&self, key: &str, caller: Caller) -> AuthenticatedClientIdentity {
         let (location, opener) = (self.location.clone(), http::opener_for(self.engine.clone()));
-        let scope = ClientScope::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
+        let scope = WorkspaceOrAdminScope::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
         AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope }
     }
 }
@@ -131,7 +131,7 @@ impl WorkspaceRegistryAuthenticator {
 
     fn admin_identity(&self, key: &str, principal: Principal) -> AuthenticatedClientIdentity {
         let caller = Caller { principal, ..caller_in_session(&self.caller, key) };
-        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: ClientScope::Administration }
+        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: WorkspaceOrAdminScope::Administration }
     }
 
     /// The identity of the client that a token authenticates. Its workspace is not opened yet, but by the opener in the
@@ -145,9 +145,9 @@ impl WorkspaceRegistryAuthenticator {
         };
         let mut caller = Caller::new(principal, format!("http-{}", token.id), "http");
         caller.grants = token.grants()?;
-        let location = WorkspaceLocation { root: self.registry.files_directory_of(&id) };
+        let location = DialectWorkspaceRootPath { root: self.registry.files_directory_of(&id) };
         let (registry, workspace_id) = (self.registry.clone(), id.clone());
-        let opener: http::WorkspaceOpener = Arc::new(move || {
+        let opener: http::OpenWorkspaceFn = Arc::new(move || {
             registry.open_engine(&workspace_id).map_err(|error| match error {
                 Error { kind: ErrorKind::Busy, .. } => AuthError::TooManyOpenWorkspaces,
                 // The workspace was deleted while the client connected.
@@ -158,7 +158,7 @@ impl WorkspaceRegistryAuthenticator {
         Ok(AuthenticatedClientIdentity {
             client_key: token.id,
             caller,
-            scope: ClientScope::Workspace { id, location, opener },
+            scope: WorkspaceOrAdminScope::Workspace { id, location, opener },
         })
     }
 }
@@ -195,7 +195,7 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
         }
     }
 
-    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceAdmin>> {
+    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceRegistryAdmin>> {
         Some(self.workspace_admin.clone())
     }
 }

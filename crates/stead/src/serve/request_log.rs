@@ -238,7 +238,7 @@ fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &Ato
 
 #[cfg(test)]
 mod tests {
-    use stead_protocols::http::CallsOfOneRequest;
+    use stead_protocols::http::LoggedCallsOfHttpRequest;
 
     use super::*;
 
@@ -249,7 +249,7 @@ mod tests {
             method: "PUT",
             principal: Some("agent:a".to_owned()),
             workspace: Some("one".to_owned()),
-            calls: CallsOfOneRequest { count: calls.len(), first_calls: calls },
+            calls: LoggedCallsOfHttpRequest { count: calls.len(), first_calls: calls },
             status,
             duration: Duration::from_micros(1500),
         }

@@ -10,8 +10,8 @@
 use std::{io, path::Path};
 
 use testkit::attack::{
-    AttackCaseProcessIsolation, AttackGroup, AttackReport, AttackSubject, AttackSuiteRunner, McpAttackSubject,
-    SubjectOptions, TestMountNamespaceOutcome, load_groups, load_matrix, run_in_mount_namespace,
+    AttackCaseProcessIsolation, AttackSubject, AttackSuiteRunner, AttackTestCaseGroup, AttackTestSuiteReport,
+    McpAttackSubject, SubjectOptions, TestMountNamespaceOutcome, load_groups, load_matrix, run_in_mount_namespace,
 };
 
 fn open_mcp_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
@@ -24,8 +24,8 @@ const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
     resolvers: &[stead_disk::PathResolutionMethod::Auto],
 };
 
-fn assert_group_passes(group: &AttackGroup, place: AttackCaseProcessIsolation) {
-    let AttackReport { ran, skipped: not_run, failures: wrong } = MCP_SUITE.run_group(group, place).unwrap();
+fn assert_group_passes(group: &AttackTestCaseGroup, place: AttackCaseProcessIsolation) {
+    let AttackTestSuiteReport { ran, skipped: not_run, failures: wrong } = MCP_SUITE.run_group(group, place).unwrap();
     for line in not_run {
         eprintln!("NOT RUN: {line}");
     }
@@ -94,7 +94,11 @@ fn mount_cases_pass() {
         TestMountNamespaceOutcome::Unavailable => {
             for group in load_groups().unwrap() {
                 for case in MCP_SUITE
-                    .runnable_cases(&group, AttackCaseProcessIsolation::MountNamespace, &mut AttackReport::default())
+                    .runnable_cases(
+                        &group,
+                        AttackCaseProcessIsolation::MountNamespace,
+                        &mut AttackTestSuiteReport::default(),
+                    )
                     .unwrap()
                 {
                     eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);

@@ -7,7 +7,7 @@ use std::{io, path::Path, sync::Arc};
 use serde_json::{Map, Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
-use stead_protocols::dialect::{self, DialectSet, WorkspaceLocation};
+use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath};
 use testkit::attack::{
     AttackCase, AttackSubject, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult, SubjectJournal,
     SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
@@ -50,7 +50,7 @@ impl DialectAttackSubject {
         let local = LocalWorkspace::open(local).map_err(io::Error::other)?;
         let workspace = opening.workspace.to_str().unwrap_or_default().to_owned();
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let place = WorkspaceLocation { root: workspace.clone() };
+        let place = DialectWorkspaceRootPath { root: workspace.clone() };
         let dialects = DialectSet::from_names(&[name.to_owned()], &options, &place).map_err(io::Error::other)?;
         Ok(Box::new(Self { engine: Engine::new(Arc::clone(&local) as _), dialects, name, workspace }))
     }

@@ -4,8 +4,8 @@
 use std::{io, os::unix::net::UnixStream, path::Path, process::Command};
 
 use testkit::attack::{
-    AttackCaseProcessIsolation, AttackGroup, AttackHttpEndpointKind, AttackReport, AttackSubject, AttackSuiteRunner,
-    HttpAttackSubject, SubjectOptions, load_groups, load_matrix,
+    AttackCaseProcessIsolation, AttackHttpEndpointKind, AttackSubject, AttackSuiteRunner, AttackTestCaseGroup,
+    AttackTestSuiteReport, HttpAttackSubject, SubjectOptions, load_groups, load_matrix,
 };
 
 use crate::server_process::{BINARY, ServerProcess, exchange_http, stead_command};
@@ -22,8 +22,8 @@ fn open_mcp_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubjec
     HttpAttackSubject::open(Path::new(BINARY), opening, AttackHttpEndpointKind::Mcp)
 }
 
-fn assert_group_passes(suite: &AttackSuiteRunner<'_>, group: &AttackGroup) {
-    let AttackReport { ran, failures: wrong, .. } =
+fn assert_group_passes(suite: &AttackSuiteRunner<'_>, group: &AttackTestCaseGroup) {
+    let AttackTestSuiteReport { ran, failures: wrong, .. } =
         suite.run_group(group, AttackCaseProcessIsolation::ThisProcess).unwrap();
     assert!(ran > 0, "{}: nothing ran", group.group);
     assert!(wrong.is_empty(), "{}: {} wrong:\n{}", suite.subject, wrong.len(), wrong.join("\n"));

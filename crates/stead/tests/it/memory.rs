@@ -17,13 +17,13 @@ const THREAD_MEMORY_MB_MAX: u64 = 60;
 /// Maximum number of threads that one search uses.
 const THREADS_MAX: usize = 8;
 
-struct McpSearchProcess {
+struct RpcSearchMemoryTestProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl McpSearchProcess {
+impl RpcSearchMemoryTestProcess {
     fn start(fixture: &CliFixture) -> Self {
         let mut command = fixture.command(&["rpc"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -58,7 +58,7 @@ impl McpSearchProcess {
 fn search_within_memory_bound(fill: impl Fn(&CliFixture), arguments: &Value) -> Value {
     let fixture = CliFixture::new();
     fill(&fixture);
-    let mut server = McpSearchProcess::start(&fixture);
+    let mut server = RpcSearchMemoryTestProcess::start(&fixture);
     let found = server.search(arguments);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX) as u64;
     let (peak, most) = (server.peak_memory_mb(), BASE_MEMORY_MB_MAX + threads * THREAD_MEMORY_MB_MAX);

@@ -32,7 +32,7 @@ const GROUP_FILES: &[(&str, &str)] = &[
 /// One group of attack cases, as a corpus file defines it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AttackGroup {
+pub struct AttackTestCaseGroup {
     /// The name of the group.
     pub group: String,
     /// A description of what the cases of the group attack.
@@ -101,7 +101,7 @@ pub struct AttackCase {
     pub cannot_bite: Option<String>,
     /// The only subject that runs the case, if the case is limited to one.
     #[serde(default)]
-    pub only: Option<SubjectRestriction>,
+    pub only: Option<AttackTestSubjectRestriction>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -216,7 +216,7 @@ pub enum UnsafeControlServerKind {
 /// The limitation of an attack case to one subject.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SubjectRestriction {
+pub struct AttackTestSubjectRestriction {
     /// `engine` or `mcp`.
     pub subject: String,
     /// The reason why only this subject can run the case.
@@ -224,11 +224,11 @@ pub struct SubjectRestriction {
 }
 
 /// Parses all groups.
-pub fn load_groups() -> io::Result<Vec<AttackGroup>> {
+pub fn load_groups() -> io::Result<Vec<AttackTestCaseGroup>> {
     GROUP_FILES
         .iter()
         .map(|(name, text)| {
-            let group: AttackGroup = serde_json::from_str(text)
+            let group: AttackTestCaseGroup = serde_json::from_str(text)
                 .map_err(|error| io::Error::other(format!("cases/attacks/{name}.json: {error}")))?;
             if group.group == *name {
                 Ok(group)

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use tempfile::TempDir;
 
 use super::{
-    setup_step::SetupStep,
+    setup_step::AttackSetupStep,
     snapshot::{AttackTreeSnapshot, TimestampComparisonScope},
 };
 
@@ -122,36 +122,40 @@ impl AttackFixture {
     }
 
     /// Applies a setup step if it concerns files, and returns whether it does.
-    pub(crate) fn apply_step(&mut self, step: &SetupStep) -> io::Result<bool> {
+    pub(crate) fn apply_step(&mut self, step: &AttackSetupStep) -> io::Result<bool> {
         match step {
-            SetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,
-            SetupStep::Directory(name) => fs::create_dir_all(self.make_place(name)?)?,
-            SetupStep::Link(name, target) => symlink(self.substitute_places(target), self.make_place(name)?)?,
-            SetupStep::HardLink(name, other) => {
+            AttackSetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,
+            AttackSetupStep::Directory(name) => fs::create_dir_all(self.make_place(name)?)?,
+            AttackSetupStep::Link(name, target) => symlink(self.substitute_places(target), self.make_place(name)?)?,
+            AttackSetupStep::HardLink(name, other) => {
                 fs::hard_link(self.workspace.join(self.substitute_places(other)), self.make_place(name)?)?;
             }
-            SetupStep::Fifo(name) => make_node(&self.make_place(name)?, FileType::Fifo, 0)?,
-            SetupStep::Socket(name) => self.sockets.push(UnixListener::bind(self.make_place(name)?)?),
-            SetupStep::Device(name, major, minor) => {
+            AttackSetupStep::Fifo(name) => make_node(&self.make_place(name)?, FileType::Fifo, 0)?,
+            AttackSetupStep::Socket(name) => self.sockets.push(UnixListener::bind(self.make_place(name)?)?),
+            AttackSetupStep::Device(name, major, minor) => {
                 let device = rustix::fs::makedev(*major, *minor);
                 make_node(&self.make_place(name)?, FileType::CharacterDevice, device)?;
             }
-            SetupStep::OutsideFile(name, bytes) => fs::write(self.make_outside_place(name)?, append_canary(bytes))?,
-            SetupStep::OutsideDirectory(name) => fs::create_dir_all(self.make_outside_place(name)?)?,
-            SetupStep::OutsideFifo(name) => make_node(&self.make_outside_place(name)?, FileType::Fifo, 0)?,
-            SetupStep::OutsideSocket(name) => self.sockets.push(UnixListener::bind(self.make_outside_place(name)?)?),
-            SetupStep::OutsideLink(name, target) => {
+            AttackSetupStep::OutsideFile(name, bytes) => {
+                fs::write(self.make_outside_place(name)?, append_canary(bytes))?
+            }
+            AttackSetupStep::OutsideDirectory(name) => fs::create_dir_all(self.make_outside_place(name)?)?,
+            AttackSetupStep::OutsideFifo(name) => make_node(&self.make_outside_place(name)?, FileType::Fifo, 0)?,
+            AttackSetupStep::OutsideSocket(name) => {
+                self.sockets.push(UnixListener::bind(self.make_outside_place(name)?)?)
+            }
+            AttackSetupStep::OutsideLink(name, target) => {
                 symlink(self.substitute_places(target), self.make_outside_place(name)?)?
             }
-            SetupStep::SiblingFile(name, bytes) => {
+            AttackSetupStep::SiblingFile(name, bytes) => {
                 fs::write(make_path_below(&self.base_directory, &self.substitute_places(name))?, append_canary(bytes))?;
             }
-            SetupStep::SetMode(name, mode) => {
+            AttackSetupStep::SetMode(name, mode) => {
                 fs::set_permissions(self.make_place(name)?, fs::Permissions::from_mode(*mode))?;
             }
-            SetupStep::SparseFile(name, bytes) => fs::File::create(self.make_place(name)?)?.set_len(*bytes)?,
-            SetupStep::PolicyFile(text) => fs::write(make_path_below(&self.state, "policy.toml")?, text)?,
-            SetupStep::Remove(name) => {
+            AttackSetupStep::SparseFile(name, bytes) => fs::File::create(self.make_place(name)?)?.set_len(*bytes)?,
+            AttackSetupStep::PolicyFile(text) => fs::write(make_path_below(&self.state, "policy.toml")?, text)?,
+            AttackSetupStep::Remove(name) => {
                 let place = self.make_place(name)?;
                 if fs::symlink_metadata(&place)?.is_dir() {
                     fs::remove_dir(place)?;
@@ -159,26 +163,26 @@ impl AttackFixture {
                     fs::remove_file(place)?;
                 }
             }
-            SetupStep::DeepDirectories(name, levels) => self.make_deep_directories(name, *levels)?,
-            SetupStep::LinkChain(name, length, target) => self.make_link_chain(name, *length, target)?,
-            SetupStep::MountFilesystem(kind, name) => self.mount_filesystem(kind, name)?,
-            SetupStep::BindMount(source, name) => self.bind_mount(source, name)?,
-            SetupStep::WorkspaceMount => self.mount_workspace()?,
-            SetupStep::ReadOnlyWorkspaceMount => {
+            AttackSetupStep::DeepDirectories(name, levels) => self.make_deep_directories(name, *levels)?,
+            AttackSetupStep::LinkChain(name, length, target) => self.make_link_chain(name, *length, target)?,
+            AttackSetupStep::MountFilesystem(kind, name) => self.mount_filesystem(kind, name)?,
+            AttackSetupStep::BindMount(source, name) => self.bind_mount(source, name)?,
+            AttackSetupStep::WorkspaceMount => self.mount_workspace()?,
+            AttackSetupStep::ReadOnlyWorkspaceMount => {
                 self.mount_workspace()?;
                 let options = [Path::new("-o"), Path::new("remount,bind,ro")];
                 run_program("mount", &[options[0], options[1], &self.workspace])?;
             }
-            SetupStep::ReplaceRoot => self.replace_root_with_link()?,
-            SetupStep::StateInWorkspace(name) => self.state = self.workspace.join(name),
-            SetupStep::AllowMountInside(_)
-            | SetupStep::SetPrincipal(_)
-            | SetupStep::OpenWorkspace
-            | SetupStep::AdvanceClocks(_)
-            | SetupStep::ShiftWallClock(_)
-            | SetupStep::PurgeExpired
-            | SetupStep::StartAttacker(_)
-            | SetupStep::Call { .. } => return Ok(false),
+            AttackSetupStep::ReplaceRoot => self.replace_root_with_link()?,
+            AttackSetupStep::StateInWorkspace(name) => self.state = self.workspace.join(name),
+            AttackSetupStep::AllowMountInside(_)
+            | AttackSetupStep::SetPrincipal(_)
+            | AttackSetupStep::OpenWorkspace
+            | AttackSetupStep::AdvanceClocks(_)
+            | AttackSetupStep::ShiftWallClock(_)
+            | AttackSetupStep::PurgeExpired
+            | AttackSetupStep::StartAttacker(_)
+            | AttackSetupStep::Call { .. } => return Ok(false),
         }
         Ok(true)
     }

@@ -4,12 +4,12 @@ use stead_engine::{ErrorClass as Whose, ErrorKind};
 use stead_journal::JournaledCallOutcomeStatus;
 
 use super::{
-    run::{AttackFault, AttackFindingSeverity, AttackRequestRecord},
+    run::{AttackCaseFinding, AttackFindingSeverity, AttackRequestRecord},
     subject::{SubjectJournal, SubjectJournalEntry},
 };
 
 /// Returns a fault for each difference between the sent requests and the journal.
-pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &SubjectJournal) -> Vec<AttackFault> {
+pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &SubjectJournal) -> Vec<AttackCaseFinding> {
     let mut faults: Vec<String> = Vec::new();
     if let Some(tamper) = &ledger.tampering {
         faults.push(format!("the journal does not verify: {tamper}"));
@@ -38,7 +38,7 @@ pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &Subjec
     }
     faults
         .into_iter()
-        .map(|what| AttackFault { severity: AttackFindingSeverity::WrongJournal, description: what })
+        .map(|what| AttackCaseFinding { severity: AttackFindingSeverity::WrongJournal, description: what })
         .collect()
 }
 

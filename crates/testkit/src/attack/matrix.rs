@@ -5,7 +5,7 @@ use std::io;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::case::{AttackCase, AttackGroup};
+use super::case::{AttackCase, AttackTestCaseGroup};
 
 /// The name of the generated group of attack cases.
 pub const MATRIX_GROUP: &str = "matrix";
@@ -15,14 +15,14 @@ pub const MATRIX_GROUP: &str = "matrix";
 struct AttackMatrixDefinition {
     about: String,
     setup: Vec<Value>,
-    forms: Vec<MatrixSpelling>,
+    forms: Vec<AttackMatrixPathSpelling>,
     things: Vec<String>,
-    operations: Vec<MatrixOperation>,
+    operations: Vec<AttackMatrixOperation>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MatrixSpelling {
+struct AttackMatrixPathSpelling {
     name: String,
     spelling: String,
     kind: String,
@@ -30,14 +30,14 @@ struct MatrixSpelling {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MatrixOperation {
+struct AttackMatrixOperation {
     name: String,
     operation: String,
     arguments: Map<String, Value>,
 }
 
 /// All generated attack cases as one group; the cases share one setup and change nothing.
-pub fn load_matrix() -> io::Result<AttackGroup> {
+pub fn load_matrix() -> io::Result<AttackTestCaseGroup> {
     let table: AttackMatrixDefinition = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
     let mut cases = Vec::new();
     for row in &table.operations {
@@ -47,7 +47,7 @@ pub fn load_matrix() -> io::Result<AttackGroup> {
             }
         }
     }
-    Ok(AttackGroup {
+    Ok(AttackTestCaseGroup {
         group: MATRIX_GROUP.to_owned(),
         about: table.about,
         trees: std::iter::once(("all".to_owned(), table.setup)).collect(),
@@ -58,8 +58,8 @@ pub fn load_matrix() -> io::Result<AttackGroup> {
 
 fn matrix_case(
     table: &AttackMatrixDefinition,
-    row: &MatrixOperation,
-    form: &MatrixSpelling,
+    row: &AttackMatrixOperation,
+    form: &AttackMatrixPathSpelling,
     thing: &str,
 ) -> io::Result<AttackCase> {
     let spelling = form.spelling.replace("{thing}", thing);

@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 
 use super::{
     attacker_threads::AttackerThreads,
-    case::{AttackCase, AttackGroup, ExpectedAttackResult, PostAttackChecks},
+    case::{AttackCase, AttackTestCaseGroup, ExpectedAttackResult, PostAttackChecks},
     fixture::AttackFixture,
     journal_check, post_checks,
     request_timer::BusyMachineAdjustedTimer,
-    setup_step::SetupStep,
+    setup_step::AttackSetupStep,
     subject::{
-        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectOpener, SubjectOptions,
+        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectOpenFn, AttackSubjectRequest, SubjectOptions,
         SubjectReply,
     },
 };
@@ -34,7 +34,7 @@ const RACE_ROUNDS_MAX: u64 = 2_000;
 
 /// A problem that an attack case found.
 #[derive(Debug, Clone)]
-pub struct AttackFault {
+pub struct AttackCaseFinding {
     /// Severity.
     pub severity: AttackFindingSeverity,
     /// Description.
@@ -58,7 +58,7 @@ pub struct AttackVerdict {
     /// The id of the attack case.
     pub id: String,
     /// The problems that the case found; empty if the case passed.
-    pub faults: Vec<AttackFault>,
+    pub faults: Vec<AttackCaseFinding>,
 }
 
 impl AttackVerdict {
@@ -88,8 +88,8 @@ pub(crate) struct AttackRequestRecord {
 /// The state while one or more attack cases run on one fixture.
 pub(crate) struct AttackRun<'a> {
     pub(crate) fixture: AttackFixture,
-    group: &'a AttackGroup,
-    opener: SubjectOpener<'a>,
+    group: &'a AttackTestCaseGroup,
+    opener: AttackSubjectOpenFn<'a>,
     options: SubjectOptions,
     subject: Option<Box<dyn AttackSubject>>,
     principal: String,
@@ -97,14 +97,14 @@ pub(crate) struct AttackRun<'a> {
     known_values: BTreeMap<&'static str, String>,
     sent: Vec<AttackRequestRecord>,
     attackers: Vec<super::setup_step::AttackerAction>,
-    pub(crate) faults: Vec<AttackFault>,
+    pub(crate) faults: Vec<AttackCaseFinding>,
 }
 
 /// Runs one attack case on its own fixture.
 pub fn run_case(
-    group: &AttackGroup,
+    group: &AttackTestCaseGroup,
     case: &AttackCase,
-    opener: SubjectOpener<'_>,
+    opener: AttackSubjectOpenFn<'_>,
     resolver: stead_disk::PathResolutionMethod,
 ) -> io::Result<AttackVerdict> {
     let mut verdicts = run_sharing_fixture(group, std::slice::from_ref(case), opener, resolver)?;
@@ -113,9 +113,9 @@ pub fn run_case(
 
 /// Runs attack cases that change nothing on one shared fixture, with the setup of the first case.
 pub fn run_sharing_fixture(
-    group: &AttackGroup,
+    group: &AttackTestCaseGroup,
     cases: &[AttackCase],
-    opener: SubjectOpener<'_>,
+    opener: AttackSubjectOpenFn<'_>,
     resolver: stead_disk::PathResolutionMethod,
 ) -> io::Result<Vec<AttackVerdict>> {
     let Some(first) = cases.first() else { return Ok(Vec::new()) };
@@ -138,7 +138,7 @@ pub fn run_sharing_fixture(
         && cases.iter().any(|case| case.check.trash_empty)
         && fight.fixture.has_trash()
     {
-        last.faults.push(AttackFault {
+        last.faults.push(AttackCaseFinding {
             severity: AttackFindingSeverity::Harm,
             description: "something is left in the trash".to_owned(),
         });
@@ -158,7 +158,7 @@ pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
 }
 
 /// Parses the steps of a setup, and replaces each named setup by its steps.
-pub(crate) fn parse_setup(group: &AttackGroup, setup: &[Value]) -> io::Result<Vec<SetupStep>> {
+pub(crate) fn parse_setup(group: &AttackTestCaseGroup, setup: &[Value]) -> io::Result<Vec<AttackSetupStep>> {
     let mut steps = Vec::new();
     for value in setup {
         match value.as_str().and_then(|text| text.strip_prefix("tree ")) {
@@ -167,7 +167,7 @@ pub(crate) fn parse_setup(group: &AttackGroup, setup: &[Value]) -> io::Result<Ve
                 let tree = tree.ok_or_else(|| io::Error::other(format!("no tree {name}")))?;
                 steps.extend(parse_setup(group, tree)?);
             }
-            None => steps.push(SetupStep::parse(value)?),
+            None => steps.push(AttackSetupStep::parse(value)?),
         }
     }
     Ok(steps)
@@ -175,10 +175,10 @@ pub(crate) fn parse_setup(group: &AttackGroup, setup: &[Value]) -> io::Result<Ve
 
 impl<'a> AttackRun<'a> {
     fn prepare(
-        group: &'a AttackGroup,
-        opener: SubjectOpener<'a>,
+        group: &'a AttackTestCaseGroup,
+        opener: AttackSubjectOpenFn<'a>,
         resolver: stead_disk::PathResolutionMethod,
-        steps: &[SetupStep],
+        steps: &[AttackSetupStep],
     ) -> io::Result<Self> {
         let ground = AttackFixture::new()?;
         let opening = SubjectOptions {
@@ -206,23 +206,25 @@ impl<'a> AttackRun<'a> {
         Ok(fight)
     }
 
-    fn apply_step(&mut self, step: &SetupStep) -> io::Result<()> {
+    fn apply_step(&mut self, step: &AttackSetupStep) -> io::Result<()> {
         if self.fixture.apply_step(step)? {
             self.options.state.clone_from(&self.fixture.state);
             return Ok(());
         }
         match step {
-            SetupStep::AllowMountInside(name) => self.options.mounts.push(name.clone()),
-            SetupStep::SetPrincipal(principal) => self.principal.clone_from(principal),
-            SetupStep::AdvanceClocks(by_ms) => {
+            AttackSetupStep::AllowMountInside(name) => self.options.mounts.push(name.clone()),
+            AttackSetupStep::SetPrincipal(principal) => self.principal.clone_from(principal),
+            AttackSetupStep::AdvanceClocks(by_ms) => {
                 self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::AdvanceClocks(*by_ms))?
             }
-            SetupStep::ShiftWallClock(by_ms) => {
+            AttackSetupStep::ShiftWallClock(by_ms) => {
                 self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::ShiftWallClock(*by_ms))?
             }
-            SetupStep::PurgeExpired => self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::PurgeExpired)?,
-            SetupStep::StartAttacker(attacker) => self.attackers.push(attacker.clone()),
-            SetupStep::Call { operation, arguments, principal, expected_refusal: refused } => {
+            AttackSetupStep::PurgeExpired => {
+                self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::PurgeExpired)?
+            }
+            AttackSetupStep::StartAttacker(attacker) => self.attackers.push(attacker.clone()),
+            AttackSetupStep::Call { operation, arguments, principal, expected_refusal: refused } => {
                 let reply = self.send_request(operation, arguments, principal.as_deref(), None)?;
                 if reply.refusal.is_none() && refused.is_some() {
                     self.add_harm(format!("setup: {operation} was done: {}", reply.text));
@@ -231,35 +233,35 @@ impl<'a> AttackRun<'a> {
                     return Err(io::Error::other(format!("setup: {operation} ended with {ended:?}: {text}")));
                 }
             }
-            SetupStep::OpenWorkspace => {
+            AttackSetupStep::OpenWorkspace => {
                 self.open_subject()?;
             }
             // The fixture has run the steps that concern files.
-            SetupStep::File(..)
-            | SetupStep::Directory(_)
-            | SetupStep::Link(..)
-            | SetupStep::HardLink(..)
-            | SetupStep::Fifo(_)
-            | SetupStep::Socket(_)
-            | SetupStep::Device(..)
-            | SetupStep::OutsideFile(..)
-            | SetupStep::OutsideDirectory(_)
-            | SetupStep::OutsideFifo(_)
-            | SetupStep::OutsideSocket(_)
-            | SetupStep::OutsideLink(..)
-            | SetupStep::SiblingFile(..)
-            | SetupStep::SetMode(..)
-            | SetupStep::SparseFile(..)
-            | SetupStep::PolicyFile(_)
-            | SetupStep::Remove(_)
-            | SetupStep::DeepDirectories(..)
-            | SetupStep::LinkChain(..)
-            | SetupStep::MountFilesystem(..)
-            | SetupStep::BindMount(..)
-            | SetupStep::WorkspaceMount
-            | SetupStep::ReadOnlyWorkspaceMount
-            | SetupStep::StateInWorkspace(_)
-            | SetupStep::ReplaceRoot => {}
+            AttackSetupStep::File(..)
+            | AttackSetupStep::Directory(_)
+            | AttackSetupStep::Link(..)
+            | AttackSetupStep::HardLink(..)
+            | AttackSetupStep::Fifo(_)
+            | AttackSetupStep::Socket(_)
+            | AttackSetupStep::Device(..)
+            | AttackSetupStep::OutsideFile(..)
+            | AttackSetupStep::OutsideDirectory(_)
+            | AttackSetupStep::OutsideFifo(_)
+            | AttackSetupStep::OutsideSocket(_)
+            | AttackSetupStep::OutsideLink(..)
+            | AttackSetupStep::SiblingFile(..)
+            | AttackSetupStep::SetMode(..)
+            | AttackSetupStep::SparseFile(..)
+            | AttackSetupStep::PolicyFile(_)
+            | AttackSetupStep::Remove(_)
+            | AttackSetupStep::DeepDirectories(..)
+            | AttackSetupStep::LinkChain(..)
+            | AttackSetupStep::MountFilesystem(..)
+            | AttackSetupStep::BindMount(..)
+            | AttackSetupStep::WorkspaceMount
+            | AttackSetupStep::ReadOnlyWorkspaceMount
+            | AttackSetupStep::StateInWorkspace(_)
+            | AttackSetupStep::ReplaceRoot => {}
         }
         Ok(())
     }
@@ -378,7 +380,7 @@ impl<'a> AttackRun<'a> {
             self.judge_reply(case, &reply);
             self.check_time(took, within);
             for step in &then {
-                if let SetupStep::Call { operation, arguments, principal, .. } = step {
+                if let AttackSetupStep::Call { operation, arguments, principal, .. } = step {
                     let reply = self.send_request(operation, arguments, principal.as_deref(), None)?;
                     post_checks::check_leaks(self, &reply);
                 }
@@ -422,11 +424,11 @@ impl<'a> AttackRun<'a> {
     }
 
     pub(crate) fn add_harm(&mut self, what: String) {
-        self.faults.push(AttackFault { severity: AttackFindingSeverity::Harm, description: what });
+        self.faults.push(AttackCaseFinding { severity: AttackFindingSeverity::Harm, description: what });
     }
 
     fn add_wrong_reason(&mut self, what: String) {
-        self.faults.push(AttackFault { severity: AttackFindingSeverity::WrongReason, description: what });
+        self.faults.push(AttackCaseFinding { severity: AttackFindingSeverity::WrongReason, description: what });
     }
 }
 
@@ -442,11 +444,11 @@ pub struct AttackCaseRequirements {
 }
 
 /// The requirements of an attack case, derived from its setup steps.
-pub fn case_requirements(group: &AttackGroup, case: &AttackCase) -> io::Result<AttackCaseRequirements> {
+pub fn case_requirements(group: &AttackTestCaseGroup, case: &AttackCase) -> io::Result<AttackCaseRequirements> {
     let steps = parse_setup(group, &case.setup)?;
     Ok(AttackCaseRequirements {
-        mounts: steps.iter().any(SetupStep::needs_mounts),
-        devices: steps.iter().any(SetupStep::needs_devices),
-        in_process: steps.iter().any(SetupStep::needs_in_process),
+        mounts: steps.iter().any(AttackSetupStep::needs_mounts),
+        devices: steps.iter().any(AttackSetupStep::needs_devices),
+        in_process: steps.iter().any(AttackSetupStep::needs_in_process),
     })
 }

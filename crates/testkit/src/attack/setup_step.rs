@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// One step of an attack case, usually before its request.
 #[derive(Debug, Clone)]
-pub(crate) enum SetupStep {
+pub(crate) enum AttackSetupStep {
     File(String, Vec<u8>),
     Directory(String),
     Link(String, String),
@@ -78,7 +78,7 @@ pub(crate) enum AttackerAction {
     RetargetLink(String, String, String),
 }
 
-impl SetupStep {
+impl AttackSetupStep {
     /// Parses one step.
     pub(crate) fn parse(value: &Value) -> io::Result<Self> {
         match value {
@@ -94,21 +94,24 @@ impl SetupStep {
     pub(crate) fn needs_mounts(&self) -> bool {
         matches!(
             self,
-            SetupStep::MountFilesystem(..)
-                | SetupStep::BindMount(..)
-                | SetupStep::WorkspaceMount
-                | SetupStep::ReadOnlyWorkspaceMount
+            AttackSetupStep::MountFilesystem(..)
+                | AttackSetupStep::BindMount(..)
+                | AttackSetupStep::WorkspaceMount
+                | AttackSetupStep::ReadOnlyWorkspaceMount
         )
     }
 
     /// Whether the setup step needs the right to create device files.
     pub(crate) fn needs_devices(&self) -> bool {
-        matches!(self, SetupStep::Device(..))
+        matches!(self, AttackSetupStep::Device(..))
     }
 
     /// Whether the setup step needs a subject in the test process.
     pub(crate) fn needs_in_process(&self) -> bool {
-        matches!(self, SetupStep::AdvanceClocks(_) | SetupStep::ShiftWallClock(_) | SetupStep::PurgeExpired)
+        matches!(
+            self,
+            AttackSetupStep::AdvanceClocks(_) | AttackSetupStep::ShiftWallClock(_) | AttackSetupStep::PurgeExpired
+        )
     }
 }
 
@@ -116,7 +119,7 @@ fn malformed_step(text: &str) -> io::Error {
     io::Error::other(format!("not an instruction: {text}"))
 }
 
-fn parse_object(object: &Map<String, Value>) -> Option<SetupStep> {
+fn parse_object(object: &Map<String, Value>) -> Option<AttackSetupStep> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
     let arguments = match object.get("arguments") {
         Some(Value::Object(arguments)) => arguments.clone(),
@@ -124,76 +127,76 @@ fn parse_object(object: &Map<String, Value>) -> Option<SetupStep> {
         None => Map::new(),
     };
     let (principal, refused) = (text("as"), text("refused"));
-    Some(SetupStep::Call { operation: text("call")?, arguments, principal, expected_refusal: refused })
+    Some(AttackSetupStep::Call { operation: text("call")?, arguments, principal, expected_refusal: refused })
 }
 
-fn parse_text(text: &str) -> Option<SetupStep> {
+fn parse_text(text: &str) -> Option<AttackSetupStep> {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
     let own = str::to_owned;
     let pair = |by: &str| rest.split_once(by).map(|(left, right)| (own(left), own(right)));
     let with_text = |(name, text): (String, String)| (name, text.into_bytes());
     Some(match verb {
-        "file" => with_text(pair(" = ")?).into_step(SetupStep::File),
+        "file" => with_text(pair(" = ")?).into_step(AttackSetupStep::File),
         "bytes" => {
             let (name, digits) = pair(" = ")?;
-            SetupStep::File(name, super::case::decode_hex(&digits).ok()?)
+            AttackSetupStep::File(name, super::case::decode_hex(&digits).ok()?)
         }
-        "dir" => SetupStep::Directory(own(rest)),
-        "symlink" => pair(" -> ")?.into_step(SetupStep::Link),
-        "hardlink" => pair(" => ")?.into_step(SetupStep::HardLink),
-        "fifo" => SetupStep::Fifo(own(rest)),
-        "socket" => SetupStep::Socket(own(rest)),
+        "dir" => AttackSetupStep::Directory(own(rest)),
+        "symlink" => pair(" -> ")?.into_step(AttackSetupStep::Link),
+        "hardlink" => pair(" => ")?.into_step(AttackSetupStep::HardLink),
+        "fifo" => AttackSetupStep::Fifo(own(rest)),
+        "socket" => AttackSetupStep::Socket(own(rest)),
         "chardev" => {
             let (name, numbers) = pair(" ")?;
             let (major, minor) = numbers.split_once(':')?;
-            SetupStep::Device(name, major.parse().ok()?, minor.parse().ok()?)
+            AttackSetupStep::Device(name, major.parse().ok()?, minor.parse().ok()?)
         }
-        "out-file" => with_text(pair(" = ")?).into_step(SetupStep::OutsideFile),
-        "out-dir" => SetupStep::OutsideDirectory(own(rest)),
-        "out-fifo" => SetupStep::OutsideFifo(own(rest)),
-        "out-socket" => SetupStep::OutsideSocket(own(rest)),
-        "out-symlink" => pair(" -> ")?.into_step(SetupStep::OutsideLink),
-        "sibling" => with_text(pair(" = ")?).into_step(SetupStep::SiblingFile),
+        "out-file" => with_text(pair(" = ")?).into_step(AttackSetupStep::OutsideFile),
+        "out-dir" => AttackSetupStep::OutsideDirectory(own(rest)),
+        "out-fifo" => AttackSetupStep::OutsideFifo(own(rest)),
+        "out-socket" => AttackSetupStep::OutsideSocket(own(rest)),
+        "out-symlink" => pair(" -> ")?.into_step(AttackSetupStep::OutsideLink),
+        "sibling" => with_text(pair(" = ")?).into_step(AttackSetupStep::SiblingFile),
         "chmod" => {
             let (mode, name) = pair(" ")?;
-            SetupStep::SetMode(name, u32::from_str_radix(&mode, 8).ok()?)
+            AttackSetupStep::SetMode(name, u32::from_str_radix(&mode, 8).ok()?)
         }
         "sparse" => {
             let (name, bytes) = pair(" bytes=")?;
-            SetupStep::SparseFile(name, bytes.parse().ok()?)
+            AttackSetupStep::SparseFile(name, bytes.parse().ok()?)
         }
-        "gone" => SetupStep::Remove(own(rest)),
+        "gone" => AttackSetupStep::Remove(own(rest)),
         "deep-tree" => {
             let (name, levels) = pair(" levels=")?;
-            SetupStep::DeepDirectories(name, levels.parse().ok()?)
+            AttackSetupStep::DeepDirectories(name, levels.parse().ok()?)
         }
         "symlink-chain" => {
             let (name, rest) = pair(" length=")?;
             let (length, target) = rest.split_once(" target=")?;
-            SetupStep::LinkChain(name, length.parse().ok()?, own(target))
+            AttackSetupStep::LinkChain(name, length.parse().ok()?, own(target))
         }
-        "concurrent" => SetupStep::StartAttacker(parse_attacker(rest)?),
+        "concurrent" => AttackSetupStep::StartAttacker(parse_attacker(rest)?),
         _ => return parse_server_text(verb, rest),
     })
 }
 
-fn parse_server_text(verb: &str, rest: &str) -> Option<SetupStep> {
+fn parse_server_text(verb: &str, rest: &str) -> Option<AttackSetupStep> {
     let own = str::to_owned;
     let pair = || rest.split_once(' ').map(|(left, right)| (own(left), own(right)));
     Some(match verb {
-        "mount" => pair()?.into_step(SetupStep::MountFilesystem),
-        "bind" => pair()?.into_step(SetupStep::BindMount),
-        "self-bind" => SetupStep::WorkspaceMount,
-        "remount-ro" => SetupStep::ReadOnlyWorkspaceMount,
-        "allow-mount" => SetupStep::AllowMountInside(own(rest)),
-        "state" => SetupStep::StateInWorkspace(own(rest)),
-        "policy" => SetupStep::PolicyFile(own(rest)),
-        "principal" => SetupStep::SetPrincipal(own(rest)),
-        "open" => SetupStep::OpenWorkspace,
-        "swap-root" => SetupStep::ReplaceRoot,
-        "later" => SetupStep::AdvanceClocks(parse_offset_ms(rest)?),
-        "wall-jump" => SetupStep::ShiftWallClock(parse_offset_ms(rest)?),
-        "expire" => SetupStep::PurgeExpired,
+        "mount" => pair()?.into_step(AttackSetupStep::MountFilesystem),
+        "bind" => pair()?.into_step(AttackSetupStep::BindMount),
+        "self-bind" => AttackSetupStep::WorkspaceMount,
+        "remount-ro" => AttackSetupStep::ReadOnlyWorkspaceMount,
+        "allow-mount" => AttackSetupStep::AllowMountInside(own(rest)),
+        "state" => AttackSetupStep::StateInWorkspace(own(rest)),
+        "policy" => AttackSetupStep::PolicyFile(own(rest)),
+        "principal" => AttackSetupStep::SetPrincipal(own(rest)),
+        "open" => AttackSetupStep::OpenWorkspace,
+        "swap-root" => AttackSetupStep::ReplaceRoot,
+        "later" => AttackSetupStep::AdvanceClocks(parse_offset_ms(rest)?),
+        "wall-jump" => AttackSetupStep::ShiftWallClock(parse_offset_ms(rest)?),
+        "expire" => AttackSetupStep::PurgeExpired,
         _ => return None,
     })
 }
@@ -225,11 +228,11 @@ fn parse_offset_ms(text: &str) -> Option<i64> {
 }
 
 trait AttackSetupStepFromPairExt<A, B> {
-    fn into_step(self, make: fn(A, B) -> SetupStep) -> SetupStep;
+    fn into_step(self, make: fn(A, B) -> AttackSetupStep) -> AttackSetupStep;
 }
 
 impl<A, B> AttackSetupStepFromPairExt<A, B> for (A, B) {
-    fn into_step(self, make: fn(A, B) -> SetupStep) -> SetupStep {
+    fn into_step(self, make: fn(A, B) -> AttackSetupStep) -> AttackSetupStep {
         make(self.0, self.1)
     }
 }
@@ -242,13 +245,13 @@ mod tests {
 
     #[test]
     fn step_notation_is_parsed() {
-        let step = |text: &str| format!("{:?}", SetupStep::parse(&json!(text)).unwrap());
+        let step = |text: &str| format!("{:?}", AttackSetupStep::parse(&json!(text)).unwrap());
         assert_eq!(step("symlink a -> $O/x"), r#"Link("a", "$O/x")"#);
         assert_eq!(step("later 167h59m"), "AdvanceClocks(604740000)");
         assert_eq!(step("wall-jump -48h"), "ShiftWallClock(-172800000)");
         assert_eq!(step("concurrent swap d <-> evil"), r#"StartAttacker(SwapNames("d", "evil"))"#);
-        assert!(SetupStep::parse(&json!("fiel f = x")).is_err());
-        assert!(SetupStep::parse(&json!(1)).is_err());
-        assert!(SetupStep::parse(&json!({ "call": "read", "arguments": 1 })).is_err());
+        assert!(AttackSetupStep::parse(&json!("fiel f = x")).is_err());
+        assert!(AttackSetupStep::parse(&json!(1)).is_err());
+        assert!(AttackSetupStep::parse(&json!({ "call": "read", "arguments": 1 })).is_err());
     }
 }

@@ -173,4 +173,4 @@ impl Drop for ServerChild {
 }
 
 /// Opens a subject.
-pub type SubjectOpener<'a> = &'a dyn Fn(&SubjectOptions) -> io::Result<Box<dyn AttackSubject>>;
+pub type AttackSubjectOpenFn<'a> = &'a dyn Fn(&SubjectOptions) -> io::Result<Box<dyn AttackSubject>>;

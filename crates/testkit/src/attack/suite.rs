@@ -10,10 +10,10 @@ use std::{
 use stead_disk::PathResolutionMethod;
 
 use super::{
-    case::{AttackCase, AttackGroup},
+    case::{AttackCase, AttackTestCaseGroup},
     fixture::can_make_devices,
     run::{case_requirements, run_sharing_fixture, split_shareable},
-    subject::SubjectOpener,
+    subject::AttackSubjectOpenFn,
 };
 
 /// The environment variable that limits a run to attack cases whose id starts with its value.
@@ -35,14 +35,14 @@ pub struct AttackSuiteRunner<'a> {
     /// `engine` or `mcp`.
     pub subject: &'a str,
     /// Opens the subject.
-    pub opener: SubjectOpener<'a>,
+    pub opener: AttackSubjectOpenFn<'a>,
     /// The path resolution methods with which every case runs.
     pub resolvers: &'a [PathResolutionMethod],
 }
 
 /// The result of a group of attack cases.
 #[derive(Debug, Default)]
-pub struct AttackReport {
+pub struct AttackTestSuiteReport {
     /// The number of cases that ran.
     pub ran: usize,
     /// The ids of the cases that could not run, with the reason.
@@ -55,9 +55,9 @@ impl AttackSuiteRunner<'_> {
     /// The cases of a group that this subject can run in this environment.
     pub fn runnable_cases(
         &self,
-        group: &AttackGroup,
+        group: &AttackTestCaseGroup,
         place: AttackCaseProcessIsolation,
-        report: &mut AttackReport,
+        report: &mut AttackTestSuiteReport,
     ) -> io::Result<Vec<AttackCase>> {
         let devices = can_make_devices();
         let filter = std::env::var(FILTER_VARIABLE).unwrap_or_default();
@@ -80,8 +80,12 @@ impl AttackSuiteRunner<'_> {
     }
 
     /// Runs a group of attack cases with every path resolution method.
-    pub fn run_group(&self, group: &AttackGroup, place: AttackCaseProcessIsolation) -> io::Result<AttackReport> {
-        let mut report = AttackReport::default();
+    pub fn run_group(
+        &self,
+        group: &AttackTestCaseGroup,
+        place: AttackCaseProcessIsolation,
+    ) -> io::Result<AttackTestSuiteReport> {
+        let mut report = AttackTestSuiteReport::default();
         let cases = self.runnable_cases(group, place, &mut report)?;
         report.ran = cases.len();
         for &resolver in self.resolvers {

@@ -6,7 +6,7 @@ use stead_engine::{
 };
 use stead_journal::Digest;
 
-use super::{ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, put_change};
+use super::{ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, put_change};
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a question is kept once and answered once", approval_is_answered_once),
@@ -15,7 +15,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("questions and answers outlive a restart", approvals_survive_reopening),
 ];
 
-fn request_approval(fixture: &WorkspaceConformanceFixture, plan: &str) -> Approval {
+fn request_approval(fixture: &WorkspaceUnderConformanceTest, plan: &str) -> Approval {
     fixture
         .workspace
         .request_approval(&ApprovalRequest {
@@ -34,7 +34,7 @@ fn request_approval(fixture: &WorkspaceConformanceFixture, plan: &str) -> Approv
 }
 
 fn answer_approval(
-    fixture: &WorkspaceConformanceFixture,
+    fixture: &WorkspaceUnderConformanceTest,
     id: &str,
     say: ApprovalDecision,
 ) -> Result<Approval, ErrorKind> {
@@ -43,11 +43,11 @@ fn answer_approval(
     answered.map(|(approval, _)| approval).map_err(|failure| failure.kind)
 }
 
-fn approval_state(fixture: &WorkspaceConformanceFixture, id: &str) -> ApprovalState {
+fn approval_state(fixture: &WorkspaceUnderConformanceTest, id: &str) -> ApprovalState {
     fixture.workspace.approval(id).unwrap().unwrap().state
 }
 
-fn use_approval(fixture: &WorkspaceConformanceFixture, id: &str, path: &str) -> Result<(), ErrorKind> {
+fn use_approval(fixture: &WorkspaceUnderConformanceTest, id: &str, path: &str) -> Result<(), ErrorKind> {
     let record = JournalCallRecord { approval: Some(id.to_owned()), ..fixture.journal_record("write", None) };
     match fixture.workspace.commit(&Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]), &record) {
         Ok(_) => Ok(()),
@@ -57,7 +57,7 @@ fn use_approval(fixture: &WorkspaceConformanceFixture, id: &str, path: &str) -> 
 }
 
 fn approval_is_answered_once(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let first = request_approval(&fixture, "p");
     assert_eq!(first.state, ApprovalState::Pending);
     assert_eq!(request_approval(&fixture, "p").id, first.id);
@@ -70,7 +70,7 @@ fn approval_is_answered_once(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn approval_is_used_once(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let id = request_approval(&fixture, "p").id;
     assert_eq!(use_approval(&fixture, &id, "a"), Err(ErrorKind::ApprovalStale), "the approval is still pending");
     answer_approval(&fixture, &id, ApprovalDecision::Approve).unwrap();
@@ -84,7 +84,7 @@ fn approval_is_used_once(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn another_plan_makes_approval_stale(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let first = request_approval(&fixture, "p").id;
     answer_approval(&fixture, &first, ApprovalDecision::Approve).unwrap();
     let second = request_approval(&fixture, "q").id;
@@ -98,7 +98,7 @@ fn another_plan_makes_approval_stale(factory: &dyn ConformanceWorkspaceFactory) 
 }
 
 fn approvals_survive_reopening(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let id = request_approval(&fixture, "p").id;
     let fixture = fixture.reopen(factory);
     assert_eq!(approval_state(&fixture, &id), ApprovalState::Pending);

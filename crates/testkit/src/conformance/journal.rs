@@ -11,7 +11,7 @@ use stead_journal::{
 };
 
 use super::{
-    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, put_change, rel_path,
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, put_change, rel_path,
     remove_change,
 };
 
@@ -29,7 +29,7 @@ pub(super) fn unfiltered() -> JournalEntryQuery {
 }
 
 /// Checks that entry numbers increase by one and that every entry hash follows from the previous one.
-pub(super) fn check_chain(fixture: &WorkspaceConformanceFixture) {
+pub(super) fn check_chain(fixture: &WorkspaceUnderConformanceTest) {
     let head = fixture.workspace.head().unwrap();
     let entries = fixture.workspace.entries(&unfiltered()).unwrap();
     let mut hash = genesis_hash(&JournalWorkspaceId::new(&fixture.workspace.profile().id).unwrap());
@@ -42,7 +42,7 @@ pub(super) fn check_chain(fixture: &WorkspaceConformanceFixture) {
 }
 
 fn hash_chain_has_no_gap(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     check_chain(&fixture);
     fixture.create_file("f", b"1");
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
@@ -55,7 +55,7 @@ fn hash_chain_has_no_gap(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn reads_and_refusals_are_recorded(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
     let refused =
         JournalCallRecord { error_kind: Some(ErrorKind::OutOfScope), ..fixture.journal_record("write", None) };
@@ -77,7 +77,7 @@ fn reads_and_refusals_are_recorded(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn entries_are_filtered(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let other = fixture.with_other_agent("two");
     fixture.create_directory("d");
     fixture.create_file("d/x", b"x");
@@ -132,7 +132,7 @@ fn entries_are_filtered(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn undone_entries_are_marked(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let first = fixture.create_file("f", b"1");
     let undone = |number| fixture.workspace.undone_by(number).unwrap();
     assert_eq!(undone(first), None);
@@ -154,7 +154,7 @@ fn undone_entries_are_marked(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn version_maps_to_its_entry(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let rev = |path: &str, bytes: &[u8]| {
         fixture.workspace.entry_of_version(&rel_path(path), &Version::hash_bytes(bytes)).unwrap()
     };
@@ -175,7 +175,7 @@ fn version_maps_to_its_entry(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn waiting_ends_with_entry_or_deadline(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"1");
     let head = fixture.head_number();
     let soon = || Instant::now() + Duration::from_millis(30);

@@ -1,9 +1,9 @@
 //! Conformance tests of leases: one holder at a time, an expiry, and an increasing number.
 
-use stead_engine::{Error, ErrorKind, Lease, LeaseRequest};
+use stead_engine::{Error, ErrorKind, Lease, LeaseAcquireOrReleaseRequest};
 
 use super::{
-    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, assert_fails, rel_path,
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, assert_fails, rel_path,
 };
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
@@ -15,25 +15,29 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 
 pub(super) const LONG_MS: i64 = 600_000;
 
-pub(super) fn acquire_lease(fixture: &WorkspaceConformanceFixture, path: &str, for_ms: i64) -> Result<Lease, Error> {
-    let ask = LeaseRequest::Acquire { path: rel_path(path), ends_ms: fixture.workspace.now_ms() + for_ms };
+pub(super) fn acquire_lease(fixture: &WorkspaceUnderConformanceTest, path: &str, for_ms: i64) -> Result<Lease, Error> {
+    let ask =
+        LeaseAcquireOrReleaseRequest::Acquire { path: rel_path(path), ends_ms: fixture.workspace.now_ms() + for_ms };
     fixture.workspace.execute_lease_request(&ask, &fixture.journal_record("lock", None)).map(|(lease, _)| lease)
 }
 
-fn release_lease(fixture: &WorkspaceConformanceFixture, path: &str) -> Result<Lease, Error> {
+fn release_lease(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Result<Lease, Error> {
     fixture
         .workspace
-        .execute_lease_request(&LeaseRequest::Release { path: rel_path(path) }, &fixture.journal_record("unlock", None))
+        .execute_lease_request(
+            &LeaseAcquireOrReleaseRequest::Release { path: rel_path(path) },
+            &fixture.journal_record("unlock", None),
+        )
         .map(|(lease, _)| lease)
 }
 
-fn lease_holders(fixture: &WorkspaceConformanceFixture, path: &str) -> Vec<String> {
+fn lease_holders(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Vec<String> {
     let leases = fixture.workspace.leases(&[rel_path(path)]).unwrap();
     leases.into_iter().map(|lease| format!("{} {}", lease.holder, lease.path)).collect()
 }
 
 fn lease_is_exclusive_for_subtree(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let other = fixture.with_other_agent("two");
     let before = fixture.head_number();
     let lease = acquire_lease(&fixture, "d/e", LONG_MS).unwrap();
@@ -53,7 +57,7 @@ fn lease_is_exclusive_for_subtree(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn lease_expires(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     acquire_lease(&fixture, "d", 0).unwrap();
     assert_eq!(lease_holders(&fixture, "d"), Vec::<String>::new());
     acquire_lease(&fixture.with_other_agent("two"), "d", LONG_MS).unwrap();
@@ -61,7 +65,7 @@ fn lease_expires(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn fencing_numbers_rise(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let mut last = 0;
     for path in ["a", "b", "a"] {
         let fence = acquire_lease(&fixture, path, LONG_MS).unwrap().fencing_token;
@@ -74,7 +78,7 @@ fn fencing_numbers_rise(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn only_holder_releases(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let other = fixture.with_other_agent("two");
     let lease = acquire_lease(&fixture, "d", LONG_MS).unwrap();
     assert_fails(release_lease(&other, "d"), ErrorKind::NotOwner);

@@ -3,7 +3,7 @@
 use stead_engine::{CommitExpectation, FileKind, PlannedChange, TreeSummary, Version};
 
 use super::{
-    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
     move_change, put_change, rel_path, single_file_tree, unmatched_stamp,
 };
 
@@ -19,7 +19,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 const MOVED_TREE: TreeSummary = TreeSummary { kind: FileKind::Directory, files: 1, directories: 2, bytes: 1 };
 
 fn file_moves_with_bytes_and_mode(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (name, bytes) in [("small", b"s".as_slice()), ("large", &large)] {
@@ -39,7 +39,7 @@ fn file_moves_with_bytes_and_mode(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn file_moves_over_another(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for replaced in [b"replaced".as_slice(), &large] {
         fixture.create_file("from", b"from");
@@ -59,7 +59,7 @@ fn file_moves_over_another(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn tree_moves_whole(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_directory("d/e");
     fixture.create_file("d/e/f", b"f");
@@ -71,7 +71,7 @@ fn tree_moves_whole(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn link_moves_itself(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"f");
     fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
     let expect = CommitExpectation::SameEntry(fixture.stat("l").identity);
@@ -82,7 +82,7 @@ fn link_moves_itself(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn changed_source_is_not_moved(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"one");
     let old = fixture.expect_observed_file("f");
     fixture.commit(vec![put_change("f", old, b"two")]);
@@ -131,7 +131,7 @@ fn changed_source_is_not_moved(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn emptied_directory_can_be_removed(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/f", b"f");
     fixture.assert_impossible(vec![PlannedChange::RemoveDirectory { path: rel_path("d") }]);

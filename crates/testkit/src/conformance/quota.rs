@@ -1,13 +1,13 @@
 //! Conformance tests of quotas: every change updates the usage, and the commit enforces the quota.
 
 use stead_engine::{
-    CommitError, CommitExpectation, ErrorKind, FileKind, JournalCallRecord, Plan, PlannedChange, Quota,
-    RequiredUsageFreshness, TreeSummary, WorkspaceUsage,
+    CommitError, CommitExpectation, ErrorKind, FileKind, JournalCallRecord, Plan, PlannedChange,
+    RequiredUsageFreshness, StorageQuotaLimits, TreeSummary, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, move_change, put_change,
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, move_change, put_change,
     rel_path, remove_change, single_file_tree,
 };
 
@@ -18,12 +18,13 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a full trash takes nothing more", full_trash_refuses_removal),
 ];
 
-const UNLIMITED_QUOTA: Quota = Quota { bytes: None, files: None, trash_bytes: None, history_bytes: None };
+const UNLIMITED_QUOTA: StorageQuotaLimits =
+    StorageQuotaLimits { bytes: None, files: None, trash_bytes: None, history_bytes: None };
 
 /// Commits a change under a quota and returns the number of its journal entry.
 fn commit_under_quota(
-    fixture: &WorkspaceConformanceFixture,
-    quota: Quota,
+    fixture: &WorkspaceUnderConformanceTest,
+    quota: StorageQuotaLimits,
     changes: Vec<PlannedChange>,
     link: JournalEntryRelation,
 ) -> Result<(u64, Vec<String>), ErrorKind> {
@@ -35,14 +36,14 @@ fn commit_under_quota(
     }
 }
 
-fn usage_of(fixture: &WorkspaceConformanceFixture, look: RequiredUsageFreshness) -> (u64, u64) {
+fn usage_of(fixture: &WorkspaceUnderConformanceTest, look: RequiredUsageFreshness) -> (u64, u64) {
     let WorkspaceUsage { bytes, files } =
         fixture.workspace.principal_usage(&fixture.caller.principal, look).unwrap().unwrap().workspace;
     (bytes, files)
 }
 
 fn usage_follows_every_change(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/a", b"12345");
     assert_eq!(usage_of(&fixture, RequiredUsageFreshness::RecountIfStale), (5, 2));
@@ -81,9 +82,9 @@ fn usage_follows_every_change(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn quota_is_enforced_in_commit(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
-    let tight = Quota { bytes: Some(10), files: Some(2), ..UNLIMITED_QUOTA };
+    let tight = StorageQuotaLimits { bytes: Some(10), files: Some(2), ..UNLIMITED_QUOTA };
     let run = |changes| commit_under_quota(&fixture, tight, changes, JournalEntryRelation::None).map(|_| ());
     run(vec![put_change("a", CommitExpectation::Absent, b"123456")]).unwrap();
     let before = (fixture.list_tree(), fixture.head_number());
@@ -98,10 +99,10 @@ fn quota_is_enforced_in_commit(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn undo_may_exceed_quota(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("a", b"1234567890");
     usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
-    let tight = Quota { bytes: Some(5), ..UNLIMITED_QUOTA };
+    let tight = StorageQuotaLimits { bytes: Some(5), ..UNLIMITED_QUOTA };
     let (removal, trash) = commit_under_quota(
         &fixture,
         tight,
@@ -139,13 +140,13 @@ fn undo_may_exceed_quota(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn full_trash_refuses_removal(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     for path in ["a", "b"] {
         fixture.create_file(path, b"12345");
     }
     usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
-    let tight = Quota { trash_bytes: Some(5), ..UNLIMITED_QUOTA };
-    let gone = |who: &WorkspaceConformanceFixture, path: &str| {
+    let tight = StorageQuotaLimits { trash_bytes: Some(5), ..UNLIMITED_QUOTA };
+    let gone = |who: &WorkspaceUnderConformanceTest, path: &str| {
         commit_under_quota(
             who,
             tight,

@@ -4,7 +4,7 @@ use stead_engine::{BytesToRead, ErrorKind, FileKind, FinalSymlink, PlannedChange
 use stead_path::RelPath;
 
 use super::{
-    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, assert_fails, rel_path,
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, assert_fails, rel_path,
 };
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
@@ -17,7 +17,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 ];
 
 fn empty_workspace_is_empty(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     assert_eq!(fixture.list_tree(), Vec::new());
     assert_eq!(fixture.head_number(), 0);
     assert_eq!(fixture.stat("").kind, FileKind::Directory);
@@ -26,7 +26,7 @@ fn empty_workspace_is_empty(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn existing_items_are_reported(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/b", b"bb");
     fixture.create_file("d/a", b"a");
@@ -44,7 +44,7 @@ fn existing_items_are_reported(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn read_ranges_are_exact(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"0123456789");
     let read = |want| fixture.workspace.read(&rel_path("f"), want).unwrap();
     let range = |offset, length| read(BytesToRead::Range { offset, length }).bytes;
@@ -65,7 +65,7 @@ fn read_ranges_are_exact(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn wrong_item_kind_is_an_error(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_file("f", b"f");
     fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
@@ -82,7 +82,7 @@ fn wrong_item_kind_is_an_error(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn inside_links_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_directory("d/e");
     let link = |path: &str, target: &str| {
@@ -110,7 +110,7 @@ fn inside_links_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn escaping_links_are_refused(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let link = |path: &str, target: &str| {
         fixture.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.as_bytes().to_vec() }]);
     };

@@ -4,7 +4,7 @@ use stead_engine::{CommitExpectation, PlannedChange, Version};
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, Plan, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, Plan, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
     journal::{check_chain, unfiltered},
     lease, put_change, rel_path, remove_change, single_file_tree,
 };
@@ -16,7 +16,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 ];
 
 fn files_journal_and_keys_survive(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let number =
         fixture.try_plan(&Plan::new(vec![put_change("f", CommitExpectation::Absent, b"f")]), Some("k")).unwrap().entry;
     fixture.create_directory("d");
@@ -24,7 +24,7 @@ fn files_journal_and_keys_survive(factory: &dyn ConformanceWorkspaceFactory) {
     let by = fixture.commit_linked(vec![change], JournalEntryRelation::Undoes(number));
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
     let before = (fixture.list_tree(), fixture.head_number());
-    let hashes = |fixture: &WorkspaceConformanceFixture| -> Vec<_> {
+    let hashes = |fixture: &WorkspaceUnderConformanceTest| -> Vec<_> {
         fixture.workspace.entries(&unfiltered()).unwrap().into_iter().map(|stored| stored.hash).collect()
     };
     let chain = hashes(&fixture);
@@ -41,7 +41,7 @@ fn files_journal_and_keys_survive(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn trash_and_retained_bytes_survive(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (path, bytes) in [("small", b"s".as_slice()), ("large", &large)] {
         fixture.create_file(path, bytes);
@@ -59,7 +59,7 @@ fn trash_and_retained_bytes_survive(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn leases_survive(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let before = lease::acquire_lease(&fixture, "d", lease::LONG_MS).unwrap();
     let fixture = fixture.reopen(factory);
     let leases = fixture.workspace.leases(&[rel_path("d")]).unwrap();

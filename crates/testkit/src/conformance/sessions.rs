@@ -2,7 +2,7 @@
 
 use stead_engine::{AlertSeverity, Error, ErrorKind, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery};
 
-use super::{ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, assert_fails};
+use super::{ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, assert_fails};
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a session is started once and ended once", session_starts_and_ends_once),
@@ -12,14 +12,14 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 ];
 
 fn run_session_command(
-    fixture: &WorkspaceConformanceFixture,
+    fixture: &WorkspaceUnderConformanceTest,
     ask: &SessionStoreWriteRequest,
 ) -> Result<SessionStoreReply, Error> {
     fixture.workspace.execute_session_request(ask, &fixture.journal_record("session", None)).map(|(kept, _)| kept)
 }
 
 fn session_starts_and_ends_once(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let before = fixture.head_number();
     let SessionStoreReply::Session(started) = run_session_command(&fixture, &SessionStoreWriteRequest::Begin).unwrap()
     else {
@@ -37,7 +37,7 @@ fn session_starts_and_ends_once(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn alert_is_stored_and_answered_once(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let ask =
         SessionStoreWriteRequest::SendAlert { severity: AlertSeverity::Warning, message: "näh\n\"help\"".to_owned() };
     let SessionStoreReply::Alert(sent) = run_session_command(&fixture, &ask).unwrap() else { panic!("an alert") };
@@ -66,7 +66,7 @@ fn alert_is_stored_and_answered_once(factory: &dyn ConformanceWorkspaceFactory) 
 }
 
 fn session_activity_is_counted(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let count = |session: &str, from_entry: u64| {
         let principal = stead_engine::Principal::Agent("one".to_owned());
         let of = SessionTotalsQuery { principal: &principal, session, from_entry };
@@ -85,7 +85,7 @@ fn session_activity_is_counted(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn usage_is_reported(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let usage = fixture.workspace.storage_usage().unwrap();
     assert!(usage.free_bytes <= usage.total_bytes && usage.total_bytes > 0);
     assert_eq!((usage.trash_items, usage.trash_bytes), (0, 0));

@@ -3,7 +3,7 @@
 use stead_engine::{CommitExpectation, ErrorKind, FileKind, PlannedChange, TreeSummary};
 
 use super::{
-    ConformanceWorkspaceFactory, TRASH_KEEP_MS, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    ConformanceWorkspaceFactory, TRASH_KEEP_MS, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
     assert_commit_fails, put_change, rel_path, remove_change, single_file_tree, unmatched_stamp,
 };
 
@@ -20,7 +20,7 @@ fn restore_change(trash: &str, path: &str, tree: TreeSummary) -> PlannedChange {
 }
 
 fn removed_file_is_restored(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"f");
     let keep_until_ms = fixture.workspace.now_ms() + TRASH_KEEP_MS;
     let tree = single_file_tree(1);
@@ -47,7 +47,7 @@ fn removed_file_is_restored(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn removed_tree_is_restored_whole(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_directory("d/e");
     fixture.create_file("d/e/f", b"f");
@@ -62,7 +62,7 @@ fn removed_tree_is_restored_whole(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn trash_knows_owners(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let other = fixture.with_other_agent("two");
     for path in ["a", "b", "c"] {
         fixture.create_file(path, b"x");
@@ -73,7 +73,7 @@ fn trash_knows_owners(factory: &dyn ConformanceWorkspaceFactory) {
         other.commit(vec![remove_change("b", fixture.expect_observed_file("b"), single_file_tree(1))]).trash_ids;
     let third =
         fixture.commit(vec![remove_change("c", fixture.expect_observed_file("c"), single_file_tree(1))]).trash_ids;
-    let ids = |owner: Option<&WorkspaceConformanceFixture>| -> Vec<String> {
+    let ids = |owner: Option<&WorkspaceUnderConformanceTest>| -> Vec<String> {
         let items = fixture.workspace.trash(owner.map(|fixture| &fixture.caller.principal)).unwrap();
         items.into_iter().map(|item| item.id).collect()
     };
@@ -84,7 +84,7 @@ fn trash_knows_owners(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn restore_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"old");
     let id = fixture
         .commit(vec![remove_change("f", fixture.expect_observed_file("f"), single_file_tree(3))])
@@ -101,7 +101,7 @@ fn restore_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn changed_file_is_not_removed(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"one");
     let old = fixture.expect_observed_file("f");
     fixture.commit(vec![put_change("f", old, b"two")]);

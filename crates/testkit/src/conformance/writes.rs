@@ -6,7 +6,7 @@ use stead_engine::{
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
     assert_commit_fails, put_change, put_change_with_mode, rel_path, unmatched_stamp,
 };
 
@@ -24,7 +24,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 ];
 
 fn new_file_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"one");
     assert_eq!(fixture.read_bytes("f"), b"one");
     fixture.create_directory("d");
@@ -36,7 +36,7 @@ fn new_file_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn replaced_file_must_be_the_seen_one(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"one");
     let first = fixture.observed_file("f");
     fixture.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
@@ -57,7 +57,7 @@ fn replaced_file_must_be_the_seen_one(factory: &dyn ConformanceWorkspaceFactory)
 }
 
 fn mode_bits_are_kept_and_set(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let mode = |path: &str| fixture.stat(path).mode & 0o7777;
     fixture.commit(vec![put_change_with_mode("f", CommitExpectation::Absent, b"1", FileModeSource::Set(0o700))]);
     assert_eq!(mode("f"), 0o700);
@@ -81,7 +81,7 @@ fn mode_bits_are_kept_and_set(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn replaced_bytes_are_retained(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for old in [b"small".as_slice(), &large] {
         let expect = if fixture.exists("f") { fixture.expect_observed_file("f") } else { CommitExpectation::Absent };
@@ -116,7 +116,7 @@ fn replaced_bytes_are_retained(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn copy_uses_the_seen_source(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (from, bytes) in [("small", b"small".as_slice()), ("large", &large)] {
         fixture.commit(vec![put_change_with_mode(from, CommitExpectation::Absent, bytes, FileModeSource::Set(0o640))]);
@@ -138,7 +138,7 @@ fn copy_uses_the_seen_source(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn directories_and_links_need_free_paths(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let directory = |path: &str| PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 };
     let link = |path: &str| PlannedChange::MakeLink { path: rel_path(path), target: b"d".to_vec() };
     fixture.commit(vec![directory("d"), link("l")]);
@@ -150,7 +150,7 @@ fn directories_and_links_need_free_paths(factory: &dyn ConformanceWorkspaceFacto
 }
 
 fn plan_is_all_or_nothing(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("a", b"a");
     fixture.create_file("b", b"b");
     let old = fixture.expect_observed_file("b");
@@ -168,7 +168,7 @@ fn plan_is_all_or_nothing(factory: &dyn ConformanceWorkspaceFactory) {
 }
 
 fn changes_of_a_plan_build_on_each_other(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"f");
     let committed = fixture.commit(vec![
         PlannedChange::MakeDirectory { path: rel_path("d"), mode: 0o755 },
@@ -199,7 +199,7 @@ fn changes_of_a_plan_build_on_each_other(factory: &dyn ConformanceWorkspaceFacto
 }
 
 fn parent_must_be_a_directory(factory: &dyn ConformanceWorkspaceFactory) {
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_file("f", b"f");
     for path in ["none/x", "f/x"] {
         fixture.assert_impossible(vec![put_change(path, CommitExpectation::Absent, b"x")]);
@@ -209,10 +209,10 @@ fn parent_must_be_a_directory(factory: &dyn ConformanceWorkspaceFactory) {
 
 fn idempotency_key_applies_once(factory: &dyn ConformanceWorkspaceFactory) {
     use stead_engine::{CommitError, Plan};
-    let fixture = WorkspaceConformanceFixture::new(factory);
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
     let other = fixture.with_other_agent("two");
     let plan = |path: &str| Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]);
-    let replayed = |fixture: &WorkspaceConformanceFixture, key: &str| {
+    let replayed = |fixture: &WorkspaceUnderConformanceTest, key: &str| {
         fixture.workspace.entry_for_idempotency_key(&fixture.caller.principal, key).unwrap()
     };
     assert_eq!(replayed(&fixture, "k"), None);

@@ -10,7 +10,8 @@ use crate::{
     journal_replay::{JournalReplayedPathContent, replay_entries},
     stress::Fallible,
     workload::{
-        CrashTestFileVersionByPath, CrashTestWorkloadStep, TestWorkspaceWalkResult, WorkloadOrders, walk_workspace,
+        CrashTestChildConfig, CrashTestFileVersionByPath, CrashTestWorkloadStep, TestWorkspaceWalkResult,
+        walk_workspace,
     },
 };
 
@@ -49,7 +50,7 @@ impl CrashChecker {
     /// Opens the workspace after a crash, checks it, and updates the expected tree in `work`.
     pub fn check_workspace(
         &mut self,
-        work: &mut WorkloadOrders,
+        work: &mut CrashTestChildConfig,
         life: &KilledChildProgress,
     ) -> Fallible<CrashTestInFlightOutcome> {
         for (step, ack) in &life.acknowledged {
@@ -67,7 +68,7 @@ impl CrashChecker {
     fn check_open_workspace(
         &mut self,
         workspace: &Arc<LocalWorkspace>,
-        work: &mut WorkloadOrders,
+        work: &mut CrashTestChildConfig,
         life: &KilledChildProgress,
         found: &TestWorkspaceWalkResult,
     ) -> Fallible<CrashTestInFlightOutcome> {
@@ -84,7 +85,7 @@ impl CrashChecker {
 
     fn check_leftovers(
         &mut self,
-        work: &WorkloadOrders,
+        work: &CrashTestChildConfig,
         life: &KilledChildProgress,
         verdict: CrashTestInFlightOutcome,
         found: &TestWorkspaceWalkResult,
@@ -126,7 +127,7 @@ impl CrashChecker {
 }
 
 /// Checks that opening the workspace a second time finds nothing to recover.
-pub(super) fn check_second_open(work: &WorkloadOrders, found: &TestWorkspaceWalkResult) -> Fallible<()> {
+pub(super) fn check_second_open(work: &CrashTestChildConfig, found: &TestWorkspaceWalkResult) -> Fallible<()> {
     let recovery = work.open()?.recovery();
     if recovery.redone_steps + recovery.conflicts > 0 {
         return Err(format!("a second recovery found work: {recovery:?}").into());
@@ -211,7 +212,7 @@ pub fn first_difference(one: &CrashTestFileVersionByPath, other: &CrashTestFileV
 /// Checks that the tree contains all acknowledged changes, with or without the change in progress. Updates the model.
 fn match_model(
     workspace: &Arc<LocalWorkspace>,
-    work: &mut WorkloadOrders,
+    work: &mut CrashTestChildConfig,
     life: &KilledChildProgress,
     places: &CrashTestFileVersionByPath,
 ) -> Fallible<CrashTestInFlightOutcome> {

@@ -7,7 +7,8 @@ use super::checker::{all_entries, check_journal_matches_disk, check_second_open,
 use crate::{
     stress::Fallible,
     workload::{
-        CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadOrders, WorkspaceReferenceModel, walk_workspace,
+        CrashTestChildConfig, CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkspaceReferenceModel,
+        walk_workspace,
     },
 };
 
@@ -15,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PowerCutExpectedChanges {
     /// The directories of the workspace, and its expected tree when the test process started.
-    pub work: WorkloadOrders,
+    pub work: CrashTestChildConfig,
     /// Changes acknowledged before the power cut, which must exist.
     pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
     /// Changes made during or after the power cut, in order; the last one is not acknowledged.
@@ -24,7 +25,7 @@ pub struct PowerCutExpectedChanges {
 
 /// The result of checking a workspace after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PowerCutRecoverySummary {
+pub struct PowerCutRecoveryCheckResult {
     /// The state now.
     pub model: WorkspaceReferenceModel,
     /// How many of the changes in [`PowerCutExpectedChanges::possible`] exist.
@@ -36,7 +37,7 @@ pub struct PowerCutRecoverySummary {
 }
 
 /// Opens a workspace after a power cut and checks its files and its journal.
-pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecoverySummary> {
+pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecoveryCheckResult> {
     let PowerCutExpectedChanges { mut work, certain, possible } = cut;
     for (step, ack) in &certain {
         work.model.apply_step(step, ack.trash.clone());
@@ -78,7 +79,7 @@ pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecover
     }
     drop(workspace);
     check_second_open(&work, &found)?;
-    Ok(PowerCutRecoverySummary {
+    Ok(PowerCutRecoveryCheckResult {
         model: work.model,
         of_possible,
         replayed: recovery.redone_steps,

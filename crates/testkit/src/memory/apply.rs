@@ -10,7 +10,7 @@ use stead_path::RelPath;
 
 use super::{
     MemoryWorkspaceState,
-    tree::{InMemoryWorkspaceSubtree, MemoryItem, MemoryNode, MemoryTree},
+    tree::{InMemoryTreeNodeContent, InMemoryWorkspaceSubtree, MemoryNode, MemoryTree},
 };
 
 const MODE_BITS: u32 = 0o777;
@@ -65,12 +65,12 @@ impl MemoryPlanApplication<'_> {
                 self.put_file(path, *expect, content, version, mode)
             }
             PlannedChange::MakeDirectory { path, mode } => {
-                self.make_item(path, MemoryItem::Directory, *mode)?;
+                self.make_item(path, InMemoryTreeNodeContent::Directory, *mode)?;
                 self.record_change(path, ChangeKind::MakeDir, Recorded::Absent, Recorded::Directory { mode: *mode });
                 Ok(())
             }
             PlannedChange::MakeLink { path, target } => {
-                self.make_item(path, MemoryItem::Link(target.clone()), MODE_BITS)?;
+                self.make_item(path, InMemoryTreeNodeContent::Link(target.clone()), MODE_BITS)?;
                 let after = Recorded::Link { target: String::from_utf8_lossy(target).into_owned() };
                 self.record_change(path, ChangeKind::MakeLink, Recorded::Absent, after);
                 Ok(())
@@ -118,7 +118,7 @@ impl MemoryPlanApplication<'_> {
         let mut before = Recorded::Absent;
         if let Some(old) = &old {
             self.retain_bytes(old);
-            if let MemoryItem::File(bytes) = &old.item {
+            if let InMemoryTreeNodeContent::File(bytes) = &old.item {
                 before = file_state(bytes, old.mode);
             }
             if old.links > 1 {
@@ -133,8 +133,10 @@ impl MemoryPlanApplication<'_> {
             (FileModeSource::CopyFrom(from, seen), _) => {
                 // The content before the plan, because an earlier change of the plan may have replaced the file.
                 let model = self.state.tree.get(from).filter(|model| match &model.item {
-                    MemoryItem::File(bytes) => Version::hash_bytes(bytes) == seen.version,
-                    MemoryItem::Directory | MemoryItem::Link(_) | MemoryItem::Special => false,
+                    InMemoryTreeNodeContent::File(bytes) => Version::hash_bytes(bytes) == seen.version,
+                    InMemoryTreeNodeContent::Directory
+                    | InMemoryTreeNodeContent::Link(_)
+                    | InMemoryTreeNodeContent::Special => false,
                 });
                 model.ok_or_else(|| changed_error(from))?.mode
             }
@@ -143,7 +145,7 @@ impl MemoryPlanApplication<'_> {
         };
         let after = file_state(&bytes, mode & MODE_BITS);
         self.result.retained.push((*version, bytes.clone()));
-        self.result.tree.put(path, MemoryItem::File(bytes), mode & MODE_BITS, self.state.now_ms);
+        self.result.tree.put(path, InMemoryTreeNodeContent::File(bytes), mode & MODE_BITS, self.state.now_ms);
         self.record_change(path, kind, before, after);
         Ok(())
     }
@@ -176,8 +178,13 @@ impl MemoryPlanApplication<'_> {
             entry: 0,
         };
         let version = match self.result.tree.get(path).map(|placed| &placed.item) {
-            Some(MemoryItem::File(bytes)) => Some(Version::hash_bytes(bytes).0),
-            Some(MemoryItem::Link(_) | MemoryItem::Directory | MemoryItem::Special) | None => None,
+            Some(InMemoryTreeNodeContent::File(bytes)) => Some(Version::hash_bytes(bytes).0),
+            Some(
+                InMemoryTreeNodeContent::Link(_)
+                | InMemoryTreeNodeContent::Directory
+                | InMemoryTreeNodeContent::Special,
+            )
+            | None => None,
         };
         let branch = self.result.tree.take_subtree(path);
         self.result.trashed.push(MemoryTrashItem { item: facts, subtree: branch });
@@ -197,7 +204,7 @@ impl MemoryPlanApplication<'_> {
         Ok(())
     }
 
-    fn make_item(&mut self, path: &RelPath, item: MemoryItem, mode: u32) -> Result<(), CommitError> {
+    fn make_item(&mut self, path: &RelPath, item: InMemoryTreeNodeContent, mode: u32) -> Result<(), CommitError> {
         self.check_expected(path, CommitExpectation::Absent)?;
         self.check_parent(path)?;
         self.result.tree.put(path, item, mode, self.state.now_ms);
@@ -213,7 +220,7 @@ impl MemoryPlanApplication<'_> {
                 None => Err(Error::new(ErrorKind::Expired, "the content is no longer stored").into()),
             },
             PlannedContent::CopyOf(from, seen) => match self.result.tree.get(from) {
-                Some(MemoryNode { item: MemoryItem::File(bytes), mode, .. })
+                Some(MemoryNode { item: InMemoryTreeNodeContent::File(bytes), mode, .. })
                     if Version::hash_bytes(bytes) == seen.version =>
                 {
                     Ok((bytes.clone(), Some(*mode)))
@@ -227,7 +234,7 @@ impl MemoryPlanApplication<'_> {
     fn check_expected(&self, path: &RelPath, expect: CommitExpectation) -> Result<(), CommitError> {
         let fits = match (expect, self.result.tree.get(path)) {
             (CommitExpectation::Absent, None) => true,
-            (CommitExpectation::File(seen), Some(MemoryNode { item: MemoryItem::File(bytes), .. })) => {
+            (CommitExpectation::File(seen), Some(MemoryNode { item: InMemoryTreeNodeContent::File(bytes), .. })) => {
                 Version::hash_bytes(bytes) == seen.version
             }
             (CommitExpectation::SameEntry(stamp), Some(placed)) => {
@@ -248,16 +255,18 @@ impl MemoryPlanApplication<'_> {
     fn journal_state_at(&self, path: &RelPath, tree: &Amount, trash: Option<&str>) -> Result<Recorded, CommitError> {
         let placed = self.result.tree.get(path).ok_or_else(|| changed_error(path))?;
         Ok(match &placed.item {
-            MemoryItem::File(bytes) => file_state(bytes, placed.mode),
-            MemoryItem::Link(target) => Recorded::Link { target: String::from_utf8_lossy(target).into_owned() },
-            MemoryItem::Directory | MemoryItem::Special => {
+            InMemoryTreeNodeContent::File(bytes) => file_state(bytes, placed.mode),
+            InMemoryTreeNodeContent::Link(target) => {
+                Recorded::Link { target: String::from_utf8_lossy(target).into_owned() }
+            }
+            InMemoryTreeNodeContent::Directory | InMemoryTreeNodeContent::Special => {
                 Recorded::Tree { trash: trash.map(str::to_owned), files: tree.files, bytes: tree.bytes, version: None }
             }
         })
     }
 
     fn retain_bytes(&mut self, placed: &MemoryNode) {
-        if let MemoryItem::File(bytes) = &placed.item {
+        if let InMemoryTreeNodeContent::File(bytes) = &placed.item {
             self.result.retained.push((Version::hash_bytes(bytes), bytes.clone()));
         }
     }

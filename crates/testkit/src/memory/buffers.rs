@@ -2,9 +2,9 @@
 //! crash; the buffers of a connection become drafts when it ends.
 
 use stead_engine::{
-    BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime, CommitReceipt,
-    EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind, Version,
-    limits,
+    BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime,
+    CommitReceipt, EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, PlannedBufferChange,
+    PlannedBufferChangeKind, Version, limits,
 };
 use stead_journal::JournalEntryRelation;
 
@@ -54,7 +54,7 @@ impl BufferStore for MemoryWorkspace {
 fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         if state.connections.get(&kept.buffer.id).is_some_and(|connection| connection.has_ended()) {
-            kept.buffer.open_state = BufferOpenState::Draft;
+            kept.buffer.open_state = BufferEditorConnectionState::Draft;
         }
     }
 }
@@ -62,7 +62,7 @@ fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
 /// Turns all buffers into drafts, as if all editors had crashed.
 pub(super) fn orphan_all(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
-        kept.buffer.open_state = BufferOpenState::Draft;
+        kept.buffer.open_state = BufferEditorConnectionState::Draft;
     }
 }
 
@@ -117,7 +117,7 @@ fn apply_change(
                 path: path.clone(),
                 owner: record.caller.principal.to_string(),
                 session,
-                open_state: BufferOpenState::OpenHere,
+                open_state: BufferEditorConnectionState::OpenHere,
                 revision: 1,
                 version: Version::hash_bytes(text),
                 size: text.len() as u64,
@@ -135,7 +135,7 @@ fn apply_change(
         }
         BufferStoreRequest::ResumeDraft { id } => {
             let kept = find_buffer_mut(state, id)?;
-            kept.buffer.open_state = BufferOpenState::OpenHere;
+            kept.buffer.open_state = BufferEditorConnectionState::OpenHere;
             kept.buffer.session = session;
             kept.buffer.revision += 1;
             kept.save_held_text();

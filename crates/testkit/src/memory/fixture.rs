@@ -6,28 +6,28 @@ use stead_path::RelPath;
 
 use super::{
     MemoryWorkspace,
-    tree::{MemoryItem, MemoryTree},
+    tree::{InMemoryTreeNodeContent, MemoryTree},
 };
 
 impl MemoryWorkspace {
     /// Creates a file and its missing parents.
     pub fn put_file(&self, wire: &str, bytes: impl AsRef<[u8]>) {
-        self.put_item(wire, MemoryItem::File(bytes.as_ref().to_vec()), NEW_FILE_MODE);
+        self.put_item(wire, InMemoryTreeNodeContent::File(bytes.as_ref().to_vec()), NEW_FILE_MODE);
     }
 
     /// Creates a directory and its missing parents.
     pub fn put_directory(&self, wire: &str) {
-        self.put_item(wire, MemoryItem::Directory, NEW_DIRECTORY_MODE);
+        self.put_item(wire, InMemoryTreeNodeContent::Directory, NEW_DIRECTORY_MODE);
     }
 
     /// Creates a symbolic link; the target need not exist or be inside the workspace.
     pub fn put_link(&self, wire: &str, target: impl AsRef<[u8]>) {
-        self.put_item(wire, MemoryItem::Link(target.as_ref().to_vec()), 0o777);
+        self.put_item(wire, InMemoryTreeNodeContent::Link(target.as_ref().to_vec()), 0o777);
     }
 
     /// Creates a named pipe.
     pub fn put_special(&self, wire: &str) {
-        self.put_item(wire, MemoryItem::Special, NEW_FILE_MODE);
+        self.put_item(wire, InMemoryTreeNodeContent::Special, NEW_FILE_MODE);
     }
 
     /// Removes a path without a journal entry.
@@ -93,8 +93,13 @@ impl MemoryWorkspace {
     /// The bytes of a file; `None` if the path is not a file.
     pub fn bytes(&self, wire: &str) -> Option<Vec<u8>> {
         match self.lock_state().tree.get(&rel_path(wire)).map(|placed| &placed.item) {
-            Some(MemoryItem::File(bytes)) => Some(bytes.clone()),
-            Some(MemoryItem::Directory | MemoryItem::Link(_) | MemoryItem::Special) | None => None,
+            Some(InMemoryTreeNodeContent::File(bytes)) => Some(bytes.clone()),
+            Some(
+                InMemoryTreeNodeContent::Directory
+                | InMemoryTreeNodeContent::Link(_)
+                | InMemoryTreeNodeContent::Special,
+            )
+            | None => None,
         }
     }
 
@@ -108,7 +113,7 @@ impl MemoryWorkspace {
         self.lock_state().tree.paths().map(RelPath::to_string).collect()
     }
 
-    fn put_item(&self, wire: &str, item: MemoryItem, mode: u32) {
+    fn put_item(&self, wire: &str, item: InMemoryTreeNodeContent, mode: u32) {
         let path = rel_path(wire);
         let mut state = self.lock_state();
         let now_ms = state.now_ms;
@@ -120,7 +125,7 @@ impl MemoryWorkspace {
 fn make_parents(tree: &mut MemoryTree, path: &RelPath, now_ms: i64) {
     for above in path.ancestors() {
         if tree.get(&above).is_none() {
-            tree.put(&above, MemoryItem::Directory, NEW_DIRECTORY_MODE, now_ms);
+            tree.put(&above, InMemoryTreeNodeContent::Directory, NEW_DIRECTORY_MODE, now_ms);
         }
     }
 }

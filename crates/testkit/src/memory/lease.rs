@@ -1,6 +1,6 @@
 //! The leases of the memory workspace: nobody else can lease a leased path, its parents or its children.
 
-use stead_engine::{Error, ErrorKind, Lease, LeaseRequest, limits};
+use stead_engine::{Error, ErrorKind, Lease, LeaseAcquireOrReleaseRequest, limits};
 use stead_path::RelPath;
 
 use super::MemoryWorkspaceState;
@@ -15,9 +15,13 @@ pub(super) fn is_overlapping(one: &RelPath, other: &RelPath) -> bool {
 }
 
 /// The lease that a request acquires or releases; an error if the request is not allowed.
-pub(super) fn check_lease(state: &MemoryWorkspaceState, ask: &LeaseRequest, holder: &str) -> Result<Lease, Error> {
+pub(super) fn check_lease(
+    state: &MemoryWorkspaceState,
+    ask: &LeaseAcquireOrReleaseRequest,
+    holder: &str,
+) -> Result<Lease, Error> {
     match ask {
-        LeaseRequest::Acquire { path, ends_ms } => {
+        LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms } => {
             if let Some(other) =
                 running_leases(state).find(|lease| lease.holder != holder && is_overlapping(&lease.path, path))
             {
@@ -35,7 +39,8 @@ pub(super) fn check_lease(state: &MemoryWorkspaceState, ask: &LeaseRequest, hold
                 ends_ms: *ends_ms,
             })
         }
-        LeaseRequest::Release { path } => match running_leases(state).find(|lease| lease.path == *path) {
+        LeaseAcquireOrReleaseRequest::Release { path } => match running_leases(state).find(|lease| lease.path == *path)
+        {
             None => Err(Error::new(ErrorKind::NotFound, format!("there is no lease on {path}"))),
             Some(lease) if lease.holder != holder => {
                 Err(Error::new(ErrorKind::NotOwner, format!("{path} is held by {}", lease.holder)))
@@ -46,13 +51,13 @@ pub(super) fn check_lease(state: &MemoryWorkspaceState, ask: &LeaseRequest, hold
 }
 
 /// Applies the request.
-pub(super) fn apply_lease(state: &mut MemoryWorkspaceState, ask: &LeaseRequest, lease: &Lease) {
+pub(super) fn apply_lease(state: &mut MemoryWorkspaceState, ask: &LeaseAcquireOrReleaseRequest, lease: &Lease) {
     state.leases.retain(|other| other.path != lease.path);
     match ask {
-        LeaseRequest::Acquire { .. } => {
+        LeaseAcquireOrReleaseRequest::Acquire { .. } => {
             state.last_fencing_number = lease.fencing_token;
             state.leases.push(lease.clone());
         }
-        LeaseRequest::Release { .. } => {}
+        LeaseAcquireOrReleaseRequest::Release { .. } => {}
     }
 }

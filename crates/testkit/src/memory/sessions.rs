@@ -1,9 +1,10 @@
 //! Sessions and alerts of the memory workspace.
 
 use stead_engine::{
-    AgentToPersonAlert, AlertResponse, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, PrincipalUsage,
-    RequiredUsageFreshness, ReviewBaseline, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest,
-    SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
+    AgentSentAlertAndResponse, CommitReceipt, DiskTrashAndHistoryUsage, Error, ErrorKind, HumanResponseToAlert,
+    JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText, SessionRecord,
+    SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, WorkspaceUsage,
+    limits,
 };
 use stead_journal::JournalEntryRelation;
 
@@ -13,7 +14,7 @@ use super::{MemoryWorkspace, MemoryWorkspaceState};
 #[derive(Default)]
 pub(super) struct MemorySessionStore {
     sessions: Vec<SessionRecord>,
-    alerts: Vec<AgentToPersonAlert>,
+    alerts: Vec<AgentSentAlertAndResponse>,
     reviewed_bytes: std::collections::BTreeMap<(String, String, stead_path::RelPath), Option<Vec<u8>>>,
 }
 
@@ -52,31 +53,31 @@ impl SessionStore for MemoryWorkspace {
         Ok(tally)
     }
 
-    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error> {
+    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewAcceptedFileText>, Error> {
         let state = self.lock_state();
         let own = state
             .sessions
             .reviewed_bytes
             .iter()
             .filter(|((whose, which, _), _)| whose == principal && which == session);
-        Ok(own.map(|((_, _, path), text)| ReviewBaseline { path: path.clone(), text: text.clone() }).collect())
+        Ok(own.map(|((_, _, path), text)| ReviewAcceptedFileText { path: path.clone(), text: text.clone() }).collect())
     }
 
-    fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error> {
+    fn alert(&self, id: &str) -> Result<Option<AgentSentAlertAndResponse>, Error> {
         Ok(self.lock_state().sessions.alerts.iter().find(|alert| alert.id == id).cloned())
     }
 
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error> {
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error> {
         let from = from.map(ToString::to_string);
         let state = self.lock_state();
-        let mine = |alert: &&AgentToPersonAlert| from.as_ref().is_none_or(|from| alert.sender == *from);
+        let mine = |alert: &&AgentSentAlertAndResponse| from.as_ref().is_none_or(|from| alert.sender == *from);
         Ok(state.sessions.alerts.iter().rev().filter(mine).take(limit).cloned().collect())
     }
 
-    fn storage_usage(&self) -> Result<StorageUsage, Error> {
+    fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error> {
         let state = self.lock_state();
         let kept_bytes = state.retained_versions.values().map(|bytes| bytes.len() as u64).sum();
-        Ok(StorageUsage {
+        Ok(DiskTrashAndHistoryUsage {
             total_bytes: TOTAL_BYTES,
             free_bytes: TOTAL_BYTES,
             trash_items: state.trash.len() as u64,
@@ -179,7 +180,7 @@ fn apply_command(
             Ok(SessionStoreReply::Session(found.clone()))
         }
         SessionStoreWriteRequest::SendAlert { severity, message } => {
-            let alert = AgentToPersonAlert {
+            let alert = AgentSentAlertAndResponse {
                 id: format!("a{number}"),
                 sender: principal,
                 session: record.caller.session.clone(),
@@ -192,7 +193,7 @@ fn apply_command(
             Ok(SessionStoreReply::Alert(alert))
         }
         SessionStoreWriteRequest::AcceptChanges { principal, session, baselines: kept } => {
-            for ReviewBaseline { path, text } in kept {
+            for ReviewAcceptedFileText { path, text } in kept {
                 let key = (principal.clone(), session.clone(), path.clone());
                 desk.reviewed_bytes.insert(key, text.clone());
             }
@@ -201,7 +202,7 @@ fn apply_command(
         SessionStoreWriteRequest::BeginTurn => Ok(SessionStoreReply::RecordedOnly),
         SessionStoreWriteRequest::AnswerAlert { alert_id: alert, text } => {
             let found = desk.alerts.iter_mut().find(|one| one.id == *alert).ok_or_else(gone)?;
-            found.response = Some(AlertResponse { responder: principal, text: text.clone(), time_ms: now_ms });
+            found.response = Some(HumanResponseToAlert { responder: principal, text: text.clone(), time_ms: now_ms });
             Ok(SessionStoreReply::Alert(found.clone()))
         }
     }

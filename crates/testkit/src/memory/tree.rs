@@ -8,7 +8,7 @@ use stead_path::{FileName, RelPath};
 const LINKS_MAX: usize = 40;
 
 #[derive(Debug, Clone)]
-pub(super) enum MemoryItem {
+pub(super) enum InMemoryTreeNodeContent {
     File(Vec<u8>),
     Directory,
     Link(Vec<u8>),
@@ -17,7 +17,7 @@ pub(super) enum MemoryItem {
 
 #[derive(Debug, Clone)]
 pub(super) struct MemoryNode {
-    pub(super) item: MemoryItem,
+    pub(super) item: InMemoryTreeNodeContent,
     pub(super) mode: u32,
     pub(super) links: u64,
     pub(super) modified_ms: i64,
@@ -28,17 +28,17 @@ pub(super) struct MemoryNode {
 impl MemoryNode {
     pub(super) fn tree_top(&self) -> FileKind {
         match self.item {
-            MemoryItem::File(_) => FileKind::File,
-            MemoryItem::Directory => FileKind::Directory,
-            MemoryItem::Link(_) => FileKind::Link,
-            MemoryItem::Special => FileKind::Special,
+            InMemoryTreeNodeContent::File(_) => FileKind::File,
+            InMemoryTreeNodeContent::Directory => FileKind::Directory,
+            InMemoryTreeNodeContent::Link(_) => FileKind::Link,
+            InMemoryTreeNodeContent::Special => FileKind::Special,
         }
     }
 
     pub(super) fn node(&self) -> FileStat {
         let size = match &self.item {
-            MemoryItem::File(bytes) | MemoryItem::Link(bytes) => bytes.len() as u64,
-            MemoryItem::Directory | MemoryItem::Special => 0,
+            InMemoryTreeNodeContent::File(bytes) | InMemoryTreeNodeContent::Link(bytes) => bytes.len() as u64,
+            InMemoryTreeNodeContent::Directory | InMemoryTreeNodeContent::Special => 0,
         };
         let modified_ns = i128::from(self.modified_ms) * 1_000_000;
         let stamp = FileStatFingerprint { device_and_inode: (1, self.id), size, modified_ns, changed_ns: modified_ns };
@@ -65,7 +65,7 @@ pub(super) struct MemoryTree {
 impl MemoryTree {
     pub(super) fn new(now_ms: i64) -> Self {
         let mut tree = Self { nodes: BTreeMap::new(), last_id: 0 };
-        tree.put(&RelPath::root(), MemoryItem::Directory, 0o755, now_ms);
+        tree.put(&RelPath::root(), InMemoryTreeNodeContent::Directory, 0o755, now_ms);
         tree
     }
 
@@ -90,7 +90,7 @@ impl MemoryTree {
     }
 
     /// Puts a file, directory or link at a path, replacing what is there.
-    pub(super) fn put(&mut self, path: &RelPath, item: MemoryItem, mode: u32, now_ms: i64) {
+    pub(super) fn put(&mut self, path: &RelPath, item: InMemoryTreeNodeContent, mode: u32, now_ms: i64) {
         self.last_id += 1;
         let placed = MemoryNode { item, mode, links: 1, modified_ms: now_ms, id: self.last_id };
         self.nodes.insert(path.clone(), placed);
@@ -152,10 +152,10 @@ impl MemoryTree {
             let child = found.join(&FileName::new(&part)?)?;
             let placed = if missing { None } else { self.get(&child) };
             match placed.map(|placed| &placed.item) {
-                Some(MemoryItem::Link(_)) if last == FinalSymlink::Keep && pending.is_empty() => {
+                Some(InMemoryTreeNodeContent::Link(_)) if last == FinalSymlink::Keep && pending.is_empty() => {
                     return Ok(child);
                 }
-                Some(MemoryItem::Link(target)) => {
+                Some(InMemoryTreeNodeContent::Link(target)) => {
                     links += 1;
                     if links > LINKS_MAX {
                         return Err(Error::new(ErrorKind::LinkLoop, format!("{path} goes through too many links")));
@@ -168,7 +168,11 @@ impl MemoryTree {
                     };
                     pending.extend(relative.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec));
                 }
-                Some(MemoryItem::File(_) | MemoryItem::Directory | MemoryItem::Special) => found = child,
+                Some(
+                    InMemoryTreeNodeContent::File(_)
+                    | InMemoryTreeNodeContent::Directory
+                    | InMemoryTreeNodeContent::Special,
+                ) => found = child,
                 None => {
                     missing = true;
                     found = child;

@@ -1,19 +1,19 @@
 //! Watches of the memory workspace. Every change goes through the memory workspace, so its journal already contains all
 //! changes that a watch reports.
 
-use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchRequest, limits};
+use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchBeginOrEndRequest, limits};
 
 use super::MemoryWorkspaceState;
 
 /// Builds the watch that a request begins, or finds the watch that a request ends.
 pub(super) fn find_or_make_watch(
     state: &MemoryWorkspaceState,
-    ask: &WatchRequest,
+    ask: &WatchBeginOrEndRequest,
     record: &JournalCallRecord<'_>,
 ) -> Result<Watch, Error> {
     let owner = record.caller.principal.to_string();
     match ask {
-        WatchRequest::Begin { path, depth, event_kinds: happenings, glob, lifetime: _ } => {
+        WatchBeginOrEndRequest::Begin { path, depth, event_kinds: happenings, glob, lifetime: _ } => {
             let count = state.watches.iter().filter(|watch| watch.owner == owner).count();
             if count >= limits::WATCHES_PER_PRINCIPAL_MAX {
                 let oldest = state.watches.iter().find(|watch| watch.owner == owner);
@@ -34,7 +34,7 @@ pub(super) fn find_or_make_watch(
                 started_at_entry: started,
             })
         }
-        WatchRequest::End { id } => {
+        WatchBeginOrEndRequest::End { id } => {
             let found = state.watches.iter().find(|watch| watch.id == *id && watch.owner == owner);
             found.cloned().ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(
@@ -46,9 +46,9 @@ pub(super) fn find_or_make_watch(
 }
 
 /// Stores the watch that a request begins, or deletes the watch that it ends.
-pub(super) fn apply_watch(state: &mut MemoryWorkspaceState, ask: &WatchRequest, watch: &Watch) {
+pub(super) fn apply_watch(state: &mut MemoryWorkspaceState, ask: &WatchBeginOrEndRequest, watch: &Watch) {
     match ask {
-        WatchRequest::Begin { .. } => state.watches.push(watch.clone()),
-        WatchRequest::End { id } => state.watches.retain(|watch| watch.id != *id),
+        WatchBeginOrEndRequest::Begin { .. } => state.watches.push(watch.clone()),
+        WatchBeginOrEndRequest::End { id } => state.watches.retain(|watch| watch.id != *id),
     }
 }

@@ -29,7 +29,7 @@ const ALLOWED_ERRORS: &[ErrorKind] = &[
 
 /// The instructions of one process in the multi-process test, one line of JSON on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct MemberOrders {
+pub(super) struct MultiProcessTestMemberInstructions {
     pub(super) workspace: PathBuf,
     pub(super) state: PathBuf,
     pub(super) name: String,
@@ -39,7 +39,7 @@ pub(super) struct MemberOrders {
     pub(super) first_key: u64,
 }
 
-impl MemberOrders {
+impl MultiProcessTestMemberInstructions {
     pub(super) fn open(&self) -> Result<Arc<LocalWorkspace>, Error> {
         let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
         options.durability = Durability::Fast;
@@ -82,7 +82,7 @@ struct MultiProcessTestMemberRunner {
 pub fn run_member() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;
-    let orders: MemberOrders = serde_json::from_str(&input)?;
+    let orders: MultiProcessTestMemberInstructions = serde_json::from_str(&input)?;
     let workspace = orders.open()?;
     let mut member = MultiProcessTestMemberRunner {
         engine: Engine::new(workspace as Arc<dyn stead_engine::Workspace>),

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 
 use super::{
     RaceAttackKind,
-    fixture::{INSIDE_CONTENT, RaceFixture},
+    fixture::{INSIDE_CONTENT, RaceTestDirectories},
 };
 
 /// Number of swaps after which the attacker checks that its paths still exist.
@@ -23,13 +23,13 @@ pub(super) const PLANTED_NAMES: u64 = 4;
 
 pub(super) struct RaceAttacker<'a> {
     pub(super) attack: RaceAttackKind,
-    pub(super) fixture: &'a RaceFixture,
+    pub(super) fixture: &'a RaceTestDirectories,
     round: u64,
 }
 
 impl<'a> RaceAttacker<'a> {
     /// Creates the links and files that the first swap needs.
-    pub(super) fn new(shape: RaceAttackKind, ground: &'a RaceFixture) -> Self {
+    pub(super) fn new(shape: RaceAttackKind, ground: &'a RaceTestDirectories) -> Self {
         let attacker = Self { attack: shape, fixture: ground, round: 0 };
         let inside = |name: &str| ground.inside_path(name);
         let out = ground.outside_path();

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     RaceAttackKind, RaceState,
-    fixture::{CANARY, RaceFixture},
+    fixture::{CANARY, RaceTestDirectories},
     start_attacker,
 };
 use crate::stress::Fallible;
@@ -35,8 +35,11 @@ pub fn measure_control_escape(shape: RaceAttackKind) -> Fallible<Duration> {
 }
 
 fn try_escape(shape: RaceAttackKind) -> Fallible<Option<Duration>> {
-    let race =
-        Arc::new(RaceState { fixture: RaceFixture::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
+    let race = Arc::new(RaceState {
+        fixture: RaceTestDirectories::new()?,
+        stop: AtomicBool::new(false),
+        swaps: AtomicU64::new(0),
+    });
     let root = fs::canonicalize(race.fixture.workspace())?;
     let file = race.fixture.inside_path(match shape {
         RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf",

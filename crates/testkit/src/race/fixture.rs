@@ -64,13 +64,13 @@ struct RaceTestFileFingerprint {
 }
 
 /// The directories of one race.
-pub(super) struct RaceFixture {
+pub(super) struct RaceTestDirectories {
     directory: TempDir,
     outside_before: BTreeMap<PathBuf, RaceTestFileFingerprint>,
     outside_versions: Vec<String>,
 }
 
-impl RaceFixture {
+impl RaceTestDirectories {
     pub(super) fn new() -> Fallible<Self> {
         let place = scratch_directory()?;
         let mut ground = Self { directory: place, outside_before: BTreeMap::new(), outside_versions: Vec::new() };
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn find_leak_reports_every_canary_and_nothing_else() {
-        let ground = RaceFixture::new().unwrap();
+        let ground = RaceTestDirectories::new().unwrap();
         for leak in [
             "x CANARY f".to_owned(),
             "only-outside-7f3a".to_owned(),
@@ -209,7 +209,7 @@ mod tests {
             |out| fs::hard_link(out.join("f"), out.join("../f")).unwrap(),
         ];
         for change in changes {
-            let ground = RaceFixture::new().unwrap();
+            let ground = RaceTestDirectories::new().unwrap();
             ground.check_outside_unchanged().unwrap();
             change(&ground.outside_path());
             assert!(ground.check_outside_unchanged().is_err());

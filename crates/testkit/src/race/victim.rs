@@ -15,7 +15,7 @@ use stead_local::LocalWorkspace;
 use super::{
     RaceAttackKind, RaceTally,
     attacker::PLANTED_NAMES,
-    fixture::{INSIDE_CONTENT, RaceFixture},
+    fixture::{INSIDE_CONTENT, RaceTestDirectories},
 };
 use crate::stress::{Fallible, SeededRng};
 
@@ -35,7 +35,7 @@ pub(super) enum RaceVictimTaskKind {
 
 pub(super) struct RaceVictimCaller<'a> {
     attack: RaceAttackKind,
-    fixture: &'a RaceFixture,
+    fixture: &'a RaceTestDirectories,
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
     caller: Caller,
@@ -50,7 +50,7 @@ pub(super) struct RaceVictimCaller<'a> {
 impl<'a> RaceVictimCaller<'a> {
     pub(super) fn new(
         attack: RaceAttackKind,
-        fixture: &'a RaceFixture,
+        fixture: &'a RaceTestDirectories,
         workspace: &Arc<LocalWorkspace>,
         task: RaceVictimTaskKind,
         seed: u64,

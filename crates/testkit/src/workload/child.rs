@@ -13,7 +13,7 @@ use crate::stress::{Fallible, SeededRng, send_to_parent};
 
 /// The instructions of a child process, one line of JSON on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct WorkloadOrders {
+pub struct CrashTestChildConfig {
     /// The workspace directory.
     pub workspace: PathBuf,
     /// The state directory.
@@ -30,7 +30,7 @@ pub struct WorkloadOrders {
     pub model: WorkspaceReferenceModel,
 }
 
-impl WorkloadOrders {
+impl CrashTestChildConfig {
     /// Opens the workspace.
     pub fn open(&self) -> Result<Arc<LocalWorkspace>, Error> {
         let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
@@ -100,7 +100,7 @@ pub enum WorkloadChildMessage {
 pub fn run_child() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;
-    let mut work: WorkloadOrders = serde_json::from_str(&input)?;
+    let mut work: CrashTestChildConfig = serde_json::from_str(&input)?;
     let workspace = work.open()?;
     send_to_parent(&WorkloadChildMessage::Open)?;
     let engine = Engine::new(workspace as Arc<dyn stead_engine::Workspace>);

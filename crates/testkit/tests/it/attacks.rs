@@ -4,9 +4,10 @@ use std::io;
 
 use stead_disk::PathResolutionMethod;
 use testkit::attack::{
-    AttackCase, AttackCaseProcessIsolation, AttackGroup, AttackReport, AttackSubject, AttackSuiteRunner, AttackVerdict,
-    EngineAttackSubject, ExpectedAttackResult, NaiveServer, SubjectOptions, TestMountNamespaceOutcome,
-    UnsafeControlServerKind, case_requirements, load_groups, load_matrix, run_case, run_in_mount_namespace,
+    AttackCase, AttackCaseProcessIsolation, AttackSubject, AttackSuiteRunner, AttackTestCaseGroup,
+    AttackTestSuiteReport, AttackVerdict, EngineAttackSubject, ExpectedAttackResult, NaiveServer, SubjectOptions,
+    TestMountNamespaceOutcome, UnsafeControlServerKind, case_requirements, load_groups, load_matrix, run_case,
+    run_in_mount_namespace,
 };
 
 use crate::sandbox::enter_sandbox;
@@ -15,7 +16,7 @@ const BOTH_RESOLVERS: &[PathResolutionMethod] = &[PathResolutionMethod::Kernel, 
 /// Minimum percentage of the cases that must be refused in which the path-joining control server must fail.
 const DETECTED_PERCENT_MIN: usize = 95;
 
-fn find_group(name: &str) -> AttackGroup {
+fn find_group(name: &str) -> AttackTestCaseGroup {
     load_groups().unwrap().into_iter().find(|group| group.group == name).unwrap()
 }
 
@@ -26,13 +27,16 @@ fn open_engine(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
 const ENGINE_SUITE: AttackSuiteRunner<'_> =
     AttackSuiteRunner { subject: "engine", opener: &open_engine, resolvers: BOTH_RESOLVERS };
 
-fn runnable_cases(group: &AttackGroup) -> Vec<AttackCase> {
-    ENGINE_SUITE.runnable_cases(group, AttackCaseProcessIsolation::ThisProcess, &mut AttackReport::default()).unwrap()
+fn runnable_cases(group: &AttackTestCaseGroup) -> Vec<AttackCase> {
+    ENGINE_SUITE
+        .runnable_cases(group, AttackCaseProcessIsolation::ThisProcess, &mut AttackTestSuiteReport::default())
+        .unwrap()
 }
 
 /// Runs a group of attack cases on the engine with both path resolution methods, and prints every fault.
-fn assert_group_passes(group: &AttackGroup, place: AttackCaseProcessIsolation) {
-    let AttackReport { ran, skipped: not_run, failures: wrong } = ENGINE_SUITE.run_group(group, place).unwrap();
+fn assert_group_passes(group: &AttackTestCaseGroup, place: AttackCaseProcessIsolation) {
+    let AttackTestSuiteReport { ran, skipped: not_run, failures: wrong } =
+        ENGINE_SUITE.run_group(group, place).unwrap();
     for line in not_run {
         eprintln!("NOT RUN: {line}");
     }
@@ -107,7 +111,11 @@ fn mount_cases_pass() {
         TestMountNamespaceOutcome::Unavailable => {
             for group in load_groups().unwrap() {
                 for case in ENGINE_SUITE
-                    .runnable_cases(&group, AttackCaseProcessIsolation::MountNamespace, &mut AttackReport::default())
+                    .runnable_cases(
+                        &group,
+                        AttackCaseProcessIsolation::MountNamespace,
+                        &mut AttackTestSuiteReport::default(),
+                    )
                     .unwrap()
                 {
                     eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);
@@ -223,7 +231,7 @@ fn decoding_server_fails_the_corpus() {
     assert!(count > 20 && toothless.is_empty(), "{count} cases\n{}", toothless.join("\n"));
 }
 
-fn run_control(group: &AttackGroup, case: &AttackCase, control: UnsafeControlServerKind) -> AttackVerdict {
+fn run_control(group: &AttackTestCaseGroup, case: &AttackCase, control: UnsafeControlServerKind) -> AttackVerdict {
     let open = |opening: &SubjectOptions| NaiveServer::open(opening, control);
     match run_case(group, case, &open, PathResolutionMethod::Auto) {
         Ok(verdict) => verdict,

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Hunk, comparison_work};
+use super::{DiffHunkRanges, comparison_work};
 
 /// The target size of a block, in pairs of an old and a new line; a block ends at the last anchor before this size.
 pub(super) const WORK_TARGET: u64 = 1_000_000;
@@ -19,11 +19,17 @@ struct UniqueLinePair {
 }
 
 /// Cuts the line ranges in `whole` into blocks of about `target` pairs of an old and a new line.
-pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, target: u64) -> Vec<Hunk> {
+pub(super) fn split_into_blocks(
+    old: &[&[u8]],
+    new: &[&[u8]],
+    whole: &DiffHunkRanges,
+    target: u64,
+) -> Vec<DiffHunkRanges> {
     let mut blocks = Vec::new();
     let mut start = UniqueLinePair { old: whole.old.start, new: whole.new.start };
     let mut last = start;
-    let block = |from: UniqueLinePair, to: UniqueLinePair| Hunk { old: from.old..to.old, new: from.new..to.new };
+    let block =
+        |from: UniqueLinePair, to: UniqueLinePair| DiffHunkRanges { old: from.old..to.old, new: from.new..to.new };
     let end = UniqueLinePair { old: whole.old.end, new: whole.new.end };
     for anchor in increasing_unique_pairs(old, new, whole).into_iter().chain([end]) {
         if comparison_work(&block(start, anchor)) > target {
@@ -47,12 +53,12 @@ pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, targ
 }
 
 /// The longest sequence of anchors that are in the same order on both sides.
-fn increasing_unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePair> {
+fn increasing_unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &DiffHunkRanges) -> Vec<UniqueLinePair> {
     longest_increasing_subsequence(&unique_pairs(old, new, whole))
 }
 
 /// The lines that occur exactly once on each side, in the order of the new side.
-fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePair> {
+fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &DiffHunkRanges) -> Vec<UniqueLinePair> {
     let mut once: HashMap<&[u8], Option<usize>> = HashMap::with_capacity(whole.old.len());
     for index in whole.old.clone() {
         once.entry(old[index]).and_modify(|position| *position = None).or_insert(Some(index));
@@ -103,7 +109,7 @@ mod tests {
     fn pairs_are_unique_and_increasing() {
         let old: Vec<&[u8]> = vec![b"a", b"x", b"b", b"x", b"c", b"d"];
         let new: Vec<&[u8]> = vec![b"d", b"a", b"x", b"b", b"b2", b"c"];
-        let whole = Hunk { old: 0..6, new: 0..6 };
+        let whole = DiffHunkRanges { old: 0..6, new: 0..6 };
         let found: Vec<(usize, usize)> =
             increasing_unique_pairs(&old, &new, &whole).iter().map(|a| (a.old, a.new)).collect();
         assert_eq!(found, [(0, 1), (2, 3), (4, 5)]);
@@ -114,7 +120,7 @@ mod tests {
         let lines: Vec<String> = (0..100).map(|line| line.to_string()).collect();
         let old: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
         let new: Vec<&[u8]> = old.iter().copied().filter(|line| *line != b"50").collect();
-        let whole = Hunk { old: 3..90, new: 3..89 };
+        let whole = DiffHunkRanges { old: 3..90, new: 3..89 };
         let blocks = split_into_blocks(&old, &new, &whole, 25);
         assert!(blocks.len() > 10);
         assert_eq!((blocks[0].old.start, blocks[0].new.start), (3, 3));

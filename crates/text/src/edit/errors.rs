@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::{FindReplaceEdit, QuoteMatchMethod};
 use crate::locate::{
-    EnclosingDefinition, FuzzyTextMatchPass, NearestCandidate, QuoteMatch, QuoteSearchHaystack,
+    EnclosingDefinition, FuzzyTextMatchPass, NearestQuoteCandidate, QuoteMatch, QuoteSearchHaystack,
     ReachedQuoteSearchLimit, SuggestedDisambiguatingLines,
 };
 
@@ -80,7 +80,7 @@ pub enum EditErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteNotFoundDetails {
     /// The part of the text that resembles the quote most.
-    pub nearest: Option<NearestCandidate>,
+    pub nearest: Option<NearestQuoteCandidate>,
     /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
     /// original text, so an edit cannot quote text that another edit inserts.
     pub produced_by_edit: Option<usize>,

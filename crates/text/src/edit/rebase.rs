@@ -7,12 +7,12 @@
 
 use std::ops::RangeInclusive;
 
-use super::select::{PlannedEditEffect, PlannedEditReplacement};
+use super::select::{PlannedEditReplacement, PlannedTextEditEffect};
 use super::{
     EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteMatchMethod,
     QuoteNotFoundPolicy, RESULT_BYTES_MAX, TextSplice, apply_selections, apply_splices, replacement, select,
 };
-use crate::diff::{self, Hunk};
+use crate::diff::{self, DiffHunkRanges};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack, QuoteSearchOptions};
 
 /// A quoted match whose lines changed since the base.
@@ -70,7 +70,7 @@ fn apply_to_newer_text_with(
             Ok(outcome) => outcomes.push(outcome),
             Err(reason @ EditErrorKind::StaleQuote(_)) if whitespace == WhitespaceStalenessRule::Ignored => {
                 match match_after_reformatting(&base, &current, &hunks, edits, index, rules) {
-                    Some(selected) => outcomes.push(PlannedEditEffect::Replace(selected)),
+                    Some(selected) => outcomes.push(PlannedTextEditEffect::Replace(selected)),
                     None => refusals.push(EditError { edit_index: index, reason }),
                 }
             }
@@ -92,11 +92,11 @@ pub fn map_lines(base: &str, current: &str, lines: &RangeInclusive<usize>) -> Op
 fn rebase_edit(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
-    hunks: &[Hunk],
+    hunks: &[DiffHunkRanges],
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     rules: EditMatchingRules,
-) -> Result<PlannedEditEffect, EditErrorKind> {
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     let in_base = select::select_matches(base, edits, index, rules);
     let mut moved = edits.to_vec();
     if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
@@ -105,8 +105,8 @@ fn rebase_edit(
     }
     let in_current = select::select_matches(current, &moved, index, rules);
     let in_base = match in_base {
-        Ok(PlannedEditEffect::Replace(selected)) => selected,
-        Ok(outcome @ (PlannedEditEffect::Unchanged | PlannedEditEffect::AlreadyApplied(_))) => {
+        Ok(PlannedTextEditEffect::Replace(selected)) => selected,
+        Ok(outcome @ (PlannedTextEditEffect::Unchanged | PlannedTextEditEffect::AlreadyApplied(_))) => {
             return in_current.or(Ok(outcome));
         }
         // The quote is ambiguous in the base: one match may have changed while another match stayed the same.
@@ -124,15 +124,15 @@ fn rebase_edit(
         Err(EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines, lines }))
     };
     match (in_current, mapped) {
-        (Ok(PlannedEditEffect::Replace(selected)), Some(mapped)) => {
+        (Ok(PlannedTextEditEffect::Replace(selected)), Some(mapped)) => {
             let is_same_place = selected.matches.iter().map(|target| target.lines.clone()).eq(mapped);
-            if is_same_place { Ok(PlannedEditEffect::Replace(selected)) } else { stale() }
+            if is_same_place { Ok(PlannedTextEditEffect::Replace(selected)) } else { stale() }
         }
-        (Ok(PlannedEditEffect::AlreadyApplied(lines)), _) => Ok(PlannedEditEffect::AlreadyApplied(lines)),
-        (Ok(PlannedEditEffect::Replace(_) | PlannedEditEffect::Unchanged), _) => stale(),
+        (Ok(PlannedTextEditEffect::AlreadyApplied(lines)), _) => Ok(PlannedTextEditEffect::AlreadyApplied(lines)),
+        (Ok(PlannedTextEditEffect::Replace(_) | PlannedTextEditEffect::Unchanged), _) => stale(),
         (Err(EditErrorKind::NotFound(_)), _) => match find_equivalent_change(base, current, hunks, &in_base) {
             Some(lines) if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips => {
-                Ok(PlannedEditEffect::AlreadyApplied(lines))
+                Ok(PlannedTextEditEffect::AlreadyApplied(lines))
             }
             Some(_) | None => stale(),
         },
@@ -144,7 +144,7 @@ fn rebase_edit(
 fn find_equivalent_change(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
-    hunks: &[Hunk],
+    hunks: &[DiffHunkRanges],
     in_base: &PlannedEditReplacement,
 ) -> Option<Vec<RangeInclusive<usize>>> {
     let [target] = in_base.matches.as_slice() else { return None };
@@ -164,12 +164,12 @@ fn find_equivalent_change(
 fn match_after_reformatting(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
-    hunks: &[Hunk],
+    hunks: &[DiffHunkRanges],
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     rules: EditMatchingRules,
 ) -> Option<PlannedEditReplacement> {
-    let Ok(PlannedEditEffect::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
+    let Ok(PlannedTextEditEffect::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
         return None;
     };
     let [target] = in_base.matches.as_slice() else { return None };
@@ -204,11 +204,11 @@ fn match_after_reformatting(
 /// Checks an edit whose quote is in the current text but not in the base. The quote and its match may differ only in
 /// line terminators.
 fn match_only_in_current(
-    in_current: Result<PlannedEditEffect, EditErrorKind>,
-    hunks: &[Hunk],
-) -> Result<PlannedEditEffect, EditErrorKind> {
+    in_current: Result<PlannedTextEditEffect, EditErrorKind>,
+    hunks: &[DiffHunkRanges],
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     match in_current {
-        Ok(PlannedEditEffect::Replace(selected))
+        Ok(PlannedTextEditEffect::Replace(selected))
             if !hunks.is_empty()
                 && !matches!(
                     selected.method,
@@ -224,10 +224,10 @@ fn match_only_in_current(
 /// Rejects an edit whose quote has several matches in the base. A quote with several matches in the base may have a
 /// single match in the current text, which need not be the intended one.
 fn reject_ambiguous_match(
-    in_current: Result<PlannedEditEffect, EditErrorKind>,
-) -> Result<PlannedEditEffect, EditErrorKind> {
+    in_current: Result<PlannedTextEditEffect, EditErrorKind>,
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     match in_current {
-        Ok(PlannedEditEffect::Replace(selected)) => Err(stale_without_base_lines(&selected)),
+        Ok(PlannedTextEditEffect::Replace(selected)) => Err(stale_without_base_lines(&selected)),
         other => other,
     }
 }
@@ -238,7 +238,7 @@ fn stale_without_base_lines(selected: &PlannedEditReplacement) -> EditErrorKind 
 }
 
 /// The position of base lines in the current text; `None` if one of the lines changed.
-fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
+fn map_unchanged_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let (first, last) = (lines.start() - 1, *lines.end());
     let mut shift = 0_isize;
     for hunk in hunks {
@@ -254,13 +254,13 @@ fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<
 }
 
 /// The lines of the current text that correspond to base lines or replaced them; `None` if the lines were removed.
-fn map_surrounding_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
+fn map_surrounding_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let first = map_border(hunks, lines.start() - 1, RangeEdge::First);
     let last = map_border(hunks, *lines.end(), RangeEdge::Last);
     (first < last).then(|| first + 1..=last)
 }
 
-fn map_nearest_line(hunks: &[Hunk], line: usize) -> usize {
+fn map_nearest_line(hunks: &[DiffHunkRanges], line: usize) -> usize {
     map_border(hunks, line.saturating_sub(1), RangeEdge::First) + 1
 }
 
@@ -272,7 +272,7 @@ enum RangeEdge {
 
 /// The position in the current text of the border before a 0-based base line. If the border is within a changed range,
 /// the result is the start or the end of that range.
-fn map_border(hunks: &[Hunk], border: usize, edge: RangeEdge) -> usize {
+fn map_border(hunks: &[DiffHunkRanges], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {
         let is_past = match edge {

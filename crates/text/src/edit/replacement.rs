@@ -48,7 +48,7 @@ struct EditSpliceBuilder<'a> {
     new: &'a str,
     new_lines: Vec<&'a str>,
     old_count: usize,
-    hunks: Vec<diff::Hunk>,
+    hunks: Vec<diff::DiffHunkRanges>,
     quote_ends_with_newline: bool,
     quote_is_only_terminators: bool,
     verbatim: bool,
@@ -69,7 +69,7 @@ impl<'a> EditSpliceBuilder<'a> {
         Self {
             new: &selected.new,
             hunks: if matches!(selected.method, QuoteMatchMethod::Similarity(_)) {
-                vec![diff::Hunk { old: 0..old.len(), new: 0..new.len() }]
+                vec![diff::DiffHunkRanges { old: 0..old.len(), new: 0..new.len() }]
             } else {
                 diff::line_hunks(&old_slices, &new_slices)
             },
@@ -103,7 +103,7 @@ impl<'a> EditSpliceBuilder<'a> {
         }));
         // A block found by similarity may have more or fewer lines than the quote. Such a block is replaced as a whole.
         let is_aligned = starts.len() == self.old_count + 1;
-        let whole = [diff::Hunk { old: 0..starts.len() - 1, new: 0..self.new_lines.len() }];
+        let whole = [diff::DiffHunkRanges { old: 0..starts.len() - 1, new: 0..self.new_lines.len() }];
         for hunk in if is_aligned { &self.hunks[..] } else { &whole[..] } {
             let mut text = String::new();
             if hunk.old.start == self.old_count && self.ends_without_terminator(finder, found) {
@@ -125,7 +125,7 @@ impl<'a> EditSpliceBuilder<'a> {
         &self,
         finder: &QuoteSearchHaystack<'_>,
         found: &QuoteMatch,
-        hunk: &diff::Hunk,
+        hunk: &diff::DiffHunkRanges,
         line: usize,
     ) -> Result<String, usize> {
         let (body, given) = lines::split_terminator(self.new_lines[line]);

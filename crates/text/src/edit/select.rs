@@ -32,7 +32,7 @@ const NEW_PLACES_MAX: usize = 5;
 
 /// What an edit does to the text.
 #[derive(Debug)]
-pub(super) enum PlannedEditEffect {
+pub(super) enum PlannedTextEditEffect {
     /// The edit replaces these matches.
     Replace(PlannedEditReplacement),
     /// The edit has no effect, because the quote and the new text are equal.
@@ -75,7 +75,7 @@ impl PlannedEditReplacement {
     }
 }
 
-impl PlannedEditEffect {
+impl PlannedTextEditEffect {
     pub(super) fn to_applied_edit(&self, finder: &QuoteSearchHaystack<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
         let without_effect =
             |method, changed_lines| AppliedEdit { method, changed_lines, look_alikes: Vec::new(), matched_text: None };
@@ -107,7 +107,7 @@ pub(super) fn select_matches(
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     rules: EditMatchingRules,
-) -> Result<PlannedEditEffect, EditErrorKind> {
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     let edit = edits[index];
     if edit.old.is_empty() && (rules.empty_quote == EmptyQuoteRule::MatchEverywhere || finder.text().is_empty()) {
         return match_empty_quote(finder, edit, rules);
@@ -117,7 +117,7 @@ pub(super) fn select_matches(
     }
     if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips {
         if edit.old == edit.new {
-            return Ok(PlannedEditEffect::Unchanged);
+            return Ok(PlannedTextEditEffect::Unchanged);
         }
         if let Some((line, text)) = elision::find_elision(edit.new, edit.old)
             && !finder.text().contains(&text)
@@ -160,7 +160,7 @@ fn match_empty_quote(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
     rules: EditMatchingRules,
-) -> Result<PlannedEditEffect, EditErrorKind> {
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     let total = finder.text().chars().count() + 1;
     let fits = match edit.occurrence {
         OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => total == 1,
@@ -180,7 +180,7 @@ fn match_empty_quote(
         });
     }
     let matches = borders().take(locate::MATCHES_MAX).map(hit).collect();
-    Ok(PlannedEditEffect::Replace(PlannedEditReplacement::new(
+    Ok(PlannedTextEditEffect::Replace(PlannedEditReplacement::new(
         QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact),
         matches,
         edit,
@@ -195,7 +195,7 @@ fn choose_matches(
     edit: FindReplaceEdit<'_>,
     method: impl Fn(FuzzyTextMatchPass) -> QuoteMatchMethod,
     rules: EditMatchingRules,
-) -> Result<PlannedEditEffect, EditErrorKind> {
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     let total = found.matches.len();
     let described = || errors::describe_matches(finder, &found.matches);
     let ambiguous = || EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() };
@@ -212,7 +212,7 @@ fn choose_matches(
         }
         OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::All => found.matches,
     };
-    Ok(PlannedEditEffect::Replace(PlannedEditReplacement::new(method(found.pass), hits, edit, rules)))
+    Ok(PlannedTextEditEffect::Replace(PlannedEditReplacement::new(method(found.pass), hits, edit, rules)))
 }
 
 fn has_overlaps(hits: &[QuoteMatch]) -> bool {
@@ -233,7 +233,7 @@ fn retry_without_typing_slips(
     edit: FindReplaceEdit<'_>,
     matching: QuoteSearchOptions,
     rules: EditMatchingRules,
-) -> Option<Result<PlannedEditEffect, EditErrorKind>> {
+) -> Option<Result<PlannedTextEditEffect, EditErrorKind>> {
     for (old, new) in typing_slips::strip_line_numbers(edit.old, edit.new) {
         let found = finder.find(&old, matching);
         if !found.matches.is_empty() {
@@ -252,7 +252,7 @@ fn match_similar_text(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
     rules: EditMatchingRules,
-) -> Option<Result<PlannedEditEffect, EditErrorKind>> {
+) -> Option<Result<PlannedTextEditEffect, EditErrorKind>> {
     let (method, hits) = similarity::find_similar(finder, edit.old)?;
     if hits.len() > 1 {
         let described = errors::describe_matches(finder, &hits);
@@ -262,7 +262,7 @@ fn match_similar_text(
             matches: described,
         }));
     }
-    Some(Ok(PlannedEditEffect::Replace(PlannedEditReplacement::new(
+    Some(Ok(PlannedTextEditEffect::Replace(PlannedEditReplacement::new(
         QuoteMatchMethod::Similarity(method),
         hits,
         edit,
@@ -277,7 +277,7 @@ fn quote_not_found(
     index: usize,
     limit: Option<ReachedQuoteSearchLimit>,
     rules: EditMatchingRules,
-) -> Result<PlannedEditEffect, EditErrorKind> {
+) -> Result<PlannedTextEditEffect, EditErrorKind> {
     let edit = edits[index];
     let mut new_text_lines = Vec::new();
     if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips {
@@ -294,7 +294,7 @@ fn quote_not_found(
         let is_applied = fits && is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
         new_text_lines = hits.into_iter().map(|hit| hit.lines).collect();
         if is_applied {
-            return Ok(PlannedEditEffect::AlreadyApplied(new_text_lines));
+            return Ok(PlannedTextEditEffect::AlreadyApplied(new_text_lines));
         }
         new_text_lines.truncate(NEW_PLACES_MAX);
     }

@@ -16,7 +16,7 @@ pub(super) struct HashesOfLineAndItsWords {
 /// A line of a quote with the weights of the line and its words. The weight of a line or word is at most 1, and lower
 /// if the line or word is frequent in the text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WeightedLine {
+pub(super) struct WeightedQuoteLine {
     pub(super) line_hash: u64,
     pub(super) weight: f64,
     pub(super) words: Vec<(u64, f64)>,
@@ -48,7 +48,7 @@ struct AlignmentCell {
 }
 
 /// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles a line of the text.
-pub(super) fn align(quote: &[WeightedLine], text: &[HashesOfLineAndItsWords]) -> Option<QuoteAlignment> {
+pub(super) fn align(quote: &[WeightedQuoteLine], text: &[HashesOfLineAndItsWords]) -> Option<QuoteAlignment> {
     let empty = AlignmentCell { score: 0.0, start: (0, 0) };
     let mut above = vec![empty; text.len() + 1];
     let mut best: Option<(AlignmentCell, (usize, usize))> = None;
@@ -87,7 +87,7 @@ pub(super) fn align(quote: &[WeightedLine], text: &[HashesOfLineAndItsWords]) ->
     })
 }
 
-fn line_similarity(quoted: &WeightedLine, actual: &HashesOfLineAndItsWords) -> f64 {
+fn line_similarity(quoted: &WeightedQuoteLine, actual: &HashesOfLineAndItsWords) -> f64 {
     if quoted.line_hash == actual.line_hash {
         return quoted.weight;
     }
@@ -118,13 +118,13 @@ mod tests {
         lines.iter().map(|&whole| HashesOfLineAndItsWords { line_hash: whole, word_hashes: Vec::new() }).collect()
     }
 
-    fn weighted_lines(lines: &[u64]) -> Vec<WeightedLine> {
-        lines.iter().map(|&whole| WeightedLine { line_hash: whole, words: Vec::new(), weight: 1.0 }).collect()
+    fn weighted_lines(lines: &[u64]) -> Vec<WeightedQuoteLine> {
+        lines.iter().map(|&whole| WeightedQuoteLine { line_hash: whole, words: Vec::new(), weight: 1.0 }).collect()
     }
 
     #[test]
     fn only_rare_words_make_lines_similar() {
-        let quoted = WeightedLine { line_hash: 1, weight: 1.0, words: vec![(10, 0.1), (11, 1.0)] };
+        let quoted = WeightedQuoteLine { line_hash: 1, weight: 1.0, words: vec![(10, 0.1), (11, 1.0)] };
         let actual = |words: &[u64]| HashesOfLineAndItsWords { line_hash: 2, word_hashes: words.to_vec() };
         assert!(line_similarity(&quoted, &actual(&[11, 12, 13])) > 0.3);
         assert!(line_similarity(&quoted, &actual(&[10, 12, 13])) == 0.0);

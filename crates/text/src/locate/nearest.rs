@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use super::align::{self, HashesOfLineAndItsWords, WeightedLine};
+use super::align::{self, HashesOfLineAndItsWords, WeightedQuoteLine};
 use super::{QuoteSearchHaystack, fold};
 use crate::lines;
 
@@ -51,7 +51,7 @@ const DIFFERENCES_MAX: usize = 5;
 
 /// The lines of the text where a quote most likely belongs, although the text differs from the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NearestCandidate {
+pub struct NearestQuoteCandidate {
     /// The 1-based lines of the text where the quote most likely belongs.
     pub lines: RangeInclusive<usize>,
     /// The first lines in which the quote and the text differ.
@@ -76,7 +76,7 @@ pub struct QuoteLineDifference {
 impl QuoteSearchHaystack<'_> {
     /// The most likely position of `quote`; `None` if the text shares no line or word with it.
     #[must_use]
-    pub fn nearest_candidate(&self, quote: &str) -> Option<NearestCandidate> {
+    pub fn nearest_candidate(&self, quote: &str) -> Option<NearestQuoteCandidate> {
         let quote: Vec<&str> =
             lines::iter(quote).map(|line| lines::split_terminator(line).0).take(QUOTE_LINES_MAX).collect();
         let count = quote.len();
@@ -97,12 +97,12 @@ impl QuoteSearchHaystack<'_> {
         });
         let (_, first, last) = alignments.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
         let differences = self.differences(&quote, first + 1);
-        Some(NearestCandidate { lines: first + 1..=last.max(first) + 1, differences })
+        Some(NearestQuoteCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
     /// The votes for each start line (0-based, possibly negative), and the lines of the quote with their weights. A
     /// line or word that is rarer in the text has a higher weight.
-    fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedLine>) {
+    fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedQuoteLine>) {
         let lines: Vec<HashesOfLineAndItsWords> = quote.iter().map(|line| fingerprint_line(line)).collect();
         let features = lines.iter().flat_map(HashesOfLineAndItsWords::features).count().max(1);
         let most = (VOTES_MAX / features).clamp(OCCURRENCES_MIN, OCCURRENCES_MAX);
@@ -126,7 +126,7 @@ impl QuoteSearchHaystack<'_> {
                 }
             }
             let words = line.word_hashes.iter().map(|word| (*word, weight(word))).collect();
-            weighted.push(WeightedLine { line_hash: line.line_hash, weight: weight(&line.line_hash), words });
+            weighted.push(WeightedQuoteLine { line_hash: line.line_hash, weight: weight(&line.line_hash), words });
         }
         let mut votes: Vec<(i64, f64)> = votes.into_iter().collect();
         votes.sort_by_key(|&(start, _)| start);

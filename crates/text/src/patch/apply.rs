@@ -8,7 +8,7 @@ use crate::locate::FuzzyTextMatchPass;
 
 use super::chunk_search::PatchChunkLocator;
 use super::interpretations::{PatchChunkLine, PatchTypingSlipRepairMode, ResolvedLineKind, StatedTerminator};
-use super::line_edits::{FinalNewlineRule, InsertedLine, PatchLineEdits, default_terminator, static_terminator};
+use super::line_edits::{InsertedLine, PatchFinalNewlineRule, PatchLineEdits, default_terminator, static_terminator};
 use super::line_index::{LineLookupIndex, LineWithTerminator};
 use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
@@ -56,7 +56,7 @@ pub struct PatchChunkPlacementRules<'a> {
     /// Whether a chunk of a patch is applied to the original text or to the result of the previous chunks.
     pub chunk_base: PatchChunkBaseTextPolicy,
     /// Whether the text ends with a newline if the patch replaces its last line.
-    pub file_end: FinalNewlineRule,
+    pub file_end: PatchFinalNewlineRule,
 }
 
 impl<'a> PatchChunkPlacementRules<'a> {
@@ -75,7 +75,7 @@ impl<'a> PatchChunkPlacementRules<'a> {
             ambiguity: PatchAmbiguityCriterion::RepeatedLines,
             insertion: UnanchoredInsertionPoint::AtEnd,
             chunk_base: PatchChunkBaseTextPolicy::OriginalText,
-            file_end: FinalNewlineRule::FromPatch,
+            file_end: PatchFinalNewlineRule::FromPatch,
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> PatchChunkPlacementRules<'a> {
             ambiguity: PatchAmbiguityCriterion::RepeatedText,
             insertion: UnanchoredInsertionPoint::AtTop,
             chunk_base: PatchChunkBaseTextPolicy::PreviousResult,
-            file_end: FinalNewlineRule::FromFile,
+            file_end: PatchFinalNewlineRule::FromFile,
         }
     }
 }

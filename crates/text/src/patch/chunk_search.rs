@@ -28,7 +28,7 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     cursor: usize,
     /// The distance of the previous chunk from its declared position.
     line_offset: isize,
-    number_trust: PatchLineNumberTrust,
+    number_trust: ObservedPatchLineNumberAccuracy,
     order: ObservedPatchChunkOrder,
     /// For each line number of the patch, which counts only `\n`, the index of that line among the lines of the text,
     /// which may also end with `\r`.
@@ -37,7 +37,7 @@ pub(super) struct PatchChunkLocator<'i, 't> {
 
 /// Whether the line numbers that a unified diff states fit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatchLineNumberTrust {
+enum ObservedPatchLineNumberAccuracy {
     /// All chunks so far were found at the line numbers that they state.
     Trusted,
     /// A chunk was found at another line than the line number that it states.
@@ -85,7 +85,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             anchors,
             cursor: 0,
             line_offset: 0,
-            number_trust: PatchLineNumberTrust::Trusted,
+            number_trust: ObservedPatchLineNumberAccuracy::Trusted,
             order: ObservedPatchChunkOrder::Ascending,
             numbered_line_starts,
         }
@@ -159,7 +159,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         self.cursor = hit.start + old_lines(&lines[..changed]).count();
         if let Some(expected) = self.expected_line(chunk) {
             self.line_offset += hit.start.cast_signed() - expected.cast_signed();
-            self.number_trust = if self.line_offset == 0 { self.number_trust } else { PatchLineNumberTrust::Untrusted };
+            self.number_trust =
+                if self.line_offset == 0 { self.number_trust } else { ObservedPatchLineNumberAccuracy::Untrusted };
         }
         PlacedPatchChunk {
             start: hit.start,
@@ -175,7 +176,9 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     /// be placed by its line number. If one chunk was out of order, the order of the chunks must not decide between
     /// matches.
     pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
-        if placed.basis == PatchPlacementBasis::LineNumber && self.number_trust == PatchLineNumberTrust::Untrusted {
+        if placed.basis == PatchPlacementBasis::LineNumber
+            && self.number_trust == ObservedPatchLineNumberAccuracy::Untrusted
+        {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
         }
         let count = old_lines(&placed.lines).count();

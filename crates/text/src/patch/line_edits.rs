@@ -8,7 +8,7 @@ use super::line_index::LineWithTerminator;
 
 /// Whether the text ends with a newline if the patch replaces its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FinalNewlineRule {
+pub enum PatchFinalNewlineRule {
     /// A new last line ends with a newline, unless it is appended to an old last line that stays and has no newline.
     FromPatch,
     /// The final newline stays present or missing as before, unless the patch has a no-newline marker.
@@ -54,7 +54,7 @@ impl PatchLineEdits {
         self.removed_by.iter().flatten().count()
     }
 
-    pub(super) fn text(&self, lines: &[LineWithTerminator<'_>], file_end: FinalNewlineRule) -> String {
+    pub(super) fn text(&self, lines: &[LineWithTerminator<'_>], file_end: PatchFinalNewlineRule) -> String {
         let mut out: Vec<PatchedOutputLine<'_>> = Vec::with_capacity(lines.len() + self.added_count());
         for at in 0..=lines.len() + 1 {
             for new in self.inserted.get(&at).into_iter().flatten() {
@@ -82,15 +82,15 @@ impl PatchLineEdits {
         &self,
         line: &PatchedOutputLine<'a>,
         lines: &[LineWithTerminator<'_>],
-        file_end: FinalNewlineRule,
+        file_end: PatchFinalNewlineRule,
     ) -> &'a str {
         let lacked_newline = lines.last().is_some_and(|line| line.terminator.is_empty());
         let was_replaced = self.removed_by.last().is_some_and(Option::is_some);
         let ends_without = match (line.new, file_end) {
             (Some(new), _) if new.is_explicit => new.stated_terminator == StatedTerminator::NoNewline,
-            (Some(_), FinalNewlineRule::FromPatch) => lacked_newline && !was_replaced,
-            (None, FinalNewlineRule::FromPatch) => false,
-            (Some(_) | None, FinalNewlineRule::FromFile) => lacked_newline,
+            (Some(_), PatchFinalNewlineRule::FromPatch) => lacked_newline && !was_replaced,
+            (None, PatchFinalNewlineRule::FromPatch) => false,
+            (Some(_) | None, PatchFinalNewlineRule::FromFile) => lacked_newline,
         };
         if ends_without { "" } else { line.terminator }
     }

@@ -100,7 +100,7 @@ pub fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>
 }
 
 fn role_of_name(language: ProgrammingLanguage, line: &str, name: &Range<usize>) -> SymbolRole {
-    let symbol = line_shape::NameInLine::new(line, name);
+    let symbol = line_shape::SearchHitNameInLine::new(line, name);
     if follows_definition_keyword(language, &symbol) {
         return SymbolRole::Definition;
     }
@@ -122,7 +122,7 @@ fn role_of_name(language: ProgrammingLanguage, line: &str, name: &Range<usize>) 
     }
 }
 
-fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape::NameInLine<'_>) -> bool {
+fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape::SearchHitNameInLine<'_>) -> bool {
     let before = symbol.before;
     let is_keyword = |token: &str| is_listed(definition_keywords(language), token);
     if language == ProgrammingLanguage::Sql {

@@ -8,14 +8,14 @@ use crate::is_listed;
 
 /// A name with the text before and after it in its line.
 #[derive(Clone, Copy)]
-pub(super) struct NameInLine<'a> {
+pub(super) struct SearchHitNameInLine<'a> {
     line: &'a str,
     name: &'a str,
     pub(super) before: &'a str,
     after: &'a str,
 }
 
-impl<'a> NameInLine<'a> {
+impl<'a> SearchHitNameInLine<'a> {
     pub(super) fn new(line: &'a str, name: &Range<usize>) -> Self {
         let line = line.trim_end();
         let end = name.end.min(line.len());
@@ -88,7 +88,7 @@ fn likely_definition_if(holds: bool) -> SymbolRole {
 }
 
 /// Recognises enum variants and struct fields in Rust.
-pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn rust_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     let public = open.starts_with("pub");
     if symbol.indentation() == 0 || !(open.is_empty() || (public && !open.contains(['=', ':', '{']))) {
@@ -109,7 +109,7 @@ pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
 const PRIMITIVES: &str = "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char str f32 f64";
 
 /// Recognises module variables and attributes in Python.
-pub(super) fn python_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn python_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let next = symbol.next();
     let assigned = (next.starts_with('=') && !next.starts_with("==") && symbol.after.starts_with(' '))
         || (next.starts_with(':') && !next.starts_with(":=") && !symbol.line.ends_with(','));
@@ -126,7 +126,7 @@ const MEMBER_MODIFIERS: &str = "\
     export default public private protected readonly abstract override static async get set * declare #";
 
 /// Recognises methods, variables with a function as value, and members in JavaScript and TypeScript.
-pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     const CONTROL: &str = "if for while switch catch function return with";
     let next = symbol.next();
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
@@ -172,7 +172,7 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
 
 /// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. A line with a further
 /// declarator may start with the bracket and comma that end the previous declarator.
-fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
+fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
     let depth = open.bytes().fold(0i32, |depth, byte| match byte {
@@ -201,14 +201,14 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
 
 /// Recognises definitions in TypeScript declaration files: those of JavaScript, and every name with arguments, because
 /// declaration files contain no calls.
-pub(super) fn typescript_declaration_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn typescript_declaration_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);
     if declared || arguments { SymbolRole::Definition } else { javascript_role(symbol) }
 }
 
 /// Recognises methods and names in grouped declarations in Go.
-pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn go_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("func (") && open.ends_with(") ") && symbol.after.starts_with(['(', '[']) {
         return SymbolRole::Definition;
@@ -235,7 +235,7 @@ const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint floa
 
 /// Whether a Go line declares an interface method and does not call it: a declaration has a return type or typed
 /// arguments.
-fn is_go_declaration(symbol: &NameInLine<'_>) -> bool {
+fn is_go_declaration(symbol: &SearchHitNameInLine<'_>) -> bool {
     let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
     let end = symbol.after.len() - rest.len();
     let arguments = symbol.after[..end].trim().trim_start_matches('(').trim_end_matches(')');
@@ -252,7 +252,7 @@ fn is_go_declaration(symbol: &NameInLine<'_>) -> bool {
 }
 
 /// Recognises top-level functions, types and variables, members and enumerators in C and C++.
-pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn c_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let comment = symbol.before.find("*/").map_or("", |end| symbol.before[..end + 2].trim_start());
     let symbol = &if comment.starts_with("/*") { symbol.without_first_word(comment) } else { *symbol };
     let symbol = &symbol.without_first_word("extern \"C\"");
@@ -297,7 +297,7 @@ pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
 
 /// Recognises definitions in C and C++ headers. A function without a body and without `inline` is only a likely
 /// definition, because it is probably defined in another file.
-pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn c_header_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let role = c_role(symbol);
     let has_body = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
     let function = symbol.next().starts_with('(') && !symbol.before.trim_start().starts_with('#');
@@ -305,7 +305,7 @@ pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Recognises C++ constructors: capitalised names with arguments and a body or an initialiser list.
-fn constructor_role(symbol: &NameInLine<'_>) -> SymbolRole {
+fn constructor_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     if !symbol.starts_upper() || symbol.is_upper_case() {
         return SymbolRole::Usage;
     }
@@ -317,7 +317,7 @@ fn constructor_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Recognises methods and fields in Java, C# and similar languages.
-pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn java_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     const MODIFIERS: &str = "\
         public private protected internal static final abstract virtual override readonly const sealed async \
         synchronized native val var open";
@@ -343,7 +343,7 @@ pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Recognises constants and attributes in Ruby.
-pub(super) fn ruby_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn ruby_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let next = symbol.next();
     let open = symbol.before.trim_start();
     if open.is_empty() {
@@ -353,7 +353,7 @@ pub(super) fn ruby_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Recognises `define` calls and variables in PHP.
-pub(super) fn php_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn php_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("define(") {
         return SymbolRole::Definition;
@@ -363,7 +363,7 @@ pub(super) fn php_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Recognises functions and variables in shell scripts.
-pub(super) fn shell_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn shell_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     match symbol.before.trim_start() {
         "" => definition_if(
             symbol.next().starts_with("()") || (symbol.indentation() == 0 && symbol.after.starts_with('=')),
@@ -373,12 +373,12 @@ pub(super) fn shell_role(symbol: &NameInLine<'_>) -> SymbolRole {
     }
 }
 
-pub(super) fn markdown_heading_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn markdown_heading_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(symbol.line.starts_with('#') || symbol.line.starts_with("= "))
 }
 
 /// Recognises keys and sections in configuration files.
-pub(super) fn config_key_role(symbol: &NameInLine<'_>) -> SymbolRole {
+pub(super) fn config_key_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
     let next = symbol.after.trim_start_matches(['"', '\'']).trim_start();
     likely_definition_if(

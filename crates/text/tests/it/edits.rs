@@ -12,7 +12,7 @@ struct EditTableCase {
     id: String,
     behaviour: String,
     #[serde(default)]
-    rules: NamedEditRules,
+    rules: TestEditRulesPreset,
     text: String,
     edits: Vec<TestCaseEdit>,
     result: Option<String>,
@@ -23,7 +23,7 @@ struct EditTableCase {
 
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum NamedEditRules {
+enum TestEditRulesPreset {
     #[default]
     Native,
     Literal,
@@ -67,10 +67,10 @@ fn every_case_passes() {
 
 fn run_case(case: &EditTableCase) -> Result<(), String> {
     let rules = match case.rules {
-        NamedEditRules::Native => EditMatchingRules::NATIVE,
-        NamedEditRules::Literal => EditMatchingRules::LITERAL,
-        NamedEditRules::Plain => EditMatchingRules::PLAIN,
-        NamedEditRules::Resemblance => {
+        TestEditRulesPreset::Native => EditMatchingRules::NATIVE,
+        TestEditRulesPreset::Literal => EditMatchingRules::LITERAL,
+        TestEditRulesPreset::Plain => EditMatchingRules::PLAIN,
+        TestEditRulesPreset::Resemblance => {
             EditMatchingRules { recovery: QuoteNotFoundPolicy::AcceptSimilar, ..EditMatchingRules::PLAIN }
         }
     };

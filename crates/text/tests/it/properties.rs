@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stead_text::diff::{self, Hunk};
+use stead_text::diff::{self, DiffHunkRanges};
 use stead_text::encoding::{DetectedContentKind, Encoding, decode, detect_content, encode};
 use stead_text::lines;
 use stead_text::merge::{MergeResult, merge, merge_bytes};
@@ -37,7 +37,7 @@ fn edit_lines(base: &str, edits: &[(usize, u8)]) -> String {
     result.concat()
 }
 
-fn apply_hunks(old: &str, new: &str, hunks: &[Hunk]) -> String {
+fn apply_hunks(old: &str, new: &str, hunks: &[DiffHunkRanges]) -> String {
     let old: Vec<&str> = lines::iter(old).collect();
     let new: Vec<&str> = lines::iter(new).collect();
     let mut result = String::new();

@@ -7,16 +7,20 @@ use serde::Deserialize;
 use stead_text::lines;
 
 use crate::{
-    buffers::BufferLineEndings,
+    buffers::EditorLineEndingConversion,
     errors::{Error, ErrorKind},
     limits,
     ops::{decode_diff_text, encode_like},
 };
 
 /// Encodes the text of an editor with the encoding and line endings of the file on disk.
-pub(super) fn encode_editor_text(text: &str, saved: Option<&[u8]>) -> Result<(Vec<u8>, BufferLineEndings), Error> {
+pub(super) fn encode_editor_text(
+    text: &str,
+    saved: Option<&[u8]>,
+) -> Result<(Vec<u8>, EditorLineEndingConversion), Error> {
     let Some(saved) = saved else {
-        return check_buffer_size(text.as_bytes().to_vec()).map(|bytes| (bytes, BufferLineEndings::SameAsFile));
+        return check_buffer_size(text.as_bytes().to_vec())
+            .map(|bytes| (bytes, EditorLineEndingConversion::SameAsFile));
     };
     let before = decode_diff_text(saved).ok_or_else(|| {
         Error::new(ErrorKind::NotText, "the file on disk is not text, so it cannot be opened as a buffer")
@@ -26,9 +30,9 @@ pub(super) fn encode_editor_text(text: &str, saved: Option<&[u8]>) -> Result<(Ve
     // If the file uses only CRLF and the text has no carriage return, then the editor removed the carriage returns.
     let stripped = endings.crlf > 0 && endings.lf == 0 && !text.contains('\r') && text.contains('\n');
     let (text, line_endings) = if stripped {
-        (text.replace('\n', "\r\n"), BufferLineEndings::LfOnly)
+        (text.replace('\n', "\r\n"), EditorLineEndingConversion::LfOnly)
     } else {
-        (text.to_owned(), BufferLineEndings::SameAsFile)
+        (text.to_owned(), EditorLineEndingConversion::SameAsFile)
     };
     Ok((check_buffer_size(encode_like(&text, saved)?)?, line_endings))
 }
@@ -51,14 +55,14 @@ pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>)
     ranges.take(limits::ERROR_LOCATIONS_MAX).map(lines).collect()
 }
 
-pub(super) fn decode_for_editor(bytes: &[u8], endings: BufferLineEndings) -> Result<String, Error> {
+pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorLineEndingConversion) -> Result<String, Error> {
     let text = decode_diff_text(bytes).ok_or_else(|| {
         Error::new(ErrorKind::NotText, "the stored bytes of the buffer are not text")
             .with_next_step("close the buffer and open the file again")
     })?;
     Ok(match endings {
-        BufferLineEndings::SameAsFile => text.into_owned(),
-        BufferLineEndings::LfOnly => text.replace("\r\n", "\n"),
+        EditorLineEndingConversion::SameAsFile => text.into_owned(),
+        EditorLineEndingConversion::LfOnly => text.replace("\r\n", "\n"),
     })
 }
 
@@ -131,11 +135,11 @@ mod tests {
     #[test]
     fn editor_text_round_trips_through_file_format() {
         for (text, saved, expected, endings) in [
-            ("a\nb\n", &b"x\r\ny\r\n"[..], &b"a\r\nb\r\n"[..], BufferLineEndings::LfOnly),
-            ("a\r\nb\n", b"x\r\ny\r\n", b"a\r\nb\n", BufferLineEndings::SameAsFile),
-            ("a\nb\n", b"x\r\ny\n", b"a\nb\n", BufferLineEndings::SameAsFile),
-            ("a", b"x\r\n", b"a", BufferLineEndings::SameAsFile),
-            ("\u{e9}\n", b"\xff\xfea\0", b"\xff\xfe\xe9\0\n\0", BufferLineEndings::SameAsFile),
+            ("a\nb\n", &b"x\r\ny\r\n"[..], &b"a\r\nb\r\n"[..], EditorLineEndingConversion::LfOnly),
+            ("a\r\nb\n", b"x\r\ny\r\n", b"a\r\nb\n", EditorLineEndingConversion::SameAsFile),
+            ("a\nb\n", b"x\r\ny\n", b"a\nb\n", EditorLineEndingConversion::SameAsFile),
+            ("a", b"x\r\n", b"a", EditorLineEndingConversion::SameAsFile),
+            ("\u{e9}\n", b"\xff\xfea\0", b"\xff\xfe\xe9\0\n\0", EditorLineEndingConversion::SameAsFile),
         ] {
             let (bytes, found) = encode_editor_text(text, Some(saved)).unwrap();
             assert_eq!((bytes.as_slice(), found), (expected, endings), "{text:?}");

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use crate::{
-    buffers::{BufferOpenState, BufferStoreRequest, EditorBufferMetadata},
+    buffers::{BufferEditorConnectionState, BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
     caller::CallerResourceLifetime,
     engine::CallOutcome,
@@ -70,7 +70,7 @@ impl BufferOpenArgs {
     ) -> Result<Vec<EditorBufferMetadata>, Error> {
         let owner = context.caller.principal.to_string();
         let mut drafts = context.drafts(&target.path)?;
-        drafts.retain(|draft| draft.owner == owner && draft.open_state == BufferOpenState::Draft);
+        drafts.retain(|draft| draft.owner == owner && draft.open_state == BufferEditorConnectionState::Draft);
         drafts.retain(|draft| self.draft.as_ref().is_none_or(|id| draft.id == *id));
         drafts.sort_by_key(|draft| std::cmp::Reverse(draft.changed_ms));
         Ok(drafts)
@@ -137,7 +137,8 @@ fn superseded_drafts(
     let owner = context.caller.principal.to_string();
     let mut drafts = context.buffers()?;
     drafts.retain(|draft| {
-        let is_own = draft.owner == owner && draft.open_state == BufferOpenState::Draft && draft.path == target.path;
+        let is_own =
+            draft.owner == owner && draft.open_state == BufferEditorConnectionState::Draft && draft.path == target.path;
         is_own && (draft.version == text || !draft.is_unsaved(saved))
     });
     Ok(drafts.into_iter().map(|draft| draft.id).collect())
@@ -229,8 +230,8 @@ impl Operation for BufferDraftDropArgs {
 impl BufferDraftDropArgs {
     fn find_draft(&self, context: &CallContext<'_>) -> Result<EditorBufferMetadata, Error> {
         let found = context.buffers()?.into_iter().find(|buffer| buffer.id == self.draft);
-        let draft =
-            found.filter(|buffer| buffer.open_state == BufferOpenState::Draft && context.may_read(&buffer.path));
+        let draft = found
+            .filter(|buffer| buffer.open_state == BufferEditorConnectionState::Draft && context.may_read(&buffer.path));
         let draft = draft.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("draft {} does not exist", shorten_for_error(&self.draft)))
                 .with_next_step("call buffer.list to see the drafts")

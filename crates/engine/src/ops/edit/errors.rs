@@ -15,7 +15,7 @@ use stead_text::{
         DisambiguatingContextPosition, MatchBoundaryRule, QuoteLineDifference, QuoteSearchHaystack,
         ReachedQuoteSearchLimit,
     },
-    merge::MergeConflictLines,
+    merge::MergeConflictLineRanges,
     unified::{DiffLabels, unified_diff},
 };
 
@@ -63,13 +63,13 @@ pub(super) fn merge_conflict_error(
     current: &FileToEdit,
     old: &OlderFileText,
     ours: &str,
-    ranges: &[MergeConflictLines],
+    ranges: &[MergeConflictLineRanges],
 ) -> Error {
     let path = &target.path;
     let part = |text: &str, range: &Range<usize>| {
         lines::slice_lines(text, range.start + 1..=range.end).unwrap_or_default().to_owned()
     };
-    let describe = |range: &MergeConflictLines| {
+    let describe = |range: &MergeConflictLineRanges| {
         json!({ "line": range.theirs.start + 1, "base": part(&old.text, &range.base),
             "yours": part(ours, &range.ours), "theirs": part(&current.text, &range.theirs) })
     };

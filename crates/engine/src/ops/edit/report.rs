@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use stead_text::{
-    diff::{self, Hunk},
+    diff::{self, DiffHunkRanges},
     edit::{AppliedEdit, QuoteMatchMethod},
     locate::{FuzzyTextMatchPass, QuoteSearchHaystack},
     unified::{DiffLabels, unified_diff},
@@ -207,7 +207,7 @@ enum EditChangedFileFlag {
     No,
 }
 
-fn changed_ranges(hunks: &[Hunk]) -> Vec<(usize, usize)> {
+fn changed_ranges(hunks: &[DiffHunkRanges]) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         hunks.iter().map(|hunk| (hunk.new.start + 1, hunk.new.end.max(hunk.new.start + 1))).collect();
     if let Some(&(_, last)) = ranges.last()

@@ -13,7 +13,7 @@ use crate::{
     limits,
     ops::{list::HiddenFileFilter, outcome_builder::shorten_for_error},
     plan::FileKind,
-    workspace::{DirectoryEntry, FileStat, FinalSymlink, StatResult},
+    workspace::{DirectoryEntry, FileStat, FileStatLookupResult, FinalSymlink},
 };
 
 /// The path after which a listing continues, relative to the listed directory; the path need not exist any more.
@@ -81,11 +81,14 @@ struct ListingDirectory {
     remaining: Vec<DirectoryEntry>,
     after: Option<ListCursor>,
     /// The metadata of the last entries in `remaining`, requested in advance, in the order of `remaining`.
-    stats_ahead: Vec<StatResult>,
+    stats_ahead: Vec<FileStatLookupResult>,
 }
 
 impl ListingDirectory {
-    fn next_entry(&mut self, context: &CallContext<'_>) -> Result<Option<(DirectoryEntry, StatResult)>, Error> {
+    fn next_entry(
+        &mut self,
+        context: &CallContext<'_>,
+    ) -> Result<Option<(DirectoryEntry, FileStatLookupResult)>, Error> {
         if self.stats_ahead.is_empty() {
             let start = self.remaining.len().saturating_sub(STAT_BATCH);
             let names: Vec<FileName> = self.remaining[start..].iter().map(|listed| listed.name.clone()).collect();
@@ -170,7 +173,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
     }
 
     /// Adds an entry to the page of the listing; returns false if the page is full.
-    fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: StatResult) -> bool {
+    fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: FileStatLookupResult) -> bool {
         let details = self.entry_details(path, &stat);
         let (size, error) = match kind {
             FileKind::File if self.context.may_read(path) => match stat {
@@ -198,7 +201,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         true
     }
 
-    fn entry_details(&self, path: &RelPath, stat: &StatResult) -> Option<ListingEntryDetails> {
+    fn entry_details(&self, path: &RelPath, stat: &FileStatLookupResult) -> Option<ListingEntryDetails> {
         match (self.context.options.listing_style, stat) {
             (ListingPageSizeAndDetail::NativePage, _)
             | (ListingPageSizeAndDetail::DetailedEntries(_), Ok(None) | Err(_)) => None,

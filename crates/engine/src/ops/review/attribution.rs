@@ -1,6 +1,6 @@
-//! Computes the author of each line of a text from its successive versions ([`Blame`]). Each hunk of a review has the
-//! authors of its lines and a stable name. [`TextWithLineAuthors`] does the same for a text outside the workspace, such
-//! as an editor buffer that an agent writes to.
+//! Computes the author of each line of a text from its successive versions ([`ReviewLineAuthorTracker`]). Each hunk of
+//! a review has the authors of its lines and a stable name. [`TextWithLineAuthors`] does the same for a text outside
+//! the workspace, such as an editor buffer that an agent writes to.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,7 +12,7 @@ use stead_text::{diff::hunks, lines};
 
 use crate::version::Version;
 
-pub(super) struct Blame {
+pub(super) struct ReviewLineAuthorTracker {
     text: String,
     /// The author of each line of the text; `None` for lines of the original text.
     authors: Vec<Option<String>>,
@@ -20,7 +20,7 @@ pub(super) struct Blame {
     removed_by_line: HashMap<String, String>,
 }
 
-impl Blame {
+impl ReviewLineAuthorTracker {
     pub(super) fn new(text: &str) -> Self {
         let authors = vec![None; lines::count_lines(text.as_bytes())];
         Self { text: text.to_owned(), authors, removed_by_line: HashMap::new() }
@@ -77,7 +77,7 @@ impl ReviewHunk {
 
 /// The hunks between the text `before` and the current text of `blame`. A hunk with as many old lines as new lines is
 /// split where the author of the lines changes.
-pub(super) fn diff_hunks(before: &str, blame: &Blame) -> Vec<ReviewHunk> {
+pub(super) fn diff_hunks(before: &str, blame: &ReviewLineAuthorTracker) -> Vec<ReviewHunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(blame.text()).collect());
     let mut found: Vec<ReviewHunk> = Vec::new();
     for hunk in hunks(before, blame.text()) {
@@ -97,7 +97,11 @@ pub(super) fn diff_hunks(before: &str, blame: &Blame) -> Vec<ReviewHunk> {
 }
 
 /// Splits a hunk into parts where the author of the lines changes.
-fn split_by_author(old: Range<usize>, new: Range<usize>, blame: &Blame) -> Vec<(Range<usize>, Range<usize>)> {
+fn split_by_author(
+    old: Range<usize>,
+    new: Range<usize>,
+    blame: &ReviewLineAuthorTracker,
+) -> Vec<(Range<usize>, Range<usize>)> {
     if old.len() != new.len() {
         return vec![(old, new)];
     }
@@ -138,7 +142,12 @@ pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> 
 
 /// Reverts the changes of one author in the chosen hunks. Lines that the author removed are restored, lines that the
 /// author added are removed, and lines of other authors are kept.
-pub(super) fn revert_hunks(before: &str, blame: &Blame, chosen: &[&ReviewHunk], author: &str) -> String {
+pub(super) fn revert_hunks(
+    before: &str,
+    blame: &ReviewLineAuthorTracker,
+    chosen: &[&ReviewHunk],
+    author: &str,
+) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(blame.text()).collect());
     let (mut text, mut at) = (String::new(), 0);
     for hunk in chosen {
@@ -157,13 +166,13 @@ pub(super) fn revert_hunks(before: &str, blame: &Blame, chosen: &[&ReviewHunk], 
 /// A text with an author for each line, and a baseline with which the text is compared.
 pub struct TextWithLineAuthors {
     before: String,
-    blame: Blame,
+    blame: ReviewLineAuthorTracker,
 }
 
 impl TextWithLineAuthors {
     /// Creates a text whose lines have no authors yet; the given original text is also the baseline.
     pub fn new(before: &str) -> Self {
-        Self { before: before.to_owned(), blame: Blame::new(before) }
+        Self { before: before.to_owned(), blame: ReviewLineAuthorTracker::new(before) }
     }
 
     /// Replaces the baseline with which the text is compared, for example by the text with the accepted hunks.
@@ -215,7 +224,7 @@ mod tests {
 
     #[test]
     fn blame_tracks_authors_of_added_and_removed_lines() {
-        let mut blame = Blame::new("a\nb\nc\nd\n");
+        let mut blame = ReviewLineAuthorTracker::new("a\nb\nc\nd\n");
         blame.apply_change("a\nB\nc\nd\ne\n", "agent:one");
         blame.apply_change("a\nB\nC\ne\n", "user:ann");
         let authors: Vec<Option<&str>> = (0..5).map(|line| blame.author(line)).collect();
@@ -228,8 +237,8 @@ mod tests {
 
     const BEFORE: &str = "a\nb\nc\nd\ne\nf\ng\n";
 
-    fn blame() -> Blame {
-        let mut blame = Blame::new(BEFORE);
+    fn blame() -> ReviewLineAuthorTracker {
+        let mut blame = ReviewLineAuthorTracker::new(BEFORE);
         blame.apply_change("a\nB\nc\nd\ne\nF\nnew\ng\n", "agent:one");
         blame.apply_change("a\nB\nC\nd\ne\nF\nnew\ng\nh\n", "user:ann");
         blame
@@ -257,7 +266,7 @@ mod tests {
 
     #[test]
     fn reverting_a_hunk_keeps_other_authors_lines() {
-        let mut blame = Blame::new("a\nz\n");
+        let mut blame = ReviewLineAuthorTracker::new("a\nz\n");
         blame.apply_change("a\none\ntwo\nz\n", "agent:one");
         blame.apply_change("a\none\nmine\ntwo\nz\n", "user:ann");
         let found = diff_hunks("a\nz\n", &blame);
@@ -267,7 +276,7 @@ mod tests {
 
     #[test]
     fn identical_hunks_get_distinct_names() {
-        let mut blame = Blame::new("a\nb\nc\nd\n");
+        let mut blame = ReviewLineAuthorTracker::new("a\nb\nc\nd\n");
         blame.apply_change("a\nx\nb\nc\nx\nd\n", "agent:one");
         let found = diff_hunks("a\nb\nc\nd\n", &blame);
         assert_eq!(found.len(), 2);

@@ -9,7 +9,7 @@ use stead_path::RelPath;
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::TrashRetentionChoice,
+    call_options::CallTrashRetentionOverride,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
@@ -28,7 +28,7 @@ use crate::{
         },
     },
     plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
-    session_store::{ReviewBaseline, SessionStoreReply, SessionStoreWriteRequest},
+    session_store::{ReviewAcceptedFileText, SessionStoreReply, SessionStoreWriteRequest},
     version::Version,
     workspace::CommitReceipt,
 };
@@ -60,7 +60,7 @@ impl Operation for KeepChangesArgs {
         }
         let mut baselines = Vec::new();
         for file in &changes.files {
-            baselines.push(ReviewBaseline { path: file.path.clone(), text: self.accepted_text(file)? });
+            baselines.push(ReviewAcceptedFileText { path: file.path.clone(), text: self.accepted_text(file)? });
         }
         let paths: Vec<String> = baselines.iter().map(|file| file.path.to_string()).collect();
         let ReviewedSessionKey { principal, session, .. } = reviewed;
@@ -339,7 +339,7 @@ fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFi
     PlannedChange::Remove {
         path: file.path.clone(),
         expectation: CommitExpectation::File(now.observed),
-        retain_until_ms: planning::trash_deadline_ms(context, TrashRetentionChoice::PrincipalDefault),
+        retain_until_ms: planning::trash_deadline_ms(context, CallTrashRetentionOverride::PrincipalDefault),
         tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
     }
 }

@@ -8,7 +8,7 @@ use stead_path::RelPath;
 
 use super::{
     ReviewedSessionKey, SessionOrTurnStart,
-    attribution::{self, Blame, EXTERNAL_AUTHOR, ReviewHunk},
+    attribution::{self, EXTERNAL_AUTHOR, ReviewHunk, ReviewLineAuthorTracker},
 };
 use crate::{
     call_context::CallContext,
@@ -79,7 +79,7 @@ pub(super) struct ReviewedFile {
     /// The current content of the file; `None` if the file does not exist or is too large to compare.
     pub(super) current: Option<ReviewedFileCurrentContent>,
     /// The line authors and the hunks; `None` if a version of the file is not text or no longer stored.
-    pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
+    pub(super) blame_and_hunks: Option<(ReviewLineAuthorTracker, Vec<ReviewHunk>)>,
     /// The id of the file in the trash, if the reviewed session was the last to remove the file.
     pub(super) trash_id: Option<String>,
     /// All principals that changed the file since the reviewed session first changed it.
@@ -352,10 +352,10 @@ fn compute_blame(
     track: &SessionChangedFileHistory,
     start: &str,
     current: &str,
-) -> Result<Blame, Error> {
-    let mut blame = Blame::new(start);
+) -> Result<ReviewLineAuthorTracker, Error> {
+    let mut blame = ReviewLineAuthorTracker::new(start);
     let mut last = track.baseline.clone();
-    let step = |blame: &mut Blame, state: &JournaledFileState, author: &str| -> Result<(), Error> {
+    let step = |blame: &mut ReviewLineAuthorTracker, state: &JournaledFileState, author: &str| -> Result<(), Error> {
         // If a version is no longer stored, its changed lines are attributed to the author of the next stored version.
         if let Some(bytes) = state_bytes(context, state)?
             && let Some(text) =

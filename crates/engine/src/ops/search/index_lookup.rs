@@ -8,7 +8,7 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     index::{IndexBasedFileFilter, IndexBasedFileSkipReason, IndexBasedSearchFilter, IndexedSearchCandidates},
-    ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
+    ops::walk::{IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
 };
 
 /// The search index of the directory that a thread is currently walking.
@@ -42,7 +42,7 @@ impl SearchArgs {
         start: &RelPath,
     ) -> Result<Option<(SearchResults, WalkOmissions)>, Error> {
         let context = search_context.context;
-        let plain = IgnoredFileFilter::from(self.all) == IgnoredFileFilter::Exclude
+        let plain = IgnoredFileInclusionPolicy::from(self.all) == IgnoredFileInclusionPolicy::Exclude
             && self.glob.is_none()
             && sees_unfiltered_tree(context)
             && search_context.unsaved.is_empty();

@@ -18,13 +18,14 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     ops::search::{
-        FileToSearch, SearchPatternAndLimits, SearchResults, matcher::TextMatches, results::IncompleteSearchReason,
+        FileToSearch, SearchPatternAndLimits, SearchResults, matcher::SearchHitsInOneText,
+        results::IncompleteSearchReason,
     },
     workspace::FileReader,
 };
 
 enum LargeFileSearchOutcome {
-    Searched(TextMatches, u64),
+    Searched(SearchHitsInOneText, u64),
     /// The file is not UTF-8 and must be searched again with this encoding.
     RetryWith(Encoding),
     NotText,
@@ -105,9 +106,10 @@ impl SearchPatternAndLimits<'_> {
                 (Some(matched), LargeFileSearchStreamEnd::Complete) => {
                     Ok(LargeFileSearchOutcome::Searched(matched, bytes))
                 }
-                (Some(matched), LargeFileSearchStreamEnd::LinesCut) => {
-                    Ok(LargeFileSearchOutcome::Searched(TextMatches { skipped_long_lines: true, ..matched }, bytes))
-                }
+                (Some(matched), LargeFileSearchStreamEnd::LinesCut) => Ok(LargeFileSearchOutcome::Searched(
+                    SearchHitsInOneText { skipped_long_lines: true, ..matched },
+                    bytes,
+                )),
                 (_, LargeFileSearchStreamEnd::Stopped(reason)) => Ok(LargeFileSearchOutcome::Stopped(reason)),
                 (_, LargeFileSearchStreamEnd::NotText(_)) => Ok(LargeFileSearchOutcome::NotText),
                 (_, LargeFileSearchStreamEnd::Failed(error)) if is_file_error(&error) => {

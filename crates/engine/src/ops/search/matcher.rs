@@ -31,7 +31,7 @@ pub(super) struct SearchPattern {
     required_trigrams: RequiredTrigrams,
 }
 
-pub(super) struct TextMatches {
+pub(super) struct SearchHitsInOneText {
     pub(super) hits: Vec<SearchHit>,
     /// The number of all matching lines, including lines that are not in `hits`.
     pub(super) hits_total: usize,
@@ -54,7 +54,7 @@ pub(super) struct SearchHit {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct HitLimits<'a> {
+pub(super) struct SearchHitCollectionOptions<'a> {
     pub(super) context_lines: usize,
     /// The maximum number of hits that a search of one text returns; further hits are only counted.
     pub(super) hits_max: usize,
@@ -134,9 +134,9 @@ impl SearchPattern {
     pub(super) fn find_hits(
         &self,
         text: &str,
-        limits: HitLimits<'_>,
+        limits: SearchHitCollectionOptions<'_>,
         control: &CallControl<'_>,
-    ) -> Result<TextMatches, Error> {
+    ) -> Result<SearchHitsInOneText, Error> {
         let interruptible = InterruptibleMatcher::new(&self.matcher, self.cost, control);
         let stopped_error = || {
             interruptible.interruption_error().unwrap_or_else(|| {
@@ -157,9 +157,9 @@ impl SearchPattern {
     pub(super) fn find_hits_in_stream(
         &self,
         reader: &mut impl Read,
-        limits: HitLimits<'_>,
+        limits: SearchHitCollectionOptions<'_>,
         control: &CallControl<'_>,
-    ) -> Option<TextMatches> {
+    ) -> Option<SearchHitsInOneText> {
         let interruptible = InterruptibleMatcher::new(&self.matcher, self.cost, control);
         let mut collector = HitCollector::new(&self.matcher, limits);
         let mut searcher = build_searcher(limits).heap_limit(Some(STREAM_BUFFER_BYTES_MAX)).build();
@@ -191,7 +191,7 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
 /// The buffer size for the search of a stream, with space for the longest line and some context lines.
 const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
 
-fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
+fn build_searcher(limits: SearchHitCollectionOptions<'_>) -> SearcherBuilder {
     let mut searcher = SearcherBuilder::new();
     searcher.line_number(true).bom_sniffing(false);
     searcher.before_context(limits.context_lines).after_context(limits.context_lines);
@@ -219,7 +219,7 @@ fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: SearchCaseSen
 
 struct HitCollector<'a> {
     pattern: &'a RegexMatcher,
-    limits: HitLimits<'a>,
+    limits: SearchHitCollectionOptions<'a>,
     hits: Vec<SearchHit>,
     total: usize,
     /// The lines before the current line, kept as context for the next hit.
@@ -227,12 +227,16 @@ struct HitCollector<'a> {
 }
 
 impl<'a> HitCollector<'a> {
-    fn new(pattern: &'a RegexMatcher, limits: HitLimits<'a>) -> Self {
+    fn new(pattern: &'a RegexMatcher, limits: SearchHitCollectionOptions<'a>) -> Self {
         Self { pattern, limits, hits: Vec::new(), total: 0, before: VecDeque::new() }
     }
 
-    fn into_matches(self, interruptible: &InterruptibleMatcher<'_>) -> TextMatches {
-        TextMatches { hits: self.hits, hits_total: self.total, skipped_long_lines: interruptible.skipped_lines() > 0 }
+    fn into_matches(self, interruptible: &InterruptibleMatcher<'_>) -> SearchHitsInOneText {
+        SearchHitsInOneText {
+            hits: self.hits,
+            hits_total: self.total,
+            skipped_long_lines: interruptible.skipped_lines() > 0,
+        }
     }
 
     /// The context lines directly before the hit in `line`.
@@ -392,8 +396,8 @@ mod tests {
         SearchPattern::new(&[query], QuerySyntax::Regex, WordMatchMode::Anywhere, SearchCaseSensitivity::Sensitive)
     }
 
-    fn test_hit_limits(context: usize, hits_max: usize, chars_max: usize) -> HitLimits<'static> {
-        HitLimits { context_lines: context, hits_max, chars_max, ranker: None }
+    fn test_hit_limits(context: usize, hits_max: usize, chars_max: usize) -> SearchHitCollectionOptions<'static> {
+        SearchHitCollectionOptions { context_lines: context, hits_max, chars_max, ranker: None }
     }
 
     fn hits_as_text(pattern: &SearchPattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
@@ -453,7 +457,7 @@ mod tests {
     fn every_hit_gets_its_context_lines() {
         let text = "a\nhit\nhit\nb\nc\n";
         let pattern = literal_pattern("hit").unwrap();
-        let TextMatches { hits, hits_total: total, .. } =
+        let SearchHitsInOneText { hits, hits_total: total, .. } =
             pattern.find_hits(text, test_hit_limits(1, 100, 1000), &CallControl::default()).unwrap();
         assert_eq!(total, 2);
         let one = |line: &str| -> Vec<Arc<str>> { vec![line.into()] };

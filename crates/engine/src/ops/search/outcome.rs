@@ -28,7 +28,7 @@ use crate::{
             },
             query::{self, AlternativeQueryInterpretation},
         },
-        walk::{self, IgnoredFileFilter, WalkOmissions},
+        walk::{self, IgnoredFileInclusionPolicy, WalkOmissions},
     },
     plan::FileKind,
 };
@@ -288,7 +288,7 @@ fn similar_file_names(
     let (found, _) = walk::walk_tree(
         search_context.context,
         &target.path,
-        IgnoredFileFilter::from(search.all),
+        IgnoredFileInclusionPolicy::from(search.all),
         make,
         &|found, entry| {
             let path = entry.path.to_string();

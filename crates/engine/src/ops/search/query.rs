@@ -203,7 +203,7 @@ const SIMILAR_NAME_BYTES_MIN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{control::CallControl, ops::search::matcher::HitLimits};
+    use crate::{control::CallControl, ops::search::matcher::SearchHitCollectionOptions};
 
     #[test]
     fn fallbacks_cover_other_query_interpretations() {
@@ -265,7 +265,7 @@ mod tests {
             ("explained", "explainers", false),
             ("explained", "unexplainedly", false),
         ] {
-            let take = HitLimits { context_lines: 0, hits_max: 1, chars_max: 100, ranker: None };
+            let take = SearchHitCollectionOptions { context_lines: 0, hits_max: 1, chars_max: 100, ranker: None };
             let matched = pattern(query).find_hits(text, take, &CallControl::default()).expect("a search");
             assert_eq!(matched.hits_total > 0, expected, "{query} in {text}");
         }

@@ -21,7 +21,7 @@ use self::{
 };
 use crate::{
     call_context::CallContext,
-    call_options::TrashRetentionChoice,
+    call_options::CallTrashRetentionOverride,
     errors::{Error, ErrorKind},
     operation::{RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
@@ -111,7 +111,7 @@ pub(crate) struct InversePlan {
 
 /// One recorded change of the entry to revert, which is checked before its paths are locked and again during planning.
 #[derive(Debug)]
-pub(crate) struct RevertStep {
+pub(crate) struct RecordedChangeToRevert {
     path: RelPath,
     to: Option<RelPath>,
     kind: ChangeKind,
@@ -123,7 +123,10 @@ pub(crate) struct RevertStep {
 }
 
 /// The steps that revert a journal entry, in the order in which they are applied.
-pub(crate) fn revert_steps(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Vec<RevertStep>, Error> {
+pub(crate) fn revert_steps(
+    context: &CallContext<'_>,
+    entry: &JournalEntry,
+) -> Result<Vec<RecordedChangeToRevert>, Error> {
     entry.changes.iter().rev().map(|change| revert_step(context, change, entry.number)).collect()
 }
 
@@ -131,7 +134,7 @@ fn revert_step(
     context: &CallContext<'_>,
     change: &stead_journal::RecordedChange,
     entry: u64,
-) -> Result<RevertStep, Error> {
+) -> Result<RecordedChangeToRevert, Error> {
     context.control.check()?;
     let path = RelPath::from_wire(&change.path)?;
     let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
@@ -159,15 +162,15 @@ fn revert_step(
         }
     }
     let (kind, before, after) = (change.kind, change.before.clone(), change.after.clone());
-    Ok(RevertStep { path, to, kind, before, after, entry, skip_reason })
+    Ok(RecordedChangeToRevert { path, to, kind, before, after, entry, skip_reason })
 }
 
-pub(crate) fn requested_paths(steps: &[RevertStep]) -> Vec<RequestedPath> {
+pub(crate) fn requested_paths(steps: &[RecordedChangeToRevert]) -> Vec<RequestedPath> {
     let remove = |path: &RelPath| {
         RequestedPath::from_recorded_path(path.clone(), RequestedPathAccessKind::Remove).including_subtree()
     };
     let write = |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), RequestedPathAccessKind::Write);
-    let step_requests = |step: &RevertStep| match step.kind {
+    let step_requests = |step: &RecordedChangeToRevert| match step.kind {
         ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => vec![remove(&step.path)],
         ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => vec![write(&step.path)],
         ChangeKind::Rename => vec![remove(step.current_path()), write(&step.path)],
@@ -179,7 +182,7 @@ pub(crate) fn requested_paths(steps: &[RevertStep]) -> Vec<RequestedPath> {
 /// Plans the steps of an undo or redo against the current files.
 pub(crate) fn plan_inverse(
     context: &CallContext<'_>,
-    steps: &[RevertStep],
+    steps: &[RecordedChangeToRevert],
     targets: &[ResolvedTarget],
     policy: ChangedFileRevertPolicy,
 ) -> Result<InversePlan, Error> {
@@ -204,7 +207,7 @@ pub(crate) fn plan_inverse(
     Ok(planner.inverse)
 }
 
-impl RevertStep {
+impl RecordedChangeToRevert {
     /// The path of the file after the recorded change: the destination of a move or copy, otherwise the changed path.
     fn current_path(&self) -> &RelPath {
         self.to.as_ref().unwrap_or(&self.path)
@@ -229,7 +232,7 @@ struct InversePlanner<'a> {
 }
 
 impl InversePlanner<'_> {
-    fn revert(&mut self, step: &RevertStep) -> RevertStepPlanningResult {
+    fn revert(&mut self, step: &RecordedChangeToRevert) -> RevertStepPlanningResult {
         if step.kind == ChangeKind::Rename {
             return self.revert_move(&step.path, step.current_path(), &step.after);
         }
@@ -288,7 +291,7 @@ impl InversePlanner<'_> {
         if !unchanged {
             return Ok(Some(RevertSkipReason::Changed));
         }
-        let retain_until_ms = planning::trash_deadline_ms(self.context, TrashRetentionChoice::PrincipalDefault);
+        let retain_until_ms = planning::trash_deadline_ms(self.context, CallTrashRetentionOverride::PrincipalDefault);
         self.projected_tree.mark_removed(path);
         self.inverse.changes.push(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree });
         Ok(None)

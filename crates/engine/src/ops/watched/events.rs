@@ -193,8 +193,8 @@ impl<'a> WatchMatcher<'a> {
 
     /// Whether the watch reports a changed path. The path must be in the watched directory and readable for the caller.
     /// The path must also match the watch's pattern, unless the change affects a tree, whose content may match.
-    fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangedTreeScope) -> bool {
-        let deep = extent == ChangedTreeScope::WholeTree && self.watch.depth == WatchDepth::Deep;
+    fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: RecordedChangeExtent) -> bool {
+        let deep = extent == RecordedChangeExtent::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))
     }
 
@@ -209,12 +209,12 @@ impl<'a> WatchMatcher<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChangedTreeScope {
+enum RecordedChangeExtent {
     EntryOnly,
     WholeTree,
 }
 
-fn change_extent(change: &RecordedChange) -> ChangedTreeScope {
+fn change_extent(change: &RecordedChange) -> RecordedChangeExtent {
     let tree = |state: &PathState| matches!(state, PathState::Tree { version: None, .. });
     let directory = |state: &PathState| tree(state) || matches!(state, PathState::Directory { .. });
     let whole = match change.kind {
@@ -225,7 +225,7 @@ fn change_extent(change: &RecordedChange) -> ChangedTreeScope {
             false
         }
     };
-    if whole { ChangedTreeScope::WholeTree } else { ChangedTreeScope::EntryOnly }
+    if whole { RecordedChangeExtent::WholeTree } else { RecordedChangeExtent::EntryOnly }
 }
 
 fn version_of_state(state: &PathState) -> Option<Version> {

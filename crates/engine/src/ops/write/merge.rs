@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use stead_path::RelPath;
-use stead_text::merge::{MergeConflictLines, MergeResult, merge};
+use stead_text::merge::{MergeConflictLineRanges, MergeResult, merge};
 
-use super::{ContentBeforeWrite, WriteArgs, base_required_error, match_format};
+use super::{WriteArgs, WriteTargetCurrentContent, base_required_error, match_format};
 use crate::{
     call_context::CallContext,
     call_options::{CallOptions, ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
@@ -46,7 +46,7 @@ impl WriteArgs {
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        now: &ContentBeforeWrite<'_>,
+        now: &WriteTargetCurrentContent<'_>,
         content: Cow<'c, str>,
     ) -> Result<(Cow<'c, str>, WriteMergeStatus), Error> {
         context.set_submitted_content(None);
@@ -96,7 +96,7 @@ impl WriteArgs {
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        now: &ContentBeforeWrite<'_>,
+        now: &WriteTargetCurrentContent<'_>,
     ) -> Result<Option<MergeBase>, Error> {
         let version = Some(now.version);
         let current_bytes = || now.bytes.unwrap_or_default().to_vec();
@@ -148,10 +148,10 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
 fn merge_conflict_error(
     context: &CallContext<'_>,
     path: &RelPath,
-    now: &ContentBeforeWrite<'_>,
-    ranges: &[MergeConflictLines],
+    now: &WriteTargetCurrentContent<'_>,
+    ranges: &[MergeConflictLineRanges],
 ) -> Error {
-    let span = |range: &MergeConflictLines| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1));
+    let span = |range: &MergeConflictLineRanges| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1));
     let lines: Vec<(usize, usize)> = ranges.iter().take(limits::ERROR_LOCATIONS_MAX).map(span).collect();
     let spans: Vec<String> =
         lines.iter().take(CONFLICT_LINES_SHOWN).map(|(first, last)| format_line_span(*first, *last)).collect();

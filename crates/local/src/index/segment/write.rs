@@ -12,7 +12,7 @@ use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
 
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
-use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, RandomIndexFileId, write_bytes};
+use crate::index::blocks::{IndexBlockKind, RandomIndexFileId, SearchIndexBlockHashKey, write_bytes};
 
 /// A segment of the index is full once its posting lists have this size in bytes.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
@@ -54,7 +54,7 @@ impl Hasher for GramHasher {
 
 pub(in crate::index) struct IndexSegmentWriter<'d> {
     directory: &'d DirectoryHandle,
-    key: IndexIntegrityKey,
+    key: SearchIndexBlockHashKey,
     name: RandomIndexFileId,
     staged: StagedFile,
     buffer: Vec<u8>,
@@ -74,7 +74,10 @@ pub(in crate::index) struct WrittenIndexSegment {
 }
 
 impl<'d> IndexSegmentWriter<'d> {
-    pub(in crate::index) fn create(directory: &'d DirectoryHandle, key: &IndexIntegrityKey) -> Result<Self, DiskError> {
+    pub(in crate::index) fn create(
+        directory: &'d DirectoryHandle,
+        key: &SearchIndexBlockHashKey,
+    ) -> Result<Self, DiskError> {
         let staged = directory
             .stage_file(StagedContentSource::Bytes(&[]), FileAttributeSource::New { mode: SEGMENT_FILE_MODE })?;
         let started_ns = staged.fingerprint()?.modified_ns;

@@ -7,8 +7,8 @@ use stead_engine::{DirectoryEntry, FileKind, index::IndexIgnoreRules};
 use stead_path::{FileName, RelPath};
 
 use super::{
-    DirectoryEntryCounts, IndexWatchPurpose, IndexedTreeCache, IndexedTreeCacheDiscardReason, IndexedTreeDirectoryNode,
-    NO_DIRECTORY, UnindexedReason,
+    IndexWatchPurpose, IndexedDirectorySearchCounts, IndexedTreeCache, IndexedTreeCacheDiscardReason,
+    IndexedTreeDirectoryNode, NO_DIRECTORY, UnindexedReason,
 };
 use crate::{
     index::{IndexContext, is_regular_file, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
@@ -27,12 +27,12 @@ impl IndexedTreeCache {
     ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let Some(path) = self.directory(number).map(|folder| folder.path.clone()) else { return Ok(()) };
         let (directory, listed) = match self.watch_and_list(context, number, &path)? {
-            IndexerDiskListingOutcome::Listed(directory, listed) => (directory, listed),
-            IndexerDiskListingOutcome::Gone => {
+            IndexerDirectoryListingOutcome::Listed(directory, listed) => (directory, listed),
+            IndexerDirectoryListingOutcome::Gone => {
                 self.remove_unless_root(number);
                 return Ok(());
             }
-            IndexerDiskListingOutcome::Unreadable => {
+            IndexerDirectoryListingOutcome::Unreadable => {
                 self.mark_unreadable(number);
                 return Ok(());
             }
@@ -50,19 +50,19 @@ impl IndexedTreeCache {
         context: &IndexContext,
         number: u32,
         path: &RelPath,
-    ) -> Result<IndexerDiskListingOutcome, IndexedTreeCacheDiscardReason> {
+    ) -> Result<IndexerDirectoryListingOutcome, IndexedTreeCacheDiscardReason> {
         let directory = match context.root.open_directory(path) {
             Ok(directory) => directory,
-            Err(error) => return Ok(IndexerDiskListingOutcome::from(error.kind)),
+            Err(error) => return Ok(IndexerDirectoryListingOutcome::from(error.kind)),
         };
         match self.watch_for_purpose(number, &directory, IndexWatchPurpose::OwnContents) {
             Ok(()) => {}
-            Err(DiskErrorKind::PermissionDenied) => return Ok(IndexerDiskListingOutcome::Unreadable),
+            Err(DiskErrorKind::PermissionDenied) => return Ok(IndexerDirectoryListingOutcome::Unreadable),
             Err(_) => return Err(IndexedTreeCacheDiscardReason::WatchFailed),
         }
         match context.list_directory(&directory) {
-            Ok(listed) => Ok(IndexerDiskListingOutcome::Listed(directory, listed)),
-            Err(error) => Ok(IndexerDiskListingOutcome::from(error.kind)),
+            Ok(listed) => Ok(IndexerDirectoryListingOutcome::Listed(directory, listed)),
+            Err(error) => Ok(IndexerDirectoryListingOutcome::from(error.kind)),
         }
     }
 
@@ -134,9 +134,9 @@ impl IndexedTreeCache {
     ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let shelves = self.snapshot.directory_segments(path)?;
         let telling = if self.event_queue.is_some() {
-            FileChangesReportedByWatches::ThisName
+            IndexedFileWatchCoverage::ThisName
         } else {
-            FileChangesReportedByWatches::Nothing
+            IndexedFileWatchCoverage::Nothing
         };
         let mut seen = IndexedDirectoryContents::default();
         let mut entered: Vec<(FileName, RelPath)> = Vec::new();
@@ -218,7 +218,7 @@ impl IndexedTreeCache {
             self.remove_directory(below);
         }
         let seen = IndexedDirectoryContents {
-            counts: DirectoryEntryCounts { unreadable: 1, ..DirectoryEntryCounts::default() },
+            counts: IndexedDirectorySearchCounts { unreadable: 1, ..IndexedDirectorySearchCounts::default() },
             ..IndexedDirectoryContents::default()
         };
         let ignored = self.directory(number).map(|folder| folder.ignored.clone()).unwrap_or_default();
@@ -231,13 +231,13 @@ impl IndexedTreeCache {
 }
 
 /// The result of listing a directory.
-enum IndexerDiskListingOutcome {
+enum IndexerDirectoryListingOutcome {
     Listed(DirectoryHandle, Vec<DirectoryEntry>),
     Gone,
     Unreadable,
 }
 
-impl From<DiskErrorKind> for IndexerDiskListingOutcome {
+impl From<DiskErrorKind> for IndexerDirectoryListingOutcome {
     fn from(kind: DiskErrorKind) -> Self {
         // These errors mean that the directory was removed or replaced. The new listing of its parent shows the change.
         let gone = [
@@ -252,7 +252,7 @@ impl From<DiskErrorKind> for IndexerDiskListingOutcome {
 
 /// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileChangesReportedByWatches {
+enum IndexedFileWatchCoverage {
     /// No watch reports changes of the file, so its index data is used only after a check of the file.
     Nothing,
     /// The watches report writes through this name, but not through other hard links of the file.
@@ -264,7 +264,7 @@ struct IndexedDirectoryContents {
     indexed_files: Vec<(u16, u32)>,
     unindexed_files: Vec<(FileName, UnindexedReason)>,
     hard_linked: Vec<FileName>,
-    counts: DirectoryEntryCounts,
+    counts: IndexedDirectorySearchCounts,
 }
 
 impl IndexedDirectoryContents {
@@ -273,12 +273,12 @@ impl IndexedDirectoryContents {
         directory: &DirectoryHandle,
         name: &FileName,
         shelves: &DirectoryFilesBySegment,
-        telling: FileChangesReportedByWatches,
+        telling: IndexedFileWatchCoverage,
     ) {
         let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
         let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
-        let linked = telling == FileChangesReportedByWatches::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
+        let linked = telling == IndexedFileWatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
         if linked {
             self.hard_linked.push(name.clone());
         }

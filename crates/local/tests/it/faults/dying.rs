@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault};
+use stead_disk::faults::{FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault, disarm_fault};
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::LocalWorkspace;
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::{
     lock_fault_tests,
     rig::{FaultScenarioFixture, FaultTestReply, LeftoverFilesExpectation, check_leftovers, close, open},
-    scenario::{FaultScenario, FaultTestDoUndoRedo, SCENARIOS},
+    scenario::{CallUnderFaultInjection, FaultTestDoUndoRedo, SCENARIOS},
     snapshot::find_leftovers,
 };
 use crate::support::test_options_at;
@@ -75,7 +75,7 @@ fn child_process() {
     let plan = FaultPlan {
         call_number: task["at"].as_u64().unwrap(),
         action: InjectedFaultEffect::Abort,
-        scope: FaultThreadScope::ThisThread,
+        scope: FaultPlanThreadFilter::ThisThread,
         calls: FaultFilter::All,
     };
     let opening = task["open"].as_bool().unwrap();
@@ -100,7 +100,7 @@ fn child_process() {
     std::process::exit(0);
 }
 
-fn die_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
+fn die_at_every_call(base: &CallUnderFaultInjection, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, direction);
     let mut at = 0;
@@ -141,7 +141,7 @@ fn check_reopened(rig: &FaultScenarioFixture, directory: &Arc<TempDir>, reply: F
 }
 
 /// Lets the process die at one system call of a change, and then at one system call after the other during recovery.
-fn die_in_recovery(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
+fn die_in_recovery(base: &CallUnderFaultInjection, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, direction);
     let quiet = run_child(&rig.copy_template(), &rig, CrashDuringCallOrOpen::Open, 0).counted_calls;
@@ -170,7 +170,7 @@ fn die_in_recovery(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
 }
 
 /// Tests that a process with the workspace open can repeat a change during which another process died.
-fn check_living_process(base: &FaultScenario) {
+fn check_living_process(base: &CallUnderFaultInjection) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);
     let whole = run_child(&rig.copy_template(), &rig, CrashDuringCallOrOpen::Call, 0).counted_calls;
@@ -187,7 +187,7 @@ fn check_living_process(base: &FaultScenario) {
     }
 }
 
-fn scenario_by_name(name: &str) -> &'static FaultScenario {
+fn scenario_by_name(name: &str) -> &'static CallUnderFaultInjection {
     SCENARIOS.iter().find(|base| base.name == name).unwrap()
 }
 

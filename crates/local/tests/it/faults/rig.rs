@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use testkit::journal_replay::{JournalReplayedPathContent, replay_entries};
 
 use super::{
-    scenario::{self, FaultScenario, FaultTestDoUndoRedo},
-    snapshot::{SnapshotEntry, TestTreeSnapshot, copy_tree, find_leftovers, take_snapshot},
+    scenario::{self, CallUnderFaultInjection, FaultTestDoUndoRedo},
+    snapshot::{TestTreeSnapshot, TestTreeSnapshotEntry, copy_tree, find_leftovers, take_snapshot},
 };
 use crate::support::{LocalFixture, test_options};
 
@@ -39,7 +39,7 @@ pub(crate) enum FaultTestReply {
 }
 
 impl FaultScenarioFixture {
-    pub(crate) fn new(base: &FaultScenario, direction: FaultTestDoUndoRedo) -> Self {
+    pub(crate) fn new(base: &CallUnderFaultInjection, direction: FaultTestDoUndoRedo) -> Self {
         let template = Arc::new(fast_temporary_directory());
         let fixture = open(&template);
         let (operation, arguments) = scenario::prepare_scenario(&fixture, base, direction);
@@ -73,12 +73,12 @@ impl FaultScenarioFixture {
 
     fn describe_difference(&self, now: &TestTreeSnapshot) -> String {
         let names = |snapshot: &TestTreeSnapshot| {
-            let shown = |(path, seen): (&String, &SnapshotEntry)| match seen {
-                SnapshotEntry::File(bytes, mode) => {
+            let shown = |(path, seen): (&String, &TestTreeSnapshotEntry)| match seen {
+                TestTreeSnapshotEntry::File(bytes, mode) => {
                     format!("{path}={}x{:?} {mode:o}", bytes.len(), bytes.first().map(|b| char::from(*b)))
                 }
-                SnapshotEntry::Directory(mode) => format!("{path}/ {mode:o}"),
-                SnapshotEntry::Link(target) => format!("{path} -> {target}"),
+                TestTreeSnapshotEntry::Directory(mode) => format!("{path}/ {mode:o}"),
+                TestTreeSnapshotEntry::Link(target) => format!("{path} -> {target}"),
             };
             snapshot.iter().map(shown).collect::<Vec<_>>().join(", ")
         };
@@ -119,11 +119,11 @@ pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
         .iter()
         .map(|(path, seen)| {
             let output = match seen {
-                SnapshotEntry::File(bytes, _) => {
+                TestTreeSnapshotEntry::File(bytes, _) => {
                     JournalReplayedPathContent::File(stead_engine::Version::hash_bytes(bytes).0)
                 }
-                SnapshotEntry::Directory(_) => JournalReplayedPathContent::Directory,
-                SnapshotEntry::Link(target) => JournalReplayedPathContent::Link(target.clone()),
+                TestTreeSnapshotEntry::Directory(_) => JournalReplayedPathContent::Directory,
+                TestTreeSnapshotEntry::Link(target) => JournalReplayedPathContent::Link(target.clone()),
             };
             (path, output)
         })

@@ -6,7 +6,7 @@ use crate::support::LocalFixture;
 
 /// A call under test, and the preparation of the workspace for it.
 #[derive(Clone, Copy)]
-pub(crate) struct FaultScenario {
+pub(crate) struct CallUnderFaultInjection {
     pub(crate) name: &'static str,
     prepare: fn(&LocalFixture) -> (&'static str, Value),
 }
@@ -35,53 +35,59 @@ fn create_tree(fixture: &LocalFixture) {
     write_file(fixture, "d/sub/two", "2");
 }
 
-pub(crate) const SCENARIOS: &[FaultScenario] = &[
-    FaultScenario { name: "create", prepare: |_| ("write", json!({ "path": "new", "content": "new" })) },
-    FaultScenario { name: "create_parents", prepare: |_| ("write", json!({ "path": "a/b/c", "content": "new" })) },
-    FaultScenario { name: "create_large", prepare: |_| ("write", json!({ "path": "a/new", "content": text("n") })) },
-    FaultScenario {
+pub(crate) const SCENARIOS: &[CallUnderFaultInjection] = &[
+    CallUnderFaultInjection { name: "create", prepare: |_| ("write", json!({ "path": "new", "content": "new" })) },
+    CallUnderFaultInjection {
+        name: "create_parents",
+        prepare: |_| ("write", json!({ "path": "a/b/c", "content": "new" })),
+    },
+    CallUnderFaultInjection {
+        name: "create_large",
+        prepare: |_| ("write", json!({ "path": "a/new", "content": text("n") })),
+    },
+    CallUnderFaultInjection {
         name: "replace",
         prepare: |fixture| {
             let base = write_file(fixture, "f", "old");
             ("write", json!({ "path": "f", "content": "new", "base": base }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "replace_large",
         prepare: |fixture| {
             let base = write_file(fixture, "f", &text("o"));
             ("write", json!({ "path": "f", "content": text("n"), "base": base }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "append",
         prepare: |fixture| {
             write_file(fixture, "f", "old\n");
             ("append", json!({ "path": "f", "content": "new\n" }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "copy",
         prepare: |fixture| {
             write_file(fixture, "f", "old");
             ("copy", json!({ "from": "f", "to": "g/h" }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "copy_tree",
         prepare: |fixture| {
             create_tree(fixture);
             ("copy", json!({ "from": "d", "to": "e" }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "move",
         prepare: |fixture| {
             write_file(fixture, "f", "old");
             ("move", json!({ "from": "f", "to": "g/h" }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "move_over",
         prepare: |fixture| {
             write_file(fixture, "f", "one");
@@ -89,7 +95,7 @@ pub(crate) const SCENARIOS: &[FaultScenario] = &[
             ("move", json!({ "from": "f", "to": "g", "overwrite": true }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "move_over_large",
         prepare: |fixture| {
             write_file(fixture, "f", "one");
@@ -97,28 +103,28 @@ pub(crate) const SCENARIOS: &[FaultScenario] = &[
             ("move", json!({ "from": "f", "to": "g", "overwrite": true }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "move_tree",
         prepare: |fixture| {
             create_tree(fixture);
             ("move", json!({ "from": "d", "to": "x/y" }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "remove",
         prepare: |fixture| {
             write_file(fixture, "f", "old");
             ("remove", json!({ "path": "f" }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "remove_tree",
         prepare: |fixture| {
             create_tree(fixture);
             ("remove", json!({ "path": "d", "recursive": true }))
         },
     },
-    FaultScenario {
+    CallUnderFaultInjection {
         name: "restore",
         prepare: |fixture| {
             create_tree(fixture);
@@ -131,7 +137,7 @@ pub(crate) const SCENARIOS: &[FaultScenario] = &[
 /// Prepares a workspace for a scenario and returns the call under test.
 pub(crate) fn prepare_scenario(
     fixture: &LocalFixture,
-    base: &FaultScenario,
+    base: &CallUnderFaultInjection,
     direction: FaultTestDoUndoRedo,
 ) -> (&'static str, Value) {
     let (operation, arguments) = (base.prepare)(fixture);

@@ -5,14 +5,14 @@
 use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SnapshotEntry {
+pub(crate) enum TestTreeSnapshotEntry {
     File(Vec<u8>, u32),
     Directory(u32),
     Link(String),
 }
 
 /// The content of a workspace by path, without staged files.
-pub(crate) type TestTreeSnapshot = BTreeMap<String, SnapshotEntry>;
+pub(crate) type TestTreeSnapshot = BTreeMap<String, TestTreeSnapshotEntry>;
 
 pub(crate) fn take_snapshot(root: &Path) -> TestTreeSnapshot {
     let mut found = TestTreeSnapshot::new();
@@ -38,7 +38,7 @@ fn is_temporary(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.starts_with(".stead~"))
 }
 
-fn walk_directory(directory: &Path, above: &str, see: &mut impl FnMut(String, SnapshotEntry)) {
+fn walk_directory(directory: &Path, above: &str, see: &mut impl FnMut(String, TestTreeSnapshotEntry)) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
         let path = format!("{above}{}", entry.file_name().to_str().unwrap());
@@ -46,12 +46,12 @@ fn walk_directory(directory: &Path, above: &str, see: &mut impl FnMut(String, Sn
         let mode = facts.permissions().mode() & 0o7777;
         if facts.is_symlink() {
             let target = std::fs::read_link(entry.path()).unwrap();
-            see(path, SnapshotEntry::Link(target.to_str().unwrap().to_owned()));
+            see(path, TestTreeSnapshotEntry::Link(target.to_str().unwrap().to_owned()));
         } else if facts.is_dir() {
-            see(path.clone(), SnapshotEntry::Directory(mode));
+            see(path.clone(), TestTreeSnapshotEntry::Directory(mode));
             walk_directory(&entry.path(), &format!("{path}/"), see);
         } else {
-            see(path, SnapshotEntry::File(std::fs::read(entry.path()).unwrap(), mode));
+            see(path, TestTreeSnapshotEntry::File(std::fs::read(entry.path()).unwrap(), mode));
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use serde_json::json;
-use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault};
-use stead_local::IndexMode;
+use stead_disk::faults::{FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault, disarm_fault};
+use stead_local::IndexBuildAndUseMode;
 use tempfile::TempDir;
 
 use super::{SearchTestWorkspace, wait_for_new_timestamps};
@@ -38,7 +38,7 @@ impl IndexAttackFixture {
         }
         fs::write(place.path().join("ws/d0/binary"), b"common\0needle7").unwrap();
         wait_for_new_timestamps(place.path());
-        let expected = search_answers(&SearchTestWorkspace::open(place.path(), "plain", IndexMode::Off));
+        let expected = search_answers(&SearchTestWorkspace::open(place.path(), "plain", IndexBuildAndUseMode::Off));
         let fixture = Self { directory: place, expected };
         let facts = fixture.open().workspace.build_index().unwrap();
         assert_eq!((facts.files, facts.segments), (FILES as u64 + 1, 1), "{facts:?}");
@@ -46,7 +46,7 @@ impl IndexAttackFixture {
     }
 
     fn open(&self) -> SearchTestWorkspace {
-        SearchTestWorkspace::open(self.directory.path(), "state", IndexMode::UseExisting)
+        SearchTestWorkspace::open(self.directory.path(), "state", IndexBuildAndUseMode::UseExisting)
     }
 
     fn index_directory(&self) -> PathBuf {
@@ -169,7 +169,8 @@ fn an_old_index_does_not_hide_later_changes() {
     fs::write(&file, text).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
     wait_for_new_timestamps(fixture.directory.path());
-    let expected = search_answers(&SearchTestWorkspace::open(fixture.directory.path(), "plain", IndexMode::Off));
+    let expected =
+        search_answers(&SearchTestWorkspace::open(fixture.directory.path(), "plain", IndexBuildAndUseMode::Off));
     assert_ne!(expected, fixture.expected);
     fixture.open().workspace.build_index().unwrap();
     copy(&old, &fixture.index_directory());
@@ -230,7 +231,7 @@ fn disk_errors_leave_the_index_intact() {
         arm_fault(FaultPlan {
             call_number: at,
             action: InjectedFaultEffect::FailOnce(errno),
-            scope: FaultThreadScope::ThisThread,
+            scope: FaultPlanThreadFilter::ThisThread,
             calls: FaultFilter::All,
         });
         let built = side.workspace.build_index();
@@ -251,11 +252,11 @@ fn child_process() {
     let (Ok(directory), Ok(at)) = (std::env::var(CHILD_DIRECTORY_ENV), std::env::var(CHILD_CALL_ENV)) else {
         return;
     };
-    let side = SearchTestWorkspace::open(Path::new(&directory), "state", IndexMode::UseExisting);
+    let side = SearchTestWorkspace::open(Path::new(&directory), "state", IndexBuildAndUseMode::UseExisting);
     arm_fault(FaultPlan {
         call_number: at.parse().unwrap(),
         action: InjectedFaultEffect::Abort,
-        scope: FaultThreadScope::ThisThread,
+        scope: FaultPlanThreadFilter::ThisThread,
         calls: FaultFilter::All,
     });
     side.workspace.build_index().unwrap();
@@ -313,7 +314,8 @@ fn two_processes_share_one_index() {
         wait_for_new_timestamps(fixture.directory.path());
         let builder = if number % 2 == 0 { &one } else { &two };
         builder.workspace.build_index().unwrap();
-        let expected = search_answers(&SearchTestWorkspace::open(fixture.directory.path(), "plain", IndexMode::Off));
+        let expected =
+            search_answers(&SearchTestWorkspace::open(fixture.directory.path(), "plain", IndexBuildAndUseMode::Off));
         assert_eq!(search_answers(&one), expected);
         assert_eq!(search_answers(&two), expected);
     }

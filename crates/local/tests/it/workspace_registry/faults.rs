@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault};
+use stead_disk::faults::{FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault, disarm_fault};
 use stead_engine::Error;
 use stead_local::{CreateWorkspaceRequest, WorkspaceListFilter, WorkspaceRegistry};
 use tempfile::TempDir;
@@ -143,7 +143,7 @@ fn check_consistency(
 fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: InjectedFaultEffect) -> bool {
     let directory = fast_temporary_directory();
     let registry = prepare_registry(directory.path());
-    arm_fault(FaultPlan { call_number: at, action, scope: FaultThreadScope::ThisThread, calls: FaultFilter::All });
+    arm_fault(FaultPlan { call_number: at, action, scope: FaultPlanThreadFilter::ThisThread, calls: FaultFilter::All });
     let outcome = operation.run(&registry);
     let fired = disarm_fault();
     let context = format!("{operation:?}, call {at} ({:?}) {action:?}: {:?}", fired.hit_call, outcome.as_ref().err());

@@ -1,7 +1,7 @@
 //! Access limits from the settings: forbidden paths, and the paths that may be read and written. These limits restrict
 //! the grants of a caller, and never extend the grants.
 
-use stead_engine::{AccessMode, Caller, Globs};
+use stead_engine::{Caller, CallerAccessMode, Globs};
 use stead_path::RelPath;
 
 use crate::dialect::{DialectSettingError, DialectSettings, DialectSetupError};
@@ -67,7 +67,7 @@ impl CommaAccessLimits {
         if let CommaAllowedPaths::Below(paths) = &self.writable {
             grants.writable = intersect_paths(&grants.writable, paths);
             if grants.writable.is_empty() {
-                grants.access = AccessMode::ReadOnly;
+                grants.access = CallerAccessMode::ReadOnly;
             }
         }
     }

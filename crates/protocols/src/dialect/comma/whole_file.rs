@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    CallOptions, CallOutcome, DirectoryRemovalPermission, LineEndingAndBomPolicy, MissingParentPolicy,
-    OverwrittenFilePolicy, TrashRetentionChoice,
+    CallOptions, CallOutcome, CallTrashRetentionOverride, DirectoryRemovalPermission, LineEndingAndBomPolicy,
+    MissingParentPolicy, OverwrittenFilePolicy,
 };
 
 use super::{
@@ -72,8 +72,11 @@ pub(super) fn delete_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
     if let Some(hash) = call.args.optional_text("expectedSha256") {
         arguments["base"] = hash.into();
     }
-    let removal_retention =
-        if call.args.is_set("permanent") { TrashRetentionChoice::None } else { TrashRetentionChoice::PrincipalDefault };
+    let removal_retention = if call.args.is_set("permanent") {
+        CallTrashRetentionOverride::None
+    } else {
+        CallTrashRetentionOverride::PrincipalDefault
+    };
     let directory_removal = DirectoryRemovalPermission::Refuse;
     TranslatedCall::new("remove", arguments, CallOptions { directory_removal, removal_retention, ..options })
 }

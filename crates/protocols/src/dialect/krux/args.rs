@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value};
 use stead_engine::Error;
-use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
+use stead_path::{
+    AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
+};
 
 use super::errors::invalid_input;
 use crate::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
@@ -78,7 +80,7 @@ pub(super) fn path_syntax() -> PathSyntax {
         default_directory: RelPath::root(),
         dot_dot: DotDotRule::Fold,
         absolute_paths: AbsolutePathRule::BelowRoot,
-        backslash: BackslashRule::Escape,
+        backslash: PathBackslashRule::Escape,
         trailing_slash: TrailingSlashRule::Ignored,
         empty_path: EmptyPathRule::Refuse,
     }

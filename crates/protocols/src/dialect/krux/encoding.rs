@@ -20,7 +20,7 @@ const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
 
 /// Whether a piece of a file ends in the middle of the file or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FilePieceEndPosition {
+pub(super) enum KruxMidFileOrEof {
     MidFile,
     EndOfFile,
 }
@@ -60,7 +60,7 @@ impl KruxFileEncoding {
 
     /// Decodes a piece of a file. If the end of the piece splits a character, the character is left for the next piece.
     /// If the end of the file splits a character, the result is an error.
-    pub(super) fn decode(self, bytes: &[u8], end: FilePieceEndPosition) -> Result<DecodedFilePiece, Error> {
+    pub(super) fn decode(self, bytes: &[u8], end: KruxMidFileOrEof) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
         match self {
@@ -70,7 +70,7 @@ impl KruxFileEncoding {
             KruxFileEncoding::Ascii => Err(invalid()),
             KruxFileEncoding::Utf8 => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(whole(text.to_owned())),
-                Err(error) if end == FilePieceEndPosition::MidFile && error.error_len().is_none() => {
+                Err(error) if end == KruxMidFileOrEof::MidFile && error.error_len().is_none() => {
                     let complete = bytes.get(..error.valid_up_to()).unwrap_or_default();
                     let text = String::from_utf8_lossy(complete).into_owned();
                     Ok(DecodedFilePiece { text, bytes_consumed: complete.len() })
@@ -101,7 +101,7 @@ impl KruxFileEncoding {
 
 /// Decodes UTF-16. UTF-16 is read as little endian, unless a byte order mark says big endian. The byte order mark is
 /// not part of the decoded text.
-fn decode_utf16(bytes: &[u8], end: FilePieceEndPosition) -> Option<DecodedFilePiece> {
+fn decode_utf16(bytes: &[u8], end: KruxMidFileOrEof) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),
         (None, Some(rest)) => (rest, true),
@@ -112,11 +112,11 @@ fn decode_utf16(bytes: &[u8], end: FilePieceEndPosition) -> Option<DecodedFilePi
         if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     };
     let mut units: Vec<u16> = rest.chunks_exact(2).map(unit).collect();
-    if end == FilePieceEndPosition::EndOfFile && rest.len() % 2 != 0 {
+    if end == KruxMidFileOrEof::EndOfFile && rest.len() % 2 != 0 {
         return None;
     }
     // The last unit is a high surrogate whose low surrogate belongs to the next piece.
-    if end == FilePieceEndPosition::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
+    if end == KruxMidFileOrEof::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
         units.pop();
     }
     let text = String::from_utf16(&units).ok()?;
@@ -127,7 +127,7 @@ fn decode_utf16(bytes: &[u8], end: FilePieceEndPosition) -> Option<DecodedFilePi
 mod tests {
     use super::*;
 
-    fn decode_piece(encoding: KruxFileEncoding, bytes: &[u8], end: FilePieceEndPosition) -> Option<(String, usize)> {
+    fn decode_piece(encoding: KruxFileEncoding, bytes: &[u8], end: KruxMidFileOrEof) -> Option<(String, usize)> {
         encoding.decode(bytes, end).ok().map(|decoded| (decoded.text, decoded.bytes_consumed))
     }
 
@@ -135,28 +135,28 @@ mod tests {
     fn split_character_moves_to_next_piece_and_invalid_is_refused() {
         let euro = "a€".as_bytes();
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf8, &euro[..3], FilePieceEndPosition::MidFile),
+            decode_piece(KruxFileEncoding::Utf8, &euro[..3], KruxMidFileOrEof::MidFile),
             Some(("a".to_owned(), 1))
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Utf8, &euro[..3], FilePieceEndPosition::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf8, &euro[..3], KruxMidFileOrEof::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf8, &euro[2..], FilePieceEndPosition::MidFile),
+            decode_piece(KruxFileEncoding::Utf8, &euro[2..], KruxMidFileOrEof::MidFile),
             None,
             "a character that starts before the piece is not completed"
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Utf8, b"\xff", FilePieceEndPosition::MidFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf8, b"\xff", KruxMidFileOrEof::MidFile), None);
         let clef = KruxFileEncoding::Utf16.encode("a𝄞").unwrap();
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf16, &clef, FilePieceEndPosition::EndOfFile),
+            decode_piece(KruxFileEncoding::Utf16, &clef, KruxMidFileOrEof::EndOfFile),
             Some(("a𝄞".to_owned(), 8))
         );
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf16, &clef[..7], FilePieceEndPosition::MidFile),
+            decode_piece(KruxFileEncoding::Utf16, &clef[..7], KruxMidFileOrEof::MidFile),
             Some(("a".to_owned(), 4))
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Utf16, &clef[..6], FilePieceEndPosition::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf16, &clef[..6], KruxMidFileOrEof::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf16, b"\xfe\xff\0a", FilePieceEndPosition::EndOfFile),
+            decode_piece(KruxFileEncoding::Utf16, b"\xfe\xff\0a", KruxMidFileOrEof::EndOfFile),
             Some(("a".to_owned(), 4))
         );
     }
@@ -167,9 +167,9 @@ mod tests {
         assert!(KruxFileEncoding::Latin1.encode("€").is_err() && KruxFileEncoding::Ascii.encode("ä").is_err());
         assert_eq!(KruxFileEncoding::Binary.encode("not base64!").unwrap_err().kind, ErrorKind::BadRequest);
         assert_eq!(
-            decode_piece(KruxFileEncoding::Latin1, b"\xe4", FilePieceEndPosition::EndOfFile),
+            decode_piece(KruxFileEncoding::Latin1, b"\xe4", KruxMidFileOrEof::EndOfFile),
             Some(("ä".to_owned(), 1))
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Ascii, b"\xe4", FilePieceEndPosition::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Ascii, b"\xe4", KruxMidFileOrEof::EndOfFile), None);
     }
 }

@@ -5,7 +5,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, CallOutcome, CopyMoveAllowedEntryKinds, Error, ListingPageSizeAndDetail,
-    MissingBaseVersionPolicy, MissingParentPolicy, RestoreConflictPolicy,
+    MissingBaseVersionPolicy, MissingParentPolicy, TrashRestoreOverwritePolicy,
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     KruxCall,
     args::{file_name, require_absolute},
     capability::KruxFileOperation,
-    encoding::{FilePieceEndPosition, KruxFileEncoding},
+    encoding::{KruxFileEncoding, KruxMidFileOrEof},
     errors::invalid_input,
 };
 
@@ -92,8 +92,11 @@ fn translate_restore(call: &KruxCall<'_>, options: CallOptions) -> Result<Transl
     if let Some(to) = inputs.optional_text("destination") {
         arguments["to"] = require_absolute("destination", to)?.into();
     }
-    let restore_conflict =
-        if inputs.is_set("overwrite") { RestoreConflictPolicy::TrashExisting } else { RestoreConflictPolicy::Refuse };
+    let restore_conflict = if inputs.is_set("overwrite") {
+        TrashRestoreOverwritePolicy::TrashExisting
+    } else {
+        TrashRestoreOverwritePolicy::Refuse
+    };
     Ok(TranslatedCall::new("restore", arguments, CallOptions { restore_conflict, ..options }))
 }
 
@@ -169,9 +172,9 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
     let size = outcome.number_field("size");
     let end = if first.saturating_add(bytes.len() as u64) < size {
-        FilePieceEndPosition::MidFile
+        KruxMidFileOrEof::MidFile
     } else {
-        FilePieceEndPosition::EndOfFile
+        KruxMidFileOrEof::EndOfFile
     };
     let decoded = KruxFileEncoding::from_name(call.inputs.optional_text("encoding")).decode(bytes, end)?;
     Ok(json!({

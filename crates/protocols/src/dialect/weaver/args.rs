@@ -42,7 +42,7 @@ impl WeaverTool {
 
 /// Whether a write replaces a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExistingFileRule {
+pub(super) enum WeaverWriteExistingFileRule {
     Replace,
     Refuse,
 }
@@ -50,7 +50,7 @@ pub(super) enum ExistingFileRule {
 #[derive(Debug)]
 enum WeaverToolAction<'a> {
     Read(Option<WeaverReadWindow>),
-    Write(&'a str, ExistingFileRule),
+    Write(&'a str, WeaverWriteExistingFileRule),
     List,
     Edit { old: &'a str, new: &'a str },
     Append(&'a str),
@@ -98,8 +98,8 @@ impl<'a> WeaverToolCall<'a> {
             WeaverTool::WriteFile => {
                 let overwrite = arguments.get("overwrite") == Some(&Value::Bool(true));
                 let rule = match generation {
-                    WeaverGeneration::Newest if !overwrite => ExistingFileRule::Refuse,
-                    WeaverGeneration::V0_1_2 | WeaverGeneration::Newest => ExistingFileRule::Replace,
+                    WeaverGeneration::Newest if !overwrite => WeaverWriteExistingFileRule::Refuse,
+                    WeaverGeneration::V0_1_2 | WeaverGeneration::Newest => WeaverWriteExistingFileRule::Replace,
                 };
                 WeaverToolAction::Write(text("content")?, rule)
             }
@@ -135,13 +135,13 @@ impl<'a> WeaverToolCall<'a> {
         }
     }
 
-    pub(super) fn existing_file_rule(&self) -> ExistingFileRule {
+    pub(super) fn existing_file_rule(&self) -> WeaverWriteExistingFileRule {
         match self.action {
             WeaverToolAction::Write(_, rule) => rule,
             WeaverToolAction::Read(_)
             | WeaverToolAction::List
             | WeaverToolAction::Edit { .. }
-            | WeaverToolAction::Append(_) => ExistingFileRule::Replace,
+            | WeaverToolAction::Append(_) => WeaverWriteExistingFileRule::Replace,
         }
     }
 
@@ -152,11 +152,11 @@ impl<'a> WeaverToolCall<'a> {
                 Some(range) => json!({ "path": path, "bytes": range }),
                 None => json!({ "path": path }),
             },
-            WeaverToolAction::Write(content, ExistingFileRule::Replace) => {
+            WeaverToolAction::Write(content, WeaverWriteExistingFileRule::Replace) => {
                 json!({ "path": path, "content": content, "encoding": "utf-8" })
             }
             // An empty base version means that the file must not exist.
-            WeaverToolAction::Write(content, ExistingFileRule::Refuse) => {
+            WeaverToolAction::Write(content, WeaverWriteExistingFileRule::Refuse) => {
                 json!({ "path": path, "content": content, "encoding": "utf-8", "base": "" })
             }
             WeaverToolAction::List => json!({ "path": path, "all": true }),

@@ -8,7 +8,7 @@ use stead_engine::{Error, ErrorKind};
 use super::{
     super::rendering::error_detail,
     DialectFilesystemReach,
-    args::{ExistingFileRule, WeaverDisplayPath, WeaverTool, WeaverToolCall},
+    args::{WeaverDisplayPath, WeaverTool, WeaverToolCall, WeaverWriteExistingFileRule},
     clean_path,
 };
 
@@ -170,10 +170,10 @@ fn read_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: Err
 
 fn write_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     match (kind, call.existing_file_rule()) {
-        (ErrorKind::Exists | ErrorKind::IsDirectory, ExistingFileRule::Refuse) => {
+        (ErrorKind::Exists | ErrorKind::IsDirectory, WeaverWriteExistingFileRule::Refuse) => {
             format!("file: {} already exists. Set overwrite=true to replace.", call.path())
         }
-        (ErrorKind::IsDirectory, ExistingFileRule::Replace) => {
+        (ErrorKind::IsDirectory, WeaverWriteExistingFileRule::Replace) => {
             format!("failed to rename temp file over target: renameat {}: file exists", path.relative_path())
         }
         (ErrorKind::NotDirectory, _) => {

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
 
-use super::harness::AcpHarness;
+use super::harness::AcpProxyTestHarness;
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n";
 
 /// Calls a buffer operation as the person's editor.
-fn call_as_editor(harness: &AcpHarness, operation: &str, arguments: &Value) -> Value {
+fn call_as_editor(harness: &AcpProxyTestHarness, operation: &str, arguments: &Value) -> Value {
     let person = Caller::new(Principal::User("ann".to_owned()), "editor", "rpc");
     let engine = Engine::new(harness.root_workspace("/ws"));
     let arguments = arguments.as_object().unwrap().clone();
@@ -17,7 +17,7 @@ fn call_as_editor(harness: &AcpHarness, operation: &str, arguments: &Value) -> V
 
 #[tokio::test]
 async fn agent_reads_buffers_and_writes_keep_user_edits() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").put_file("a.txt", LINES);
     let typed = LINES.replace('6', "six");
     call_as_editor(&harness, "buffer.open", &json!({ "path": "a.txt", "text": typed }));

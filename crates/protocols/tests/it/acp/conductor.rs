@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::harness::AcpHarness;
+use super::harness::AcpProxyTestHarness;
 
 /// Plays a conductor; `opening` is its initialize method, and `envelope` its method for forwarded messages.
 async fn check_conductor_chain(opening: &str, envelope: &str) {
-    let mut harness = AcpHarness::in_chain();
+    let mut harness = AcpProxyTestHarness::in_chain();
     let conductor = &mut harness.editor;
     let params = json!({ "protocolVersion": 1, "clientCapabilities": {} });
     conductor.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": opening, "params": params })).await;

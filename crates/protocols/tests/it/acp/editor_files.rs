@@ -4,17 +4,17 @@
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Workspace};
 
-use super::harness::{AcpHarness, BOTH_FILE_METHODS};
+use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n";
 
-async fn harness_with_editor_files() -> AcpHarness {
+async fn harness_with_editor_files() -> AcpProxyTestHarness {
     let offers = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    AcpHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await
+    AcpProxyTestHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await
 }
 
 /// Responds to the next request to the editor, and returns that request.
-async fn answer_next_request(harness: &mut AcpHarness, response: Value) -> Value {
+async fn answer_next_request(harness: &mut AcpProxyTestHarness, response: Value) -> Value {
     let request = harness.editor.receive().await;
     let mut line = response;
     line["jsonrpc"] = "2.0".into();
@@ -28,7 +28,7 @@ fn text_result(content: &str) -> Value {
 }
 
 /// Reads a file as the agent while the editor answers with `editor_text`.
-async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, editor_text: &str) -> Value {
+async fn read_with_editor_text(harness: &mut AcpProxyTestHarness, params: Value, editor_text: &str) -> Value {
     harness.send_from_agent("fs/read_text_file", params).await;
     let request = answer_next_request(harness, text_result(editor_text)).await;
     assert_eq!(
@@ -40,7 +40,7 @@ async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, editor_t
 
 /// Writes a file as the agent while the editor has `editor_text`, and returns the text that the editor gets. Checks
 /// that the agent is informed if its text was merged.
-async fn write_with_editor_text(harness: &mut AcpHarness, content: &str, editor_text: &str) -> String {
+async fn write_with_editor_text(harness: &mut AcpProxyTestHarness, content: &str, editor_text: &str) -> String {
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/a.txt", "content": content })).await;
     answer_next_request(harness, text_result(editor_text)).await;
     let request = answer_next_request(harness, json!({ "result": null })).await;

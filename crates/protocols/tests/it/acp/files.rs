@@ -9,11 +9,11 @@ use testkit::{
 };
 use tokio::runtime::Runtime;
 
-use super::harness::AcpHarness;
+use super::harness::AcpProxyTestHarness;
 
 struct HarnessScenarioAgent {
     runtime: Runtime,
-    harness: AcpHarness,
+    harness: AcpProxyTestHarness,
     root: Arc<MemoryWorkspace>,
 }
 
@@ -44,7 +44,7 @@ fn all_scenarios_pass() {
     assert_eq!(suites.len(), 3);
     for scenario in suites.iter().flat_map(|suite| &suite.scenarios) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let harness = runtime.block_on(AcpHarness::initialized());
+        let harness = runtime.block_on(AcpProxyTestHarness::initialized());
         let root = harness.root_workspace("/ws");
         play_scenario(scenario, &mut HarnessScenarioAgent { runtime, harness, root }).unwrap();
     }
@@ -54,7 +54,7 @@ fn all_scenarios_pass() {
 async fn all_definition_examples_pass() {
     let generated: Value = serde_json::from_str(include_str!("../../generated/acp.json")).unwrap();
     for example in generated["examples"].as_array().unwrap() {
-        let mut harness = AcpHarness::initialized().await;
+        let mut harness = AcpProxyTestHarness::initialized().await;
         for (path, text) in example["tree"].as_object().unwrap() {
             harness.root_workspace("/ws").put_file(path, text.as_str().unwrap());
         }
@@ -67,7 +67,7 @@ async fn all_definition_examples_pass() {
 
 #[tokio::test]
 async fn hundred_concurrent_calls_in_two_sessions_complete() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.create_session("s2", &json!({ "cwd": "/ws", "mcpServers": [] })).await;
     let sessions = ["s1", "s2"];
     let mut sent = Vec::new();

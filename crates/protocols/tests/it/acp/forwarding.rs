@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use stead_engine::ApprovalMode;
-use stead_protocols::acp::{AcpCapabilityOffered, AcpConnectionClosedBy, AcpFileCapabilities};
+use stead_protocols::acp::{AcpCapabilityOfferStatus, AcpConnectionClosedBy, AcpFileCapabilities};
 
-use super::harness::AcpHarness;
+use super::harness::AcpProxyTestHarness;
 
 /// Lines that peers of any version might send, with unknown methods and members and unusual numbers and escapes.
 const UNKNOWN_MESSAGES: &[&str] = &[
@@ -20,7 +20,7 @@ const UNKNOWN_MESSAGES: &[&str] = &[
 
 #[tokio::test]
 async fn unknown_messages_are_forwarded_unchanged() {
-    let mut harness = AcpHarness::uninitialized();
+    let mut harness = AcpProxyTestHarness::uninitialized();
     for line in UNKNOWN_MESSAGES {
         harness.editor.send_raw(line).await;
         assert_eq!(harness.agent.receive_raw().await, *line);
@@ -35,7 +35,7 @@ async fn unknown_messages_are_forwarded_unchanged() {
 
 #[tokio::test]
 async fn ambiguous_messages_are_not_forwarded() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let smuggled = r#"{"jsonrpc":"2.0","id":9,"method":"session/update","method":"fs/write_text_file","params":{}}"#;
     harness.agent.send_raw(smuggled).await;
     assert_eq!(harness.agent.receive().await["error"]["code"], -32600);
@@ -55,7 +55,7 @@ async fn ambiguous_messages_are_not_forwarded() {
 
 #[tokio::test]
 async fn agent_gets_file_capabilities_and_mcp_server() {
-    let mut harness = AcpHarness::uninitialized();
+    let mut harness = AcpProxyTestHarness::uninitialized();
     let received = harness.initialize(1, &json!({ "terminal": true })).await;
     let told = json!({ "terminal": true, "fs": { "readTextFile": true, "writeTextFile": true } });
     assert_eq!(received["params"]["clientCapabilities"], told);
@@ -67,9 +67,11 @@ async fn agent_gets_file_capabilities_and_mcp_server() {
 
 #[tokio::test]
 async fn read_only_proxy_does_not_offer_writes() {
-    let offer =
-        AcpFileCapabilities { read_text_file: AcpCapabilityOffered::Yes, write_text_file: AcpCapabilityOffered::No };
-    let mut harness = AcpHarness::initialized_with(offer, ApprovalMode::TrustClient, &json!({})).await;
+    let offer = AcpFileCapabilities {
+        read_text_file: AcpCapabilityOfferStatus::Yes,
+        write_text_file: AcpCapabilityOfferStatus::No,
+    };
+    let mut harness = AcpProxyTestHarness::initialized_with(offer, ApprovalMode::TrustClient, &json!({})).await;
     let refused = harness.write_file("/ws/a", "x").await;
     assert_eq!(
         refused["error"],
@@ -80,7 +82,7 @@ async fn read_only_proxy_does_not_offer_writes() {
 
 #[tokio::test]
 async fn protocol_v2_adds_mcp_server_without_files() {
-    let mut harness = AcpHarness::uninitialized();
+    let mut harness = AcpProxyTestHarness::uninitialized();
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"e"},"capabilities":{}}}"#;
     harness.editor.send_raw(initialize).await;
     assert_eq!(harness.agent.receive_raw().await, initialize);
@@ -94,7 +96,7 @@ async fn protocol_v2_adds_mcp_server_without_files() {
 
 #[tokio::test]
 async fn invalid_roots_are_refused_before_reaching_agent() {
-    let mut harness = AcpHarness::uninitialized();
+    let mut harness = AcpProxyTestHarness::uninitialized();
     harness.initialize(1, &json!({})).await;
     for (method, params) in [
         ("session/new", json!({ "cwd": "ws", "mcpServers": [] })),
@@ -115,7 +117,7 @@ async fn invalid_roots_are_refused_before_reaching_agent() {
 
 #[tokio::test]
 async fn sessions_have_separate_roots_and_can_close() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness
         .create_session("s2", &json!({ "cwd": "/other", "additionalDirectories": ["/ws/sub"], "mcpServers": [] }))
         .await;
@@ -146,7 +148,7 @@ async fn sessions_have_separate_roots_and_can_close() {
 
 #[tokio::test]
 async fn oversized_message_is_refused_and_next_is_forwarded() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let long = "x".repeat(stead_protocols::limits::MESSAGE_BYTES_MAX);
     let line = format!(r#"{{"jsonrpc":"2.0","id":77,"method":"session/prompt","params":{{"text":"{long}"}}}}"#);
     harness.editor.send_raw(&line).await;
@@ -165,10 +167,10 @@ async fn oversized_message_is_refused_and_next_is_forwarded() {
 
 #[tokio::test]
 async fn either_peer_may_close_the_conversation() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.agent.close_output();
     assert_eq!(harness.proxy.await.unwrap().unwrap(), AcpConnectionClosedBy::Agent);
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.editor.close_output();
     assert_eq!(harness.agent.receive_raw().await, "", "the agent sees the end");
     harness.agent.send(&json!({ "method": "last/words" })).await;

@@ -9,8 +9,9 @@ use std::{
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Caller, Engine, Error, ErrorKind, Principal};
 use stead_protocols::acp::{
-    self, AcpCapabilityOffered, AcpConnectionCallers, AcpConnectionClosedBy, AcpFileCapabilities, AcpPeerStreams,
-    AcpProxyConfig, McpServerCommand, OpenedAcpSessionRoot, SessionRootOpener, SessionTicketEnvVar, WriteFormatPolicy,
+    self, AcpCapabilityOfferStatus, AcpConnectionCallers, AcpConnectionClosedBy, AcpFileCapabilities, AcpPeerStreams,
+    AcpProxyConfig, McpServerCommand, McpServerTicketEnvVar, OpenedAcpSessionRoot, SessionRootOpener,
+    WriteFormatPolicy,
 };
 use testkit::MemoryWorkspace;
 use tokio::{
@@ -92,7 +93,7 @@ impl SessionRootOpener for MemoryRootOpener {
     fn bind_server_to_session(
         &self,
         _directory: &str,
-        _ticket: &SessionTicketEnvVar,
+        _ticket: &McpServerTicketEnvVar,
         _session: &str,
     ) -> Result<(), Error> {
         Ok(())
@@ -104,7 +105,7 @@ impl SessionRootOpener for MemoryRootOpener {
     }
 }
 
-pub(crate) struct AcpHarness {
+pub(crate) struct AcpProxyTestHarness {
     pub(crate) editor: AcpProxyTestPeer,
     pub(crate) agent: AcpProxyTestPeer,
     pub(crate) root_opener: Arc<MemoryRootOpener>,
@@ -112,8 +113,10 @@ pub(crate) struct AcpHarness {
     next_id: i64,
 }
 
-pub(crate) const BOTH_FILE_METHODS: AcpFileCapabilities =
-    AcpFileCapabilities { read_text_file: AcpCapabilityOffered::Yes, write_text_file: AcpCapabilityOffered::Yes };
+pub(crate) const BOTH_FILE_METHODS: AcpFileCapabilities = AcpFileCapabilities {
+    read_text_file: AcpCapabilityOfferStatus::Yes,
+    write_text_file: AcpCapabilityOfferStatus::Yes,
+};
 
 fn test_callers() -> AcpConnectionCallers {
     AcpConnectionCallers {
@@ -122,7 +125,7 @@ fn test_callers() -> AcpConnectionCallers {
     }
 }
 
-impl AcpHarness {
+impl AcpProxyTestHarness {
     pub(crate) fn uninitialized() -> Self {
         Self::with_capabilities(BOTH_FILE_METHODS, ApprovalMode::TrustClient)
     }

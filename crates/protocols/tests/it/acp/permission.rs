@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, ApprovalState, Workspace};
 
-use super::harness::{AcpHarness, BOTH_FILE_METHODS};
+use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 
 const GUARDED_PATH: &str = "/ws/.git/config";
 
 /// Writes a file that needs approval, as the agent. Returns the request id and the permission request to the editor.
-async fn write_guarded_file(harness: &mut AcpHarness) -> (i64, Value) {
+async fn write_guarded_file(harness: &mut AcpProxyTestHarness) -> (i64, Value) {
     let id = harness.send_from_agent("fs/write_text_file", json!({ "path": GUARDED_PATH, "content": "new\n" })).await;
     let question = harness.editor.receive().await;
     assert_eq!(question["method"], "session/request_permission", "{question}");
@@ -20,14 +20,14 @@ fn permission_answer(question: &Value, option: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "outcome": outcome } })
 }
 
-fn approval_states(harness: &AcpHarness) -> Vec<ApprovalState> {
+fn approval_states(harness: &AcpProxyTestHarness) -> Vec<ApprovalState> {
     let filter = stead_engine::ApprovalFilter { limit: 9, ..Default::default() };
     harness.root_workspace("/ws").approvals(&filter).unwrap().iter().map(|approval| approval.state).collect()
 }
 
 #[tokio::test]
 async fn permission_request_shows_diff_and_four_options() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").put_file(".git/config", "old\n");
     let (id, question) = write_guarded_file(&mut harness).await;
     let params = &question["params"];
@@ -46,7 +46,7 @@ async fn permission_request_shows_diff_and_four_options() {
 
 #[tokio::test]
 async fn rejection_is_an_error_with_the_chosen_duration() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let (_, question) = write_guarded_file(&mut harness).await;
     harness.editor.send(&permission_answer(&question, "reject_once")).await;
     let response = harness.agent.receive().await;
@@ -66,7 +66,7 @@ async fn rejection_is_an_error_with_the_chosen_duration() {
 
 #[tokio::test]
 async fn allow_always_adds_a_rule() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let (_, question) = write_guarded_file(&mut harness).await;
     harness.editor.send(&permission_answer(&question, "allow_always")).await;
     assert_eq!(harness.agent.receive().await["result"], json!({}));
@@ -81,7 +81,7 @@ async fn only_explicit_approval_allows_the_write() {
         (json!({ "result": null }), -32603),
         (json!({ "error": { "code": -32601, "message": "Method not found" } }), -32603),
     ] {
-        let mut harness = AcpHarness::initialized().await;
+        let mut harness = AcpProxyTestHarness::initialized().await;
         let (_, question) = write_guarded_file(&mut harness).await;
         let mut response = result.clone();
         response["id"] = question["id"].clone();
@@ -93,7 +93,7 @@ async fn only_explicit_approval_allows_the_write() {
 
 #[tokio::test]
 async fn cancelled_call_ends_its_permission_request() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let (id, question) = write_guarded_file(&mut harness).await;
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s1" } });
     harness.editor.send(&cancel).await;
@@ -114,12 +114,12 @@ async fn cancelled_call_ends_its_permission_request() {
 
 #[tokio::test]
 async fn peer_disconnect_ends_permission_request() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let (id, _) = write_guarded_file(&mut harness).await;
     harness.editor.close_output();
     let response = harness.agent.receive().await;
     assert_eq!((&response["id"], &response["error"]["code"]), (&json!(id), &json!(-32800)));
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     write_guarded_file(&mut harness).await;
     harness.agent.close_output();
     harness.proxy.await.unwrap().unwrap();
@@ -127,7 +127,8 @@ async fn peer_disconnect_ends_permission_request() {
 
 #[tokio::test]
 async fn terminal_approval_mode_does_not_ask_editor() {
-    let mut harness = AcpHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::AskPerson, &json!({})).await;
+    let mut harness =
+        AcpProxyTestHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::AskPerson, &json!({})).await;
     let response = harness.write_file(GUARDED_PATH, "x\n").await;
     let result = response["error"]["data"].as_str().unwrap();
     assert!(result.starts_with("approval_pending: ") && result.contains("stead approvals approve"), "{result}");

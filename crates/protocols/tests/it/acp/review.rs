@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Call, Caller, Engine, Principal};
 
-use super::harness::{AcpHarness, BOTH_FILE_METHODS};
+use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
 /// Calls a review method as the editor, and returns the proxy's response.
-async fn call_review_method(harness: &mut AcpHarness, method: &str, params: Value) -> Value {
+async fn call_review_method(harness: &mut AcpProxyTestHarness, method: &str, params: Value) -> Value {
     send_review_method(harness, method, params).await;
     harness.editor.receive().await
 }
 
-async fn send_review_method(harness: &mut AcpHarness, method: &str, mut params: Value) {
+async fn send_review_method(harness: &mut AcpProxyTestHarness, method: &str, mut params: Value) {
     if params.get("sessionId").is_none() {
         params["sessionId"] = "s1".into();
     }
@@ -21,25 +21,25 @@ async fn send_review_method(harness: &mut AcpHarness, method: &str, mut params: 
 }
 
 /// Responds to the next request to the editor, and returns that request.
-async fn answer_next_request(harness: &mut AcpHarness, result: Value) -> Value {
+async fn answer_next_request(harness: &mut AcpProxyTestHarness, result: Value) -> Value {
     let request = harness.editor.receive().await;
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
     request
 }
 
-async fn send_prompt(harness: &mut AcpHarness) {
+async fn send_prompt(harness: &mut AcpProxyTestHarness) {
     let params = json!({ "sessionId": "s1", "prompt": [] });
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": params })).await;
     harness.agent.receive().await;
 }
 
-fn file_bytes(harness: &AcpHarness, path: &str) -> Vec<u8> {
+fn file_bytes(harness: &AcpProxyTestHarness, path: &str) -> Vec<u8> {
     harness.root_workspace("/ws").bytes(path).unwrap()
 }
 
 #[tokio::test]
 async fn initialize_advertises_review_methods() {
-    let mut harness = AcpHarness::uninitialized();
+    let mut harness = AcpProxyTestHarness::uninitialized();
     let params = json!({ "protocolVersion": 1 });
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
     harness.agent.receive().await;
@@ -53,7 +53,7 @@ async fn initialize_advertises_review_methods() {
 
 #[tokio::test]
 async fn review_keep_and_reject_by_hunk_and_turn() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").put_file("a.txt", LINES);
     send_prompt(&mut harness).await;
     harness.read_file("/ws/a.txt").await;
@@ -101,7 +101,8 @@ async fn review_keep_and_reject_by_hunk_and_turn() {
 #[tokio::test]
 async fn editor_writes_are_reviewed_and_reverted_in_editor() {
     let offers = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    let mut harness = AcpHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await;
+    let mut harness =
+        AcpProxyTestHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await;
     let held = |text: &str| json!({ "content": text });
     let first = LINES.replace('1', "one");
     let second = first.replace('5', "five");
@@ -144,7 +145,7 @@ async fn editor_writes_are_reviewed_and_reverted_in_editor() {
 
 #[tokio::test]
 async fn invalid_review_calls_are_refused_without_agent() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     for (params, code) in [
         (json!({ "sessionId": "nobody's" }), -32002),
         (json!({ "path": "/etc/passwd" }), -32002),
@@ -171,7 +172,8 @@ async fn invalid_review_calls_are_refused_without_agent() {
 #[tokio::test]
 async fn leased_file_is_not_written_and_editor_is_notified() {
     let offers = json!({ "_meta": { "stead": {} } });
-    let mut harness = AcpHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await;
+    let mut harness =
+        AcpProxyTestHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await;
     harness.root_workspace("/ws").put_file("a.txt", LINES);
     let person = Caller::new(Principal::User("bob".to_owned()), "desk", "cli");
     let arguments = json!({ "path": "a.txt" }).as_object().unwrap().clone();
@@ -189,7 +191,7 @@ async fn leased_file_is_not_written_and_editor_is_notified() {
 
 #[tokio::test]
 async fn file_format_is_kept_unless_overridden() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").put_file("a.txt", "a\r\nb\r\n");
     let write_to = |path: &str, content: &str, ours: Value| {
         let meta = json!({ "stead": ours });

@@ -3,11 +3,16 @@
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Error, ErrorKind, JournalEntryQuery, Principal, Version, Workspace};
 
-use super::harness::AcpHarness;
+use super::harness::AcpProxyTestHarness;
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-fn call_as_person(harness: &AcpHarness, root: &str, operation: &str, arguments: &Value) -> Result<Value, Error> {
+fn call_as_person(
+    harness: &AcpProxyTestHarness,
+    root: &str,
+    operation: &str,
+    arguments: &Value,
+) -> Result<Value, Error> {
     let person = Caller::new(Principal::User("ann".to_owned()), "desk", "cli");
     let arguments = arguments.as_object().unwrap().clone();
     Engine::new(harness.root_workspace(root))
@@ -22,14 +27,14 @@ fn prompt_line(session: &str) -> String {
 }
 
 /// Sends a prompt and checks that the agent receives exactly the same line.
-async fn send_prompt(harness: &mut AcpHarness, session: &str) {
+async fn send_prompt(harness: &mut AcpProxyTestHarness, session: &str) {
     let line = prompt_line(session);
     harness.editor.send_raw(&line).await;
     assert_eq!(harness.agent.receive_raw().await, line);
 }
 
 /// The operation and session of every turn mark and write in the journal of a root, oldest first.
-fn recorded_operations(harness: &AcpHarness, root: &str) -> Vec<(String, String)> {
+fn recorded_operations(harness: &AcpProxyTestHarness, root: &str) -> Vec<(String, String)> {
     let filter = JournalEntryQuery { limit: 99, ..JournalEntryQuery::default() };
     let mut entries: Vec<_> =
         harness.root_workspace(root).entries(&filter).unwrap().into_iter().map(|stored| stored.entry).collect();
@@ -38,13 +43,13 @@ fn recorded_operations(harness: &AcpHarness, root: &str) -> Vec<(String, String)
     told.map(|entry| (entry.operation, format!("{} {}", entry.caller.principal, entry.caller.session))).collect()
 }
 
-fn file_text(harness: &AcpHarness, path: &str) -> String {
+fn file_text(harness: &AcpProxyTestHarness, path: &str) -> String {
     String::from_utf8(harness.root_workspace("/ws").bytes(path).unwrap()).unwrap()
 }
 
 #[tokio::test]
 async fn undo_turn_reverts_only_the_last_turn() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").put_file("a.txt", LINES);
     send_prompt(&mut harness, "s1").await;
     harness.read_file("/ws/a.txt").await;
@@ -77,7 +82,7 @@ async fn undo_turn_reverts_only_the_last_turn() {
 
 #[tokio::test]
 async fn failed_turn_mark_does_not_block_the_prompt() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").fail_next(Error::new(ErrorKind::Io, "the disk is gone"));
     send_prompt(&mut harness, "s1").await;
     // Only the turn mark failed. The write did not wait for another mark.
@@ -93,7 +98,7 @@ async fn failed_turn_mark_does_not_block_the_prompt() {
 
 #[tokio::test]
 async fn turn_mark_covers_all_roots_of_one_session() {
-    let mut harness = AcpHarness::initialized().await;
+    let mut harness = AcpProxyTestHarness::initialized().await;
     let params = json!({ "cwd": "/ws", "additionalDirectories": ["/more"], "mcpServers": [] });
     harness.create_session("s2", &params).await;
     send_prompt(&mut harness, "s2").await;
