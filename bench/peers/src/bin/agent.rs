@@ -8,7 +8,7 @@ use agent_client_protocol::{
     v1::{
         ConnectionTo,
         schema::{
-            ClientCapabilities, ContentBlock, ContentChunk, InitializeRequest, InitializeResponse, McpClientRequestHandler,
+            ClientCapabilities, ContentBlock, ContentChunk, InitializeRequest, InitializeResponse, McpServer,
             NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest, SessionId,
             SessionNotification, SessionUpdate, StopReason, WriteTextFileRequest,
         },
@@ -23,9 +23,9 @@ struct AcpClientCapabilitiesAndServers {
     mcp_servers: Vec<String>,
 }
 
-fn server_name(server: &McpClientRequestHandler) -> String {
+fn server_name(server: &McpServer) -> String {
     match server {
-        McpClientRequestHandler::Stdio(server) => server.name.clone(),
+        McpServer::Stdio(server) => server.name.clone(),
         _ => "another kind".to_owned(),
     }
 }
