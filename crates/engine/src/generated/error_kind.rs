@@ -75,8 +75,7 @@ error_kinds! {
     TooLarge = "too_large", Refused;
     /// The call would exceed a limit on a number, such as the number of watches.
     TooMany = "too_many", Refused;
-    /// The call would exceed a quota of the policy; the fields quota, limit, used and asked give the details. Files can
-    /// still be removed and shortened.
+    /// The call would exceed a quota of the policy; the fields quota, limit, used and asked give the details. Files can still be removed and shortened.
     QuotaExceeded = "quota", Refused;
     /// The caller made too many calls in a short time; retry after retry_after_ms milliseconds.
     RateLimited = "rate_limited", Refused;
