@@ -8,6 +8,9 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// The version of stead.
+pub const PROJECT_VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The directory that contains the whole project.
 pub fn repository_root() -> PathBuf {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
