@@ -1,6 +1,7 @@
 //! The text of typed results, for models and people. The text is rendered from the same value as the object for
 //! programs and states nothing that the value does not contain.
 
+mod alerts;
 mod copy;
 mod lock;
 mod moved_files;

@@ -46,6 +46,7 @@ mod watch;
 mod watched;
 mod write;
 
+pub(crate) use alerts::{AlertChange, AlertFields, AlertOutcome, ListAlertsOutcome};
 pub(crate) use append::AppendOutcome;
 pub use changes::ChangesFollower;
 pub(crate) use copy::{CopiedFile, CopiedTree, CopyOutcome};

@@ -1,20 +1,18 @@
 //! With `alert` an agent sends an alert to people; with `alerts` and `respond` a person lists and answers alerts. The
 //! operation `events` delivers the answer to the agent.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use stead_text::visible::escape_deceptive_line;
+use serde::{Deserialize, Serialize};
 
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
+use super::outcome_builder::shorten_for_error;
 use crate::{
     call_context::CallContext,
     caller::Principal,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
     },
+    outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
@@ -40,7 +38,7 @@ pub(crate) struct AnswerAlertArgs {
 
 impl Operation for SendAlertArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = AlertOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -54,14 +52,14 @@ impl Operation for SendAlertArgs {
         let message = validate_alert_text(&self.message, "message")?;
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::SendAlert { severity, message },
-            build_outcome: alert_outcome("sent"),
+            build_outcome: build_alert_outcome(AlertChange::Sent),
         })
     }
 }
 
 impl Operation for ListAlertsArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = ListAlertsOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -78,23 +76,15 @@ impl Operation for ListAlertsArgs {
                 context.workspace().alerts(sender, limits::ALERTS_LISTED_MAX)?
             }
         };
-        let mut text: String = found.iter().map(render_alert_line).collect();
-        if found.is_empty() {
-            text.push_str("no alerts\n");
-        }
         let truncated = found.len() == limits::ALERTS_LISTED_MAX;
-        let listed: Vec<_> = found.iter().map(alert_json).collect();
-        let outcome = OutcomeBuilder::new()
-            .with_field("alerts", listed)
-            .with_field("truncated", truncated)
-            .build(text.trim_end());
+        let outcome = ListAlertsOutcome { alerts: found.iter().map(AlertFields::from).collect(), truncated };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
 impl Operation for AnswerAlertArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = AlertOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -118,7 +108,7 @@ impl Operation for AnswerAlertArgs {
         let text = validate_alert_text(&self.text, "text")?;
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::AnswerAlert { alert_id: alert.id, text },
-            build_outcome: alert_outcome("answered"),
+            build_outcome: build_alert_outcome(AlertChange::Answered),
         })
     }
 }
@@ -146,43 +136,77 @@ fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn alert_outcome(verb: &'static str) -> BuildSessionCallOutcomeFn {
-    Box::new(move |reply, receipt| match reply {
-        SessionStoreReply::Alert(alert) => {
-            let text = format!("{verb} alert {}", alert.id);
-            OutcomeBuilder::new().with_fields(alert_json(alert)).with_receipt(receipt).build_one_line(text)
-        }
-        SessionStoreReply::Session(_) | SessionStoreReply::RecordedOnly => {
-            OutcomeBuilder::new().with_receipt(receipt).build_one_line("no alert")
-        }
-    })
+/// An alert and the answer of a person, as results contain them.
+#[derive(Debug, Serialize)]
+pub(crate) struct AlertFields {
+    pub(crate) alert: String,
+    pub(crate) from: String,
+    pub(crate) session: String,
+    pub(crate) severity: &'static str,
+    pub(crate) message: String,
+    pub(crate) time: UtcTime,
+    pub(crate) state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answered_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answered: Option<UtcTime>,
 }
 
-fn alert_json(alert: &AgentSentAlertAndResponse) -> Map<String, Value> {
-    let response = alert.response.as_ref();
-    OutcomeBuilder::new()
-        .with_field("alert", alert.id.clone())
-        .with_field("from", alert.sender.clone())
-        .with_field("session", alert.session.clone())
-        .with_field("severity", alert.severity.as_str())
-        .with_field("message", alert.message.clone())
-        .with_field("time", format_iso_utc(alert.time_ms))
-        .with_field("state", if response.is_some() { "answered" } else { "open" })
-        .with_some("answer", response.map(|response| response.text.clone()))
-        .with_some("answered_by", response.map(|response| response.responder.clone()))
-        .with_some("answered", response.map(|response| format_iso_utc(response.time_ms)))
-        .into_json()
-}
-
-fn render_alert_line(alert: &AgentSentAlertAndResponse) -> String {
-    let (id, from, severity) = (&alert.id, &alert.sender, alert.severity);
-    let mut line = format!(
-        "{id}  {}  {from}  {severity}  {}\n",
-        format_iso_utc(alert.time_ms),
-        escape_deceptive_line(&alert.message)
-    );
-    if let Some(response) = &alert.response {
-        line.push_str(&format!("  answered by {}: {}\n", response.responder, escape_deceptive_line(&response.text)));
+impl From<&AgentSentAlertAndResponse> for AlertFields {
+    fn from(alert: &AgentSentAlertAndResponse) -> Self {
+        let response = alert.response.as_ref();
+        Self {
+            alert: alert.id.clone(),
+            from: alert.sender.clone(),
+            session: alert.session.clone(),
+            severity: alert.severity.as_str(),
+            message: alert.message.clone(),
+            time: UtcTime { unix_ms: alert.time_ms },
+            state: if response.is_some() { "answered" } else { "open" },
+            answer: response.map(|response| response.text.clone()),
+            answered_by: response.map(|response| response.responder.clone()),
+            answered: response.map(|response| UtcTime { unix_ms: response.time_ms }),
+        }
     }
-    line
+}
+
+/// The outcome of `alerts`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ListAlertsOutcome {
+    pub(crate) alerts: Vec<AlertFields>,
+    pub(crate) truncated: bool,
+}
+
+impl OperationOutcome for ListAlertsOutcome {}
+
+/// The outcome of `alert` and `respond`: the alert that was sent or answered.
+#[derive(Debug, Serialize)]
+pub(crate) struct AlertOutcome {
+    #[serde(flatten)]
+    pub(crate) alert: Option<AlertFields>,
+    #[serde(flatten)]
+    pub(crate) recorded: RecordedEntryFields,
+    #[serde(skip)]
+    pub(crate) change: AlertChange,
+}
+
+/// What a call did with an alert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AlertChange {
+    Sent,
+    Answered,
+}
+
+impl OperationOutcome for AlertOutcome {}
+
+fn build_alert_outcome(change: AlertChange) -> BuildSessionCallOutcomeFn<AlertOutcome> {
+    Box::new(move |reply, receipt| {
+        let alert = match reply {
+            SessionStoreReply::Alert(alert) => Some(AlertFields::from(alert)),
+            SessionStoreReply::Session(_) | SessionStoreReply::RecordedOnly => None,
+        };
+        AlertOutcome { alert, recorded: receipt.into(), change }
+    })
 }
