@@ -85,7 +85,7 @@ pub struct BeforeAfterBytes {
     pub path: RelPath,
     /// The file content before the call. If the call only reads, `before` is the content that it read.
     pub before: Option<Vec<u8>>,
-    /// The file content after the call; `None` if the call did not change the file.
+    /// The file content after the call; `None` if the call only read the file or removed it.
     pub after: Option<Vec<u8>>,
 }
 

@@ -58,7 +58,8 @@ pub(crate) struct SearchIndex {
     mode: IndexBuildAndUseMode,
     files_min: u64,
     min_file_age: Duration,
-    /// The most directories that the search index watches. The limit is read before the Landlock sandbox is activated.
+    /// The most directories that the search index watches: half of the system's limit on inotify watches per user, or a
+    /// default if the Landlock sandbox already hides that limit.
     watches_max: usize,
     state: OnceLock<Arc<IndexSharedState>>,
     thread: Mutex<IndexThread>,

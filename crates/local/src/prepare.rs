@@ -51,7 +51,8 @@ pub(crate) struct PendingTrashItem {
     pub(crate) keep_until_ms: i64,
 }
 
-/// The paths that earlier changes of a plan remove and create.
+/// The paths that the changes prepared so far remove, create or replace. The next change of the plan is checked against
+/// these paths, because the disk does not show them yet.
 #[derive(Default)]
 struct PlanOverlay {
     freed_paths: HashSet<RelPath>,

@@ -126,7 +126,7 @@ pub struct AcpPeerStreams {
 /// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input.
 /// This function does not wait for the agent's process to exit; its caller does.
 ///
-/// Must run inside a tokio runtime; calls occupy its blocking threads.
+/// Must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
 pub async fn proxy_editor_and_agent(
     editor: AcpPeerStreams,
     agent: AcpPeerStreams,
@@ -141,7 +141,7 @@ pub async fn proxy_editor_and_agent(
 
 /// Runs the proxy as one link of a proxy chain, until the conductor of the chain closes its side.
 ///
-/// Must run inside a tokio runtime; calls occupy its blocking threads.
+/// Must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
 pub async fn proxy_in_chain(
     conductor: AcpPeerStreams,
     callers: AcpConnectionCallers,

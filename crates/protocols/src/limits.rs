@@ -40,14 +40,13 @@ pub const ACP_SESSIONS_MAX: usize = 1_024;
 pub const SESSION_SEEN_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of files whose text one ACP session remembers.
 pub const SESSION_SEEN_FILES_MAX: usize = 4_096;
-/// Maximum number of bytes of file text, before and after each write through the editor, that one ACP session
-/// remembers.
+/// One ACP session remembers the old and the new text of each write through the editor, up to this many bytes in total.
 pub const EDITOR_WRITES_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of bytes of file text in one review of an agent's changes. The review omits and reports texts beyond
 /// the maximum.
 pub const REVIEW_TEXT_BYTES_MAX: usize = 16 << 20;
 /// Maximum time that the ACP proxy delays a prompt until the turn of the prompt is recorded. The proxy delays prompts
-/// only in sessions with an MCP server, whose writes it cannot delay.
+/// only in sessions with an MCP server, because it cannot delay the writes of that server instead.
 pub const TURN_MARK_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the user of a client may take to answer an approval question.
 pub const PERMISSION_TIMEOUT: Duration = Duration::from_secs(10 * 60);

@@ -14,8 +14,8 @@ pub(crate) use outbox::Outbox;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Minimum length of a line that the reader returns with its whole buffer. Shorter lines are copied, because copying a
-/// short line is cheaper than allocating a new buffer.
+/// From this length on, [`LineReader::take_line`] returns the read buffer itself instead of a copy of the line. Shorter
+/// lines are copied, because copying a short line is cheaper than allocating a new buffer.
 const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
 
 #[derive(Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub(crate) enum LineReaderEvent {
     End,
 }
 
-/// Splits a byte stream into lines of limited length. The reader buffers at most one line and one chunk.
+/// Splits a byte stream into lines of limited length. The reader buffers at most one line and the bytes of one read.
 pub(crate) struct LineReader<R> {
     input: R,
     limit_bytes: usize,
@@ -111,7 +111,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Removes the bytes of past lines and of an oversized line from the buffer.
+    /// Removes finished lines from the buffer, and also the rest if it belongs to an oversized line.
     fn skip_or_compact(&mut self) {
         self.buffer.drain(..self.next_start);
         self.next_start = 0;
@@ -126,7 +126,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The event at the end of the input: a last line without a terminator, or the end.
+    /// At the end of the input, returns the last line if it has no terminator, and otherwise [`LineReaderEvent::End`].
     fn final_line(&mut self) -> LineReaderEvent {
         if let Some(scanner) = self.oversized_scanner.take() {
             return LineReaderEvent::Oversized(scanner.into_id());
@@ -144,7 +144,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 /// The length of the member name `"id"` with its quotes. A longer member name cannot be `"id"`.
 const MEMBER_NAME_BYTES_MAX: usize = 4;
 
-/// The part of a JSON member that the scanner is reading.
+/// Whether the scanner is reading the name or the value of a JSON member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum JsonMemberPart {
     #[default]
@@ -206,7 +206,7 @@ impl RequestIdScanner {
         }
     }
 
-    /// Buffers a byte of a member of the outermost JSON object, up to the length that a request id can have.
+    /// Buffers a byte of a name or value in the outermost JSON object. A name or value too long for an id is cut.
     fn buffer_byte(&mut self, byte: u8) {
         if self.depth != 1 {
             return;

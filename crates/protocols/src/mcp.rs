@@ -51,7 +51,7 @@ pub enum McpServeError {
     Protocol(String),
 }
 
-/// Provides the session name of a client that was started for one session.
+/// Provides the session name of a client process that was started for exactly one session.
 pub trait AssignedSessionNameProvider: Send + Sync {
     /// The name of the client's session; `None` if the name is not known yet.
     fn current_session(&self) -> Option<String>;
@@ -60,7 +60,7 @@ pub trait AssignedSessionNameProvider: Send + Sync {
 /// Serves one MCP client until it closes its side. Every call of the client runs as `caller`, in the session that
 /// `session_resolver` returns. If `session_resolver` returns no session, the session is named after the client program.
 ///
-/// This function must run inside a tokio runtime; calls occupy the blocking threads of the runtime.
+/// Must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
 pub async fn serve<R, W>(
     engine: Engine,
     caller: Caller,

@@ -50,7 +50,7 @@ pub(crate) enum StrictJsonError {
     /// The message is not UTF-8 or not JSON.
     Malformed { reason: String },
     /// The message is JSON, but has a duplicate member or is nested too deeply. `kept` is the part that the caller
-    /// keeps, so that the error response can have the id of the request.
+    /// asked for, so that the error response can contain the id of the request.
     Rejected { reason: &'static str, kept: Value },
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn parse_strict(bytes: &[u8], part: KeptJsonPart) -> Result<Value, St
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 struct JsonMemberName<'t>(#[serde(borrow)] Cow<'t, str>);
 
-/// Builds the kept part of a JSON value. If the message must be rejected although it is JSON, the visitor stores the
-/// reason in `fault`.
+/// Builds the kept part of a JSON value. A duplicate member or too deep nesting does not stop the visitor; it stores
+/// the reason for the rejection in `fault`.
 #[derive(Clone, Copy)]
 struct StrictJsonVisitor<'a> {
     /// The number of objects and arrays that enclose the visited value. The depth of the whole message is 0.

@@ -45,7 +45,7 @@ const STREAM_AND_AGENT_THREADS: usize = 4;
 const AGENT_EXIT_WAIT: Duration = Duration::from_secs(3);
 /// After the agent exits, its last output is read for at most this time, because its children may keep the pipe open.
 const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
-/// Number added to a signal to form the exit code if the signal kills the agent, as in a shell.
+/// If a signal kills the agent, the exit code is this number plus the number of the signal, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CliCommandResult {
@@ -87,8 +87,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     served
 }
 
-/// The approval mode of the flag `--approve`. The value `client` prints no warning, because an ACP client is the
-/// editor, not the agent.
+/// The approval mode of the flag `--approve`. Unlike for other servers, the value `client` prints no warning: an ACP
+/// client is the editor, not the agent.
 fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Client => ApprovalMode::TrustClient,

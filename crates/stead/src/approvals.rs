@@ -201,8 +201,8 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
     }
 }
 
-/// Writes a policy rule, which the person has confirmed in an editor, that allows calls like the approved call from now
-/// on.
+/// Writes a policy rule that allows calls like the approved call from now on. The person has confirmed the rule in an
+/// editor.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;

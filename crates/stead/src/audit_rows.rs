@@ -7,7 +7,7 @@ use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathSt
 
 use crate::time;
 
-/// Names of the arguments that contain the path or the target path of a call, in all dialects.
+/// The arguments that contain the path of a call, by their names in all dialects.
 const PATH_KEYS: &[&str] = &["path", "from", "fromPath", "root", "trashedPath"];
 const TARGET_PATH_KEYS: &[&str] = &["to", "toPath", "targetPath"];
 
@@ -52,8 +52,8 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     vec![AuditRow { fields, requested_path }]
 }
 
-/// The changes of a journal entry. For a file that the call both moved and changed, the removal and the creation become
-/// one rename.
+/// The changes of a journal entry. If the call both moved and changed a file, the entry has a removal and a creation,
+/// which become one rename.
 fn merge_moves(entry: &JournalEntry, moved: Option<&Value>) -> Vec<RecordedChange> {
     let moved_change = |change: &RecordedChange| {
         let to = moved?.get(&change.path)?.as_str().filter(|_| change.kind == ChangeKind::Remove)?;

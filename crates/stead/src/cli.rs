@@ -187,7 +187,7 @@ pub(crate) enum FlagSource {
     Default,
 }
 
-/// Whether the user set a flag or the flag has its default value.
+/// Whether the value of a flag comes from the user or is the default.
 pub(crate) fn flag_source(matches: &ArgMatches, flag: &str) -> FlagSource {
     match innermost_matches(matches).value_source(flag) {
         Some(ValueSource::CommandLine | ValueSource::EnvVariable) => FlagSource::CommandLine,

@@ -1,6 +1,6 @@
 //! The next step after a failed call, as a command. Hints of the engine name tool calls, because most of its callers
-//! are models. The tables in this module give the same advice as commands, for a person at the command line. An error
-//! without a row keeps the engine's hint, which then suits people as well.
+//! are models. The tables in this module give the same advice as commands, for a person at the command line. For all
+//! other errors, the engine's hint is kept, because it suits people as well.
 
 use serde_json::Value;
 use stead_engine::{Call, Error, ErrorKind};

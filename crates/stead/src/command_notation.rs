@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition};
 
-/// Renders an operation with its arguments as a command. An argument that has a place on the command line has no flag.
+/// Renders an operation with its arguments as a command. Positional arguments are written without a flag.
 pub(crate) fn render_command(operation: &str, arguments: &Map<String, Value>) -> String {
     let definition = DialectDefinition::native().ok();
     let inputs: &[ToolArgumentDefinition] = definition

@@ -107,7 +107,7 @@ fn setting_value(
     (values.collect(), layered.origin_of(matches, &setting.name))
 }
 
-/// The value of a setting in the form that the configuration file uses.
+/// The value of a setting as JSON, with the type that it has in the configuration file.
 fn toml_value(setting: &ConfigSettingDefinition, values: &[String]) -> Value {
     match (setting.form, values) {
         (settings::SettingValueArity::List, values) => json!(values),

@@ -140,8 +140,8 @@ fn lock_directory(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// Removes a socket that no process listens on. Only a refused connection proves that no process listens; after any
-/// other error, a busy server may be alive.
+/// Removes a socket that no process listens on. The socket is removed only if a connection is refused; after any other
+/// error, a busy server may still listen.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if !is_socket {

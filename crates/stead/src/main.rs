@@ -1,4 +1,4 @@
-//! The `stead` binary: command line, configuration and startup. Rules and file access belong to the engine.
+//! The `stead` binary: command line, configuration and startup. The engine decides about access and accesses files.
 
 use std::process::ExitCode;
 

@@ -63,7 +63,7 @@ pub(crate) fn open_workspace(
     open_with_reach(flags, landlock, &reach)
 }
 
-/// Opens the workspace with the filesystem reach of the dialects (workspace or whole machine), not that of the flags.
+/// Opens the workspace with `reach`, which is the workspace or the whole machine, instead of the reach in the flags.
 pub(crate) fn open_with_reach(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
@@ -226,8 +226,8 @@ pub(crate) fn print_warnings(flags: &WorkspaceFlags, landlock: LandlockMode) {
     }
 }
 
-/// Options that give callers access to the whole machine, with the workspace as the default directory and its mount
-/// points allowed. All state directories in the default location are hidden, not only the workspace's own.
+/// Options that let callers access the whole machine. The default directory is `workspace`; mount points on its path
+/// are allowed. All state directories in the default location are hidden, not only the workspace's own.
 pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<LocalWorkspaceOptions, CommandError> {
     let resolve = |path: &Path| {
         stead_disk::resolve_with_mount_points(path)
@@ -280,7 +280,7 @@ pub(crate) fn state_directory_name(workspace: &Path, reach: &DialectFilesystemRe
     format!("{slug}-{}{suffix}", &hash[..PATH_HASH_DIGITS])
 }
 
-/// The kind of caller, which decides its default principal.
+/// The person at the command line, or the protocol of a client. The value decides the default principal of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerProtocol {
     Person,
@@ -349,7 +349,7 @@ fn parse_relative_paths(home: &RelPath, paths: &[String]) -> Result<Vec<RelPath>
     paths.iter().map(|path| parse_relative_path(home, path)).collect()
 }
 
-/// Parses a path relative to the workspace directory `home`, and returns the path relative to the opened root.
+/// Converts a path that is relative to the workspace directory `home` to a path relative to the opened root.
 pub(crate) fn parse_relative_path(home: &RelPath, path: &str) -> Result<RelPath, CommandError> {
     if path.starts_with('/') {
         return Err(CommandError::Usage(format!(

@@ -104,7 +104,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     }
 }
 
-/// Calls an operation, without its null arguments, for a command that is not named after the operation.
+/// Calls an operation for a command with a different name. Arguments with the value null are left out.
 pub(crate) fn call_operation(
     opened: &CommandLineWorkspace,
     caller: &Caller,
@@ -116,7 +116,7 @@ pub(crate) fn call_operation(
     run_call(opened, &new_call(caller, operation, arguments))
 }
 
-/// A call whose outcome names the next step as a command.
+/// A call whose outcome shows suggested next calls as commands of this program.
 fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Call<'a> {
     let mut call = Call::new(caller, operation, arguments);
     call.options.call_notation = CallNotation::Command(render_command);

@@ -65,7 +65,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliComma
     print_answer(answer, OutputFormat::from(json))
 }
 
-/// Converts the call to inspect to an engine call; a tool of a dialect is translated to its operation.
+/// Converts the call that the user asks about to an engine call; a tool of a dialect is translated to its operation.
 fn engine_request(
     flags: &WorkspaceFlags,
     name: &str,

@@ -42,7 +42,8 @@ use authentication::{WorkspaceAuthenticator, WorkspaceRegistryAuthenticator, aut
 use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
 use request_log::RequestLogFlags;
 
-/// Number of threads for the calls of all clients. Waiting calls cannot use up the threads of working calls.
+/// Number of threads for the calls of all clients. There are more threads than calls that may wait, so that waiting
+/// calls leave threads for working calls.
 const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
 /// Maximum number of concurrent calls per hosted workspace: a part of all threads, so that one workspace cannot block
 /// the others.
@@ -169,7 +170,7 @@ fn serve_hosted(
     served
 }
 
-/// Periodically evicts idle clients, closes idle workspaces, and expires and reconciles the registry.
+/// Periodically evicts idle clients, closes idle workspaces, deletes expired ones, and finishes interrupted work.
 async fn run_upkeep(state: Arc<HttpServerState>, registry: Arc<WorkspaceRegistry>, idle: Duration) {
     loop {
         tokio::time::sleep(UPKEEP_INTERVAL.min(idle)).await;
@@ -366,8 +367,8 @@ impl ServerLimitFlags {
     }
 }
 
-/// The number of connections for which `allowed` open files suffice, after the open files of the server and its
-/// workspaces are subtracted; at least half of `allowed`.
+/// The number of connections that a limit of `allowed` open files permits. The open files of the server and its
+/// workspaces are subtracted, but at least half of `allowed` remains for connections.
 fn connection_limit(allowed: u64, workspaces: usize) -> usize {
     let own = SERVER_OPEN_FILES + OPEN_FILES_PER_WORKSPACE * workspaces as u64;
     let room = allowed.saturating_sub(own).max(allowed / 2).max(1);

@@ -17,8 +17,8 @@ pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
 pub(crate) const CONFIG_FLAG: &str = "config";
 /// The command whose flags are the settings.
 pub(crate) const SERVE_COMMAND: &str = "serve";
-/// Maximum edit distance between a misspelled name and a suggestion. For long names, the maximum edit distance is a
-/// third of the suggestion's length.
+/// Maximum edit distance between a misspelled name and a suggestion. For suggestions of nine or more characters, the
+/// maximum edit distance is a third of their length.
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn is_switch(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<bool>()
 }
 
-/// Lets the switches of a command take `=false`, so that a flag can override a switch that the file turned on.
+/// Lets the switches of a command take `=false`, so that a flag can turn off a switch that the file turned on.
 pub(crate) fn with_negatable_switches(command: Command) -> Command {
     command.mut_args(|arg| {
         if !matches!(arg.get_action(), ArgAction::SetTrue) {

@@ -38,7 +38,7 @@ pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> C
     Ok(CommandExit::Success)
 }
 
-/// The lines for people: the key of each fact in the JSON form, its label, and an explanation of its value.
+/// The lines that `stead status` prints for people: the JSON key of each value, its label, and an explanation of it.
 const STATUS_LINES: &[(&str, &str, &str)] = &[
     ("root", "Workspace directory", ""),
     ("workspace", "Workspace id", ""),

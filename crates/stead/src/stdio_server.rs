@@ -1,9 +1,9 @@
 //! `stead mcp` and `stead rpc`: a server for one client over standard input and output. Nothing but protocol messages
 //! is written to standard output. The server ends when the client closes standard input.
 //!
-//! Clients start servers with pipes or socket pairs, which the runtime can poll. Standard streams of other kinds are
-//! read and written by threads. One thread runs the protocol, calls run on other threads, and no thread starts before
-//! the sandbox is active.
+//! Clients start servers with pipes or socket pairs, which the runtime can poll. If a standard stream is neither a pipe
+//! nor a socket, for example a file, a thread reads or writes it. One thread runs the protocol, and other threads run
+//! the calls. No thread starts before the sandbox is active, because a sandbox cannot restrict running threads.
 //!
 //! If the environment of `stead mcp` contains a session ticket, its calls belong to the ticket's session, regardless of
 //! the client's name. A ticket of another workspace or principal is an error.
@@ -43,7 +43,7 @@ use crate::{
 pub(crate) const TICKET_VARIABLE: &str = "STEAD_TICKET";
 /// Threads for standard streams that do not support asynchronous I/O.
 const STREAM_THREADS: usize = 2;
-/// Paths that reopen the standard streams with separate file status flags.
+/// Paths that open the standard streams anew, so that making them non-blocking does not affect other processes.
 const STDIN_PATH: &str = "/proc/self/fd/0";
 const STDOUT_PATH: &str = "/proc/self/fd/1";
 

@@ -101,8 +101,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CliComman
     }
 }
 
-/// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes
-/// the tokens.
+/// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces. The registry also records
+/// who changes the tokens.
 enum WorkspaceOrRegistryTokenStore {
     Workspace(CommandLineWorkspace),
     Registry(Arc<WorkspaceRegistry>, Box<Caller>),

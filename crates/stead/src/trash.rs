@@ -114,7 +114,7 @@ fn trash_item_to_json(item: &TrashItem) -> Value {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrashPurgeOwnerScope {
     Own,
-    /// Items that anyone removed, if the person passes `--all`.
+    /// All items, whoever removed them; chosen with `--all`.
     Everyone,
 }
 

@@ -137,8 +137,8 @@ fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) 
     }
 }
 
-/// The supervisor events of one journal entry. A call that need not be reported has events only for approvals, alerts
-/// and policy refusals.
+/// The supervisor events of one journal entry. If the call need not be reported, only approvals, alerts and policy
+/// refusals become events.
 fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref();
@@ -165,7 +165,7 @@ fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     types.iter().map(|kind| entry_event(kind, stored)).collect()
 }
 
-/// Whether a refusal is due to rules and limits rather than to the arguments.
+/// Whether a call with this error kind was refused by a rule or a limit, not because of wrong arguments.
 fn is_policy_violation(kind: &str) -> bool {
     let kinds = [
         ErrorKind::PolicyDenied,

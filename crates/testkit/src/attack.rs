@@ -1,8 +1,7 @@
 //! The attack corpus: attack cases as data, their fixtures, and the servers under attack, called subjects.
 //!
-//! This module owns the runner of the cases and the checks of their results. Every case is checked for general
-//! invariants, not only for its own expectation. The control servers are unsafe on purpose, to show that the cases
-//! detect an unsafe server.
+//! Its submodules run the cases and check the results. Every case is checked for general invariants, not only for its
+//! own expectation. The control servers are unsafe on purpose, to show that the cases detect an unsafe server.
 
 mod attacker_threads;
 mod case;

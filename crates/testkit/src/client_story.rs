@@ -32,7 +32,7 @@ pub struct StoryStep {
     /// The arguments of the call. In the arguments, `$NAME` stands for a value that an earlier step saved.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// Fields that the result or the error of the call must have; in objects, only the given members count.
+    /// Fields that the result or the error of the call must have; objects may have more members than given here.
     #[serde(default)]
     pub has: Map<String, Value>,
     /// Fields that the result or the error must not have.
@@ -57,7 +57,7 @@ pub struct StoryStep {
 
 /// The workspace and the protocol on which a story runs.
 pub trait ClientStoryWorkspaceAdapter {
-    /// Makes a call. Returns the result, or the fields of the error with the error kind as the field `kind`.
+    /// Makes a call. Returns the result; on failure, the fields of the error, with its kind in the field `kind`.
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value>;
 
     /// Writes a file directly on disk, as another program would; `None` removes the file.

@@ -1,7 +1,7 @@
 //! Conformance tests for implementations of the `Workspace` trait, so that directories, memory and clusters behave
 //! alike. A conformance case fails by panicking; each case gets its own workspace.
 //!
-//! The cases do not test waiting for locks, because an implementation may be atomic without locks.
+//! Waiting for locks is not tested, because an implementation may make its operations atomic without locks.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
@@ -75,7 +75,7 @@ type WorkspaceConformanceCaseTable = &'static [(&'static str, fn(&dyn Conformanc
 
 /// Bytes per read.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// A file size that is too large for an implementation to store the content in its database.
+/// The size of a large file, whose content implementations store outside their database.
 const LARGE_FILE_BYTES: usize = 100_000;
 /// How long the tests keep removed files in the trash, in milliseconds.
 const TRASH_KEEP_MS: i64 = 60_000;
@@ -153,8 +153,8 @@ impl WorkspaceUnderConformanceTest {
         self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 
-    /// Commits a plan whose expectation about a path does not hold. The commit must fail with an error that names the
-    /// path, and must change and record nothing.
+    /// Commits a plan with an expectation about `path` that is not true. The commit must fail with an error that names
+    /// the path, and must change and record nothing.
     #[track_caller]
     fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
         let before = (self.list_tree(), self.head_number());
@@ -183,7 +183,7 @@ impl WorkspaceUnderConformanceTest {
         self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 
-    /// The current version and identity of a file, for a commit that requires the file to be unchanged.
+    /// The current version and identity of a file, for a commit that must fail if the file has changed since.
     #[track_caller]
     fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
@@ -270,7 +270,7 @@ fn single_file_tree(bytes: u64) -> TreeSummary {
     TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes }
 }
 
-/// A stat fingerprint that no file has.
+/// A stat fingerprint (inode, size and times) that matches no real file.
 fn unmatched_stamp() -> FileStatFingerprint {
     FileStatFingerprint { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
 }

@@ -1,6 +1,6 @@
 //! Crash test: a child process makes changes and is killed at a random moment. The next process must find every
-//! acknowledged change, no change half applied, and a journal that agrees with the files. The next round continues with
-//! the workspace that the previous round left.
+//! acknowledged change and no half-applied one, and the journal must agree with the files. The next round continues
+//! with the workspace that the previous round left.
 //!
 //! The error of a failed crash test contains the seed and the round.
 
@@ -30,7 +30,7 @@ const ROUNDS_PER_WORKSPACE: u64 = 20;
 const STEPS_MAX: u64 = 40;
 /// Maximum delay in microseconds between the last acknowledged change and the kill of the child.
 const KILL_DELAY_MAX_US: u64 = 3_000;
-/// Maximum time in microseconds until a child that only recovers the workspace is killed.
+/// Maximum delay in microseconds before the kill of a child that only opens, and so recovers, the workspace.
 const RECOVERY_KILL_DELAY_MAX_US: u64 = 40_000;
 /// Percentage of rounds in which a recovery is killed too.
 const RECOVERY_KILLED_PERCENT: u64 = 10;
@@ -44,9 +44,9 @@ pub struct CrashStatistics {
     pub acknowledged: u64,
     /// Changes that were in progress when a child was killed.
     pub in_flight: u64,
-    /// Changes that were in progress when a child was killed, and that are applied after the recovery.
+    /// Changes counted in `in_flight` that were found applied after the recovery.
     pub in_flight_applied: u64,
-    /// Steps that all recoveries together repeated.
+    /// Steps of unfinished changes that recoveries applied, summed over all rounds.
     pub replayed_steps: u64,
     /// Recoveries that were killed on purpose.
     pub recoveries_killed: u64,
@@ -118,7 +118,7 @@ fn run_rounds_on_workspace(
 /// The moment at which the crash test kills a child.
 #[derive(Debug, Clone, Copy)]
 pub struct CrashTestKillMoment {
-    /// The child is killed after this many acknowledged changes; with `u64::MAX`, the delay counts from its start.
+    /// Number of acknowledged changes after which the delay before the kill starts; with `u64::MAX` it starts at once.
     pub after_steps: u64,
     /// Additional delay.
     pub wait_us: u64,

@@ -26,7 +26,7 @@ impl TestHttpClient {
     }
 
     /// Sends a request with the given method and path, such as `GET /health`, and returns the status and the body of
-    /// the response. An empty token is not sent.
+    /// the response. If `token` is empty, no token is sent.
     pub fn send_request(
         &self,
         token: &str,

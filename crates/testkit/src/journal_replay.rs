@@ -19,8 +19,8 @@ pub enum JournalReplayedPathContent {
 
 type ReplayedTree = BTreeMap<String, JournalReplayedPathContent>;
 
-/// The tree that results from these journal entries, given oldest first. Entries that a later entry amends are skipped,
-/// because their changes were not applied.
+/// The tree that results from these journal entries, given oldest first. An entry that a later entry amends is skipped,
+/// because the changes that it lists were not applied.
 pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
     let amended: BTreeSet<u64> = entries
         .iter()
@@ -91,7 +91,7 @@ impl TestJournalReplayState {
         self.items.insert(change.path.clone(), item);
     }
 
-    /// Removes a path and everything below it, and returns the removed items by their path relative to the removed one.
+    /// Removes a path and everything below it. Returns the removed items, keyed by their path relative to `top`.
     fn take_subtree(&mut self, top: &str) -> ReplayedTree {
         let below = format!("{top}/");
         let inside: Vec<String> =

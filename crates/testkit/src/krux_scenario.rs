@@ -72,15 +72,15 @@ const OTHER_CALLER_PREFIXES: &[(&str, KruxScenarioOtherCallerKind)] =
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenarioStep {
-    /// The capability to call; the prefix `others:` or `persons:` marks a native call of another agent or a person.
+    /// The capability to call; after `others:` or `persons:`, a native operation that another agent or a person calls.
     pub call: String,
     /// The inputs of the call. In the inputs, `$WS` stands for the workspace path, and `$NAME` for a saved value.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// The answer of a person to the approval that the call needs; after the answer the call is repeated.
+    /// A person's answer if the call needs approval; the call is then repeated, and the second reply is checked.
     #[serde(default)]
     pub asks: Option<ScenarioApprovalAnswer>,
-    /// The error kind with which the call is made to fail.
+    /// The error kind that the test injects, so that the call fails.
     #[serde(default)]
     pub fails: Option<String>,
     /// Fields that the reply must have with exactly these values.
@@ -92,13 +92,13 @@ pub struct KruxScenarioStep {
     /// The expected error.
     #[serde(default)]
     pub error: Option<String>,
-    /// Recovery actions of the expected error that the test takes; they must succeed.
+    /// Recovery actions, offered by the expected error, that the test performs; each must succeed.
     #[serde(default)]
     pub follow: Vec<String>,
     /// Fields of the reply to save for later steps, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
-    /// How many extra times the call is made before the call that is checked.
+    /// How many times the call is made before the one whose reply is checked.
     #[serde(default)]
     pub after: usize,
     /// Time in milliseconds by which the clock advances before the call.
@@ -201,7 +201,7 @@ suites!(
     "session.end",
 );
 
-/// Facts about one capability from the published krux document: names and numbers only.
+/// One capability as the published krux document defines it, without the descriptions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxDocumentedCapability {
@@ -424,7 +424,7 @@ fn byte_list(value: &Value) -> Vec<u8> {
     numbers.filter_map(Value::as_u64).filter_map(|number| u8::try_from(number).ok()).collect()
 }
 
-/// A reply without the fields whose values differ between protocols, such as the session id.
+/// A reply in which values that differ between protocols, such as the session id, are replaced by `…`.
 pub fn without_protocol_fields(outcome: &KruxScenarioCallResult) -> Value {
     let mut object = outcome.object.clone();
     for name in ["session_id", "cursor"] {

@@ -1,6 +1,6 @@
-//! Test fixtures. [`MemoryWorkspace`] keeps a workspace in memory: simple enough to be obviously correct, so that
-//! engine tests need no disk and other workspaces can be compared with it. [`attack`] holds the attack corpus and its
-//! runner. Never shipped.
+//! Test fixtures. [`MemoryWorkspace`] keeps a workspace in memory. It is simple enough to be obviously correct: engine
+//! tests need no disk, and other workspaces can be compared with it. [`attack`] holds the attack corpus and its runner.
+//! Never shipped.
 
 pub mod acp_scenario;
 pub mod attack;

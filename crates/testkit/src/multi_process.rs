@@ -1,8 +1,8 @@
 //! A test with several equal processes on one tree: they change the same paths, share idempotency keys, and some are
 //! killed and replaced.
 //!
-//! At the end the journal must contain every acknowledged change and match the disk, every idempotency key must be
-//! applied once, and every process must have seen the entries of the others in order.
+//! At the end every acknowledged change must be in the journal, and the journal must match the disk. Every idempotency
+//! key must be applied once. Every process must have seen the entries of the others in order.
 
 mod member;
 

@@ -128,7 +128,7 @@ impl PatchCase {
     }
 }
 
-/// Applies a random patch, whose sections may contradict each other.
+/// Applies a random patch, whose sections may contradict each other, for example delete a file twice.
 ///
 /// A rejected patch must leave everything unchanged, and an applied patch must be undone and redone exactly.
 pub fn try_random_patch(seed: u64, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<RandomPatchOutcome, String> {

@@ -30,11 +30,11 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
     panic!("stored or published words differ from {name}:\n{}", shown.join("\n"));
 }
 
-/// Methods whose first argument is the key of an outcome or of error details.
+/// Methods whose first argument is a JSON key of a call result or of error details.
 const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
 
-/// The JSON keys that the sources of a crate contain as literals, sorted, one per line. Unit tests at the end of a
-/// source file are left out.
+/// The JSON keys in the sources of a crate, sorted, one per line: string literals and fields of serialized types. Unit
+/// tests at the end of a source file are left out.
 ///
 /// # Panics
 ///
@@ -111,8 +111,8 @@ fn serialized_name(name: &str, attribute: &str) -> Option<String> {
     is_written.then(|| renamed.map_or(name, |(renamed, _)| renamed).to_owned())
 }
 
-/// The length of the string literal that starts at `text`, just after its opening quote. The result is 0 if the quote
-/// stands in a character literal.
+/// The length of the string literal whose content starts at `text`; `before` is the source before its opening quote.
+/// The result is 0 if that quote is itself a character literal.
 fn literal_length(before: &str, text: &str) -> Option<usize> {
     if before.ends_with("r#") {
         return text.find("\"#");

@@ -1,8 +1,8 @@
 //! Race test: an attacker swaps directories, links and files in the workspace while calls run through the engine.
 //!
-//! This module owns the kinds of attack and the errors that each kind allows. A race passes only if no outside data
-//! reached a reply, nothing outside changed, every error was of an allowed kind, and both the attacker and the victim
-//! made progress. [`measure_control_escape`] shows that the attack works on an unsafe server.
+//! This module owns the kinds of attack and the errors that each kind allows. In a race no outside data may reach a
+//! reply, nothing outside may change, and only errors of allowed kinds may occur. The race also fails if the attacker
+//! or the victim makes too little progress. [`measure_control_escape`] shows that the attack works on an unsafe server.
 
 mod attacker;
 mod control;
@@ -55,7 +55,7 @@ pub enum RaceAttackKind {
     RetargetedLink,
 }
 
-/// The errors that a kind of attack allows, and the minimum shares of calls that it requires.
+/// The allowed errors in a race with one kind of attack, and the percentages of calls that must succeed and fail.
 struct RaceAttackExpectedOutcomes {
     /// Error kinds that a call returns because of the attacker.
     attack_errors: &'static [ErrorKind],
@@ -262,7 +262,7 @@ fn start_attacker(shape: RaceAttackKind, race: &Arc<RaceState>) -> std::thread::
     })
 }
 
-/// Fails a race in which too few calls succeeded, too few met the attacker, or too few paths were swapped.
+/// Fails a race if too few calls succeeded, too few failed because of the attacker, or too few paths were swapped.
 fn check_contention(shape: RaceAttackKind, report: &RaceAttackReport) -> Fallible<()> {
     let (rules, tally) = (shape.rules(), &report.tally);
     let calls = tally.calls();

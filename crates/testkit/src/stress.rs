@@ -35,7 +35,7 @@ impl StressLength {
         }
     }
 
-    /// Returns the first value for an ordinary run, the second for a long one.
+    /// Returns `ordinary` for an ordinary run, and `long` for a long one.
     pub fn choose<T>(self, ordinary: T, long: T) -> T {
         match self {
             StressLength::Ordinary => ordinary,

@@ -1,5 +1,5 @@
 //! Waiting in tests. A test never sleeps for a fixed time: it polls a state until the state is reached, and fails after
-//! [`WAIT_TIMEOUT`]. Only tests that kill a process at a chosen moment let time pass ([`kill_after`]).
+//! [`WAIT_TIMEOUT`]. The exception is [`kill_after`], which lets a chosen time pass before it kills a process.
 
 use std::{
     io,
@@ -36,7 +36,7 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
 
-/// Kills a process after the delay, or as soon as it has exited by itself.
+/// Kills a process after the delay and waits for its exit; returns early if the process exits by itself.
 pub fn kill_after(child: &mut Child, delay: Duration) -> io::Result<()> {
     let end = Instant::now() + delay;
     // A busy loop, because a sleep is not precise enough.

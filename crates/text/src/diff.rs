@@ -1,9 +1,9 @@
 //! Line differences between two texts.
 //!
 //! This module owns the choice of the diff algorithm and its limits. The module guarantees that replacing the old lines
-//! of each hunk by its new lines turns the old text into the new one, that hunks are in order, and that an unchanged
-//! line lies between two neighbouring hunks. A line terminator is part of its line, so a changed terminator makes a
-//! changed line. A diff compares only whole lines.
+//! of each hunk by its new lines turns the old text into the new one. Hunks are in order, and an unchanged line lies
+//! between two neighbouring hunks. A line terminator is part of its line, so a changed terminator makes a changed line.
+//! A diff compares only whole lines.
 //!
 //! Time is bounded. A text that is too large to compare at once is first cut into blocks, at lines that occur once in
 //! each of the two texts. A block that is still too expensive to compare becomes one hunk, which is coarse but correct.
@@ -28,8 +28,8 @@ pub const WORK_MAX: u64 = 500_000_000;
 /// The most lines per text that the diff algorithm can number. Texts with more lines get one coarse hunk.
 const LINES_MAX: usize = i32::MAX as usize / 2;
 
-/// One difference between two texts: a range of old lines and the range of new lines that replaces it. The old or the
-/// new line range of a hunk may be empty, but not both. The line indexes of a hunk are 0-based.
+/// One difference between two texts: a range of old lines and the range of new lines that replaces it. One of the
+/// ranges is empty for a pure insertion or removal. The line indexes of a hunk are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffHunkRanges {
     /// The removed lines of the old text.
@@ -74,7 +74,7 @@ pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     })
 }
 
-/// The diff algorithm. If equal lines can be paired in several ways, the diff algorithm decides which lines correspond.
+/// The diff algorithm. If a line occurs several times, the algorithm decides which occurrences are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffAlgorithm {
     /// The histogram algorithm pairs the rarest equal lines, which gives the most readable hunks.
@@ -95,8 +95,8 @@ pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffHunkRanges> {
     hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
-/// The diff algorithm, and the limits on the number of compared pairs of lines: for a whole text, for each block, and
-/// for all blocks together.
+/// The diff algorithm, and numbers of compared pairs of lines: the most without blocks, the target for each block, and
+/// the most for all blocks together.
 struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,

@@ -1,10 +1,10 @@
-//! Edits of one text, each of which quotes the text to replace; all quotes are matched against the same original text.
+//! Edits of one text. Each edit quotes the text to replace, and all quotes are matched against the original text.
 //!
-//! This module owns the form of an edit, the conditions under which it applies, and the errors. A quote is the text
-//! that an edit replaces. The module guarantees that either all edits apply or none, that bytes outside the replaced
-//! text stay as they are, and that the order of the edits does not matter. A text that only resembles a quote is never
-//! replaced unless the rules permit it. The error of an edit contains everything that a caller needs to correct the
-//! next call. Lines that occur unchanged in the quote and in the new text keep their bytes.
+//! This module defines what an edit is, when it applies, and how it fails. A quote is the text that an edit replaces.
+//! The module guarantees that either all edits apply or none, that bytes outside the replaced text stay as they are,
+//! and that the order of the edits does not matter. A text that only resembles a quote is replaced only if the matching
+//! rules permit it. The error of an edit contains everything that a caller needs to correct the next call. A line that
+//! is the same in the quote and in the new text keeps the bytes that it has in the original text.
 
 mod elision;
 mod errors;
@@ -63,15 +63,15 @@ pub enum OccurrenceSelector {
     NearestToLine(usize),
 }
 
-/// What an edit does if no matching pass finds its quote.
+/// What an edit does if its quote is not found in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuoteNotFoundPolicy {
     /// The edit fails, and its quote is reported as not found.
     None,
-    /// Typing slips in the quote (pasted line numbers, literal escapes) are undone if the quote is then found. An edit
-    /// that is already applied succeeds, and a placeholder for omitted code is rejected.
+    /// The quote is searched for again without typing slips, such as pasted line numbers or literal escapes. An edit
+    /// that is already applied succeeds. A placeholder for omitted code is rejected, even if the quote is found.
     UndoTypingSlips,
-    /// The edit replaces the only block that resembles the quote, which is not safe but which some dialects require.
+    /// The only block that resembles the quote is replaced. This can hit the wrong text, but some dialects require it.
     AcceptSimilar,
 }
 
@@ -96,7 +96,7 @@ pub enum NewTextLineTerminatorRule {
     AsGiven,
 }
 
-/// How the quotes of edits are matched and the new text is written; the edits of dialects differ only in these rules.
+/// Rules for matching quotes and writing new text. The edits of dialects differ only in these rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditMatchingRules {
     /// The matching passes to try, in order.
@@ -159,7 +159,7 @@ pub enum QuoteMatchMethod {
     EscapesDecoded(FuzzyTextMatchPass),
     /// No matching pass found the quote, but a block of text resembles it.
     Similarity(QuoteSimilarityRule),
-    /// The quote was not searched for, because the edit changes nothing.
+    /// The quote was not searched for, because it equals the new text.
     NoChange,
     /// The quote was not found, but the new text of the edit is already present.
     AlreadyApplied,
@@ -190,12 +190,12 @@ impl QuoteMatchMethod {
     }
 }
 
-/// The lines of one match of a quote, before and after its replacement.
+/// The lines of one match of a quote, and the lines of the text that replaced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplacedMatchLineRanges {
     /// The lines of the match in the text before the edit.
     pub before: RangeInclusive<usize>,
-    /// The lines of the replacement in the edited text. For an empty replacement, the line after the removed text.
+    /// The lines of the replacement in the edited text. If the replacement is empty, the line after the removed text.
     pub after: RangeInclusive<usize>,
 }
 
@@ -221,7 +221,7 @@ pub const RESULT_BYTES_MAX: usize = 64 << 20;
 pub struct EditedText {
     /// The text with every edit applied.
     pub text: String,
-    /// The replacements that the edits make, in order of position.
+    /// The replacements that the edits make, in the order of their positions in the text.
     pub splices: Vec<TextSplice>,
     /// The result of each edit, in the order of the given edits.
     pub applied: Vec<AppliedEdit>,

@@ -1,7 +1,7 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! This module owns the decision whether bytes are text, and in which encoding. If [`detect_content`] finds text, then
-//! [`decode`] followed by [`encode`] restores the same bytes; all other content is binary. A character that cannot be
+//! This module owns the decision whether bytes are text, and in which encoding. If [`detect_content`] finds text,
+//! [`decode`] and then [`encode`] give back the same bytes. All other content is binary. A character that cannot be
 //! decoded or encoded causes an error and is never replaced by another character. Decoding and encoding never drop or
 //! add a byte-order mark.
 
@@ -125,8 +125,8 @@ pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, TextDeco
     text.ok_or(TextDecodeError { encoding })
 }
 
-/// Encodes `text`, and puts the byte-order mark of the encoding before it. Encoding fails if a character cannot be
-/// encoded, or if its bytes would decode to another character.
+/// Encodes `text`, and puts the byte-order mark of the encoding before it. Encoding fails if the encoding cannot
+/// represent a character, or if the encoded character would be decoded as another one.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, TextEncodeError> {
     let mark = encoding.byte_order_mark();
     match encoding {

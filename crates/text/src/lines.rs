@@ -80,8 +80,8 @@ impl LineEndingCounts {
         }
     }
 
-    /// The most frequent kind of line ending, which new lines in a mixed text get; never `Mixed`. If two endings are
-    /// equally frequent, LF is preferred, then CRLF.
+    /// The most frequent kind of line ending, never `Mixed`. New lines in a text with mixed endings get this ending. If
+    /// two endings are equally frequent, LF is preferred, then CRLF.
     #[must_use]
     pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
@@ -150,7 +150,7 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     counter.endings()
 }
 
-/// Changes the line endings of `text` to CRLF, if `model` has only CRLF endings and `text` has only LF endings.
+/// Converts `text` from LF to CRLF if all line endings of `model` are CRLF and all line endings of `text` are LF.
 /// Otherwise the text is returned unchanged, because its line endings were chosen on purpose.
 #[must_use]
 pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
@@ -169,8 +169,8 @@ pub fn count_lines(text: &[u8]) -> usize {
     counter.lines()
 }
 
-/// The 1-based number of the line that contains the byte at `offset`. If the offset is at or past the end of the text,
-/// the result is the line that an appended byte would belong to.
+/// The 1-based number of the line that contains the byte at `offset`. If the offset is not within the text, the result
+/// is the line to which an appended byte would belong.
 #[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
@@ -184,8 +184,8 @@ pub fn line_at(text: &[u8], offset: usize) -> usize {
 
 /// The byte range of the 1-based `lines` in `text`.
 ///
-/// The result is `None` if the first line is 0, past the last line of the text, or greater than the end of the range.
-/// If the end of the line range is past the last line of the text, the result ends with the last line.
+/// The result is `None` if the line range is empty, starts at line 0, or starts past the last line of the text. If the
+/// end of the line range is past the last line of the text, the result ends with the last line.
 #[must_use]
 pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usize>> {
     let (first, last) = lines.into_inner();

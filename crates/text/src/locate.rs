@@ -1,8 +1,8 @@
 //! Search for a quote, a piece of text that a caller gives, in a text.
 //!
 //! This module owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if no pass
-//! matches. A search returns all matches of the first matching pass that has one, as byte ranges of the text, with the
-//! name of the pass. The time of a search is bounded. Text that only resembles the quote does not match.
+//! matches. A search stops at the first pass that finds a match, and returns all matches of this pass as byte ranges of
+//! the text, with the name of the pass. A search takes bounded time. Text that only resembles the quote does not match.
 
 mod align;
 mod context;
@@ -33,8 +33,8 @@ pub const MATCHES_MAX: usize = 1 << 20;
 /// they are declared. Each matching pass also ignores the differences that the earlier passes ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FuzzyTextMatchPass {
-    /// The bytes of the quote and the text must be equal. In a text with mixed terminators, a quote with `\n` also gets
-    /// the matches of [`Self::LineEndings`].
+    /// The bytes of the quote and the text must be equal. In a text with mixed terminators, a quote with `\n` also
+    /// matches lines with other terminators, as in [`Self::LineEndings`].
     Exact,
     /// All line terminators count as equal, and the final terminator may be missing.
     LineEndings,
@@ -141,7 +141,7 @@ pub enum ReachedQuoteSearchLimit {
 /// The result of a search for a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatches {
-    /// The matching pass that found the matches; without matches, the last pass that was tried.
+    /// The matching pass that found the matches; if there are none, the last pass that was tried.
     pub pass: FuzzyTextMatchPass,
     /// All matches of the quote, in order of position.
     pub matches: Vec<QuoteMatch>,
@@ -260,9 +260,9 @@ impl<'t> QuoteSearchHaystack<'t> {
         found
     }
 
-    /// Whether the exact pass may miss matches that differ from the quote only in line terminators. The exact pass may
-    /// miss matches if the text mixes terminators and the quote contains `\n` but no `\r`. A quote with `\r` shows that
-    /// its author distinguishes line terminators.
+    /// Whether the exact pass could miss places that differ from the quote only in line terminators. Matches could be
+    /// missed if the text mixes terminators, and the quote contains `\n` but no `\r`. A quote with `\r` shows that its
+    /// author distinguishes line terminators.
     fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
         options.passes.contains(&FuzzyTextMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
@@ -404,13 +404,13 @@ impl<'t> QuoteSearchHaystack<'t> {
     }
 }
 
-/// The indexes in `text` at which all lines of `quote` follow one another. The lines are compared exactly, and
+/// The indexes in `text` where the lines of `quote` occur one after another. The lines are compared exactly, and
 /// occurrences may overlap.
 pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
 
-/// Whether [`FuzzyTextMatchPass::LookAlike`] treats `character` as an ASCII character.
+/// Whether `character` is non-ASCII and [`FuzzyTextMatchPass::LookAlike`] replaces it by an ASCII character.
 #[must_use]
 pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()

@@ -4,8 +4,8 @@
 //! a clean result comes from one of the two sides, including the bytes of terminators. Conflicts are returned as line
 //! ranges; the merge writes no conflict markers and prefers no side.
 //!
-//! If lines are repeated, a change can be aligned with the base in more than one way, and the merge results may differ.
-//! So two diff algorithms are tried; if both merge cleanly and the results differ, the merge is a conflict.
+//! If the base repeats a line, a diff can assign a change to more than one of its copies, and the merge results may
+//! differ. So two diff algorithms are tried. If both merge results are clean but differ, the merge is a conflict.
 
 use std::ops::{Index, Range};
 
@@ -21,8 +21,7 @@ pub enum MergeResult<T> {
     Conflict(Vec<MergeConflictLineRanges>),
 }
 
-/// Lines in conflict: both sides changed the same lines in different ways, or each side changed lines adjacent to the
-/// changes of the other side.
+/// Lines in conflict: both sides changed them in different ways, or the two sides changed adjacent lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflictLineRanges {
     /// The 0-based lines in conflict in the common base.
@@ -57,7 +56,7 @@ enum MergeSide {
     Theirs,
 }
 
-/// A part of the merged text, given as a byte range of whole lines of one side.
+/// A part of the merged text: a byte range, of whole lines, in the text of one side.
 #[derive(Debug, Clone)]
 struct MergedTextSegment {
     side: MergeSide,
@@ -114,8 +113,8 @@ impl<'a> MergeSideCursor<'a> {
         from..self.line
     }
 
-    /// Consumes the next hunk if it starts at or before base line `end`; returns the later of `end` and the end of the
-    /// hunk.
+    /// Consumes the next hunk if it starts at or before base line `end`. Returns the new end: the later of `end` and
+    /// the end of the hunk.
     fn take_overlapping_hunk(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
@@ -144,7 +143,7 @@ fn merge_segments(
     }
 }
 
-/// Merges the hunks of both sides from start to end; hunks that touch each other are merged together.
+/// Merges the hunks of both sides from start to end; hunks that overlap or are adjacent are merged as one.
 fn merge_with_algorithm(
     base: &[u8],
     ours: &[u8],
@@ -172,8 +171,8 @@ fn merge_with_algorithm(
     if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
-/// Consumes the hunk at `start` and every hunk that touches it, directly or through other hunks. Returns the side that
-/// changed, or the conflict if both sides changed.
+/// Consumes the hunk at `start`, and repeatedly every hunk that overlaps or adjoins a consumed one. Returns the changed
+/// lines, or a conflict if the two sides changed to different lines.
 fn merge_overlapping_hunks(
     ours: &mut MergeSideCursor<'_>,
     theirs: &mut MergeSideCursor<'_>,

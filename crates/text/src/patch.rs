@@ -2,9 +2,9 @@
 //!
 //! Two patch formats are supported: the unified diff, and the envelope `*** Begin Patch … *** End Patch` in both of its
 //! published grammars. The options [`PatchParseOptions`] set how lenient the parser is, and
-//! [`PatchChunkPlacementRules`] how lenient the search for the changed lines is. Parsing and applying a patch end in
-//! bounded time and never panic, keep bytes outside the changed lines as they are, and name a line of the patch in
-//! every error. If a chunk matches in several places, the result is an error; no place is guessed.
+//! [`PatchChunkPlacementRules`] how lenient the search for the changed lines is. Parsing and applying a patch take
+//! bounded time and never panic. Bytes outside the changed lines stay as they are. Every error names a line of the
+//! patch. If a chunk matches in several places, the result is an error; no place is guessed.
 
 mod anchor;
 mod apply;
@@ -143,7 +143,8 @@ pub enum PatchSectionKind {
     Delete {
         /// The path of the file that the patch changes or deletes.
         path: String,
-        /// The expected content of the file, if a unified diff states the content; may be empty.
+        /// The lines that a unified diff removes, which must be the whole content of the file; empty if the patch
+        /// states none.
         chunks: Vec<PatchChunk>,
     },
     /// The patch renames a file, and may also change it.
@@ -162,7 +163,7 @@ pub enum PatchSectionKind {
 pub struct PatchChunk {
     /// The 1-based line of the patch where the chunk starts.
     pub line: usize,
-    /// The anchors: lines of the file above the chunk, outermost first.
+    /// The anchors, outermost first: lines of the file above the chunk, which narrow the search for it.
     pub anchors: Vec<String>,
     /// The line number that the hunk header of a unified diff states; `None` if the chunk states no line number.
     pub declared_position: Option<DeclaredChunkPosition>,
@@ -175,8 +176,8 @@ pub struct PatchChunk {
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredChunkPosition {
-    /// The 1-based number of the first old line, counted by `\n`. For a chunk that only inserts, it is the number of
-    /// the line before the insertion.
+    /// The 1-based number of the first old line; only `\n` ends a line. If the chunk only inserts lines, they belong
+    /// after the line with this number.
     pub start: usize,
 }
 
@@ -209,7 +210,8 @@ pub enum PatchLineKind {
     Remove,
     /// A line that the patch adds.
     Add,
-    /// A line without a sign, which counts as added between added lines and otherwise as context.
+    /// A line without a sign. It is context, but the repair of typing slips makes it added if it is between added
+    /// lines.
     Unmarked,
 }
 

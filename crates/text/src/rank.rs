@@ -35,9 +35,9 @@ const COMMENT_PERCENT: u32 = 50;
 const FILE_NAME_EQUAL_PERCENT: u32 = 150;
 /// The factor for a search hit in a file whose name contains the searched name, in percent.
 const FILE_NAME_CONTAINS_PERCENT: u32 = 115;
-/// If a file has more usages or imports of a name than this, the further ones are listed after the hits of all files.
+/// If there are many hits, a file's usages of a name beyond this number, and likewise its imports, are listed last.
 const USAGES_PER_FILE: usize = 8;
-/// If a search has fewer hits than this, all usages of a file are listed together.
+/// If a search has fewer hits than this, no usage or import is moved to the end of the list.
 const DEFER_FROM_HITS: usize = 40;
 
 /// Scores the hits of one file.
@@ -129,7 +129,7 @@ pub fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
 
 /// The display order of search hits, as indexes: definitions, likely definitions, usages, imports. Among hits of the
 /// same role, files are ordered by their best hit, and the hits of a file by line. If there are many hits, a file's
-/// usages beyond the first `USAGES_PER_FILE` come last.
+/// usages and imports beyond the first `USAGES_PER_FILE` of each come last.
 pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     let deferred = deferred_hits(hits);
     let section = |at: usize| (deferred[at], hits[at].score.role, hits[at].path);
@@ -147,7 +147,7 @@ pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     order
 }
 
-/// For each search hit, whether it is moved to the end of the list.
+/// For each search hit, whether it is moved to the end of the list, because its file has many usages or imports.
 fn deferred_hits(hits: &[ScoredSearchHit<'_>]) -> Vec<bool> {
     let mut deferred = vec![false; hits.len()];
     if hits.len() < DEFER_FROM_HITS {

@@ -76,7 +76,7 @@ fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.as_bytes()).collect()
 }
 
-/// Writes a group of hunks under one header. The context lines of neighbouring hunks in a group touch or overlap.
+/// Writes neighbouring hunks under one header, because their context lines touch or overlap.
 fn write_group(
     output: &mut LineLimitedDiffText,
     old: &[&str],
@@ -100,8 +100,8 @@ fn write_group(
     output.push_lines(" ", &old[at..old_span.end]);
 }
 
-/// A range in the notation of the unified diff format: the 1-based first line and the number of lines, which is omitted
-/// if it is 1. For an empty range, the first number is that of the line before the range.
+/// A line range as a unified diff writes it: the 1-based first line, a comma, and the number of lines; `,1` is omitted.
+/// An empty range is written with the number of the line before it.
 fn format_range(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),

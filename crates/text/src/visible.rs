@@ -2,8 +2,8 @@
 //!
 //! Deceptive characters make a text look different from its content: control characters, characters that reorder their
 //! neighbours, and invisible characters. Escaped text contains no deceptive character apart from newline and tab.
-//! Escaped text must not be parsed, compared or written to a file, because a literal `\u{202e}` in the original looks
-//! the same as an escaped character.
+//! Escaped text is only for display: it must not be parsed, compared or written to a file. An escaped character looks
+//! the same as a literal `\u{202e}` in the original.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

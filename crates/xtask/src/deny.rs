@@ -49,7 +49,7 @@ struct DependencyPackage {
     source: Option<String>,
 }
 
-/// The rules of `deny.toml` that apply without cargo-deny: allowed licences and duplicate versions.
+/// The rules of `deny.toml` that are checked if cargo-deny is not installed: allowed licences and duplicate versions.
 #[derive(Debug)]
 struct CargoDenyRules {
     licences: BTreeSet<String>,
@@ -97,7 +97,7 @@ impl CargoDenyRules {
         }
     }
 
-    /// Reports packages in several versions that `deny.toml` does not allow, and exceptions that are not needed.
+    /// Reports packages in several versions without an exception in `deny.toml`, and exceptions that are not needed.
     fn duplicate_findings(&self, packages: &[DependencyPackage]) -> Vec<String> {
         let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for package in packages {

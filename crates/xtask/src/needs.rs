@@ -1,6 +1,6 @@
-//! Programs and libraries that the tests need besides Rust: Python environments with several versions of the official
-//! MCP client and the ACP library, the MCP Inspector, conformance suite and clients from npm, agents built on the
-//! official Rust ACP library, and `strace`, which makes system calls of the embedded database fail.
+//! Programs and libraries that the tests need besides Rust. Python environments contain several versions of the
+//! official MCP client and the ACP library. From npm come the MCP Inspector, the conformance suite and clients. Agents
+//! are built on the official Rust ACP library. The program `strace` makes system calls of the embedded database fail.
 //!
 //! The tools directory is in the user's cache and shared by all clones of the repository. System packages are installed
 //! only with consent. If a program cannot be installed, the command fails with the reason; a missing program never
@@ -27,8 +27,8 @@ pub enum SystemPackageInstallConsent {
 }
 
 impl SystemPackageInstallConsent {
-    /// Consent to install system packages is given by the flag `--yes`, or by the environment variable `CI` unless it
-    /// is `false`.
+    /// System packages are installed without asking if the flag `--yes` is given, or if the environment variable `CI`
+    /// is set to anything but `false`.
     pub fn from_arguments(arguments: &[String]) -> Self {
         let is_granted = arguments.iter().any(|argument| argument == YES_FLAG)
             || env::var_os("CI").is_some_and(|value| value != "false");
@@ -282,8 +282,8 @@ fn package_list_text(packages: &[(&str, &str)]) -> String {
     packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The directory of all installed test tools: `STEAD_TEST_TOOLS`, or a directory in the user's cache. The directory
-/// name contains a hash of all pinned versions, so that clones with other versions do not replace each other's tools.
+/// The directory of all installed test tools, in `STEAD_TEST_TOOLS` or in the user's cache. The directory name is a
+/// hash of all pinned versions, so that clones with other versions do not replace each other's tools.
 fn tools_directory() -> Result<PathBuf, String> {
     let peers_lock = crate::repository_root().join(PEERS_MANIFEST).with_extension("lock");
     let mut hasher = DefaultHasher::new();

@@ -134,7 +134,7 @@ fn check_format() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs clippy, which is also the only check in the ordinary run that the benchmarks compile.
+/// Runs clippy. In the ordinary run, no other check compiles the benchmarks.
 fn run_clippy() -> Result<(), String> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked"];
     run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())?;

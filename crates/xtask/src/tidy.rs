@@ -36,8 +36,8 @@ impl RepositoryFile {
     }
 }
 
-/// Whether the path belongs to a crate of the project or to the benchmarks, but not to the fuzz targets or the programs
-/// that only the tests start.
+/// Whether the path is in a crate of the project or in the benchmarks. Fuzz targets, and the programs in `bench/peers/`
+/// that only tests start, are excluded.
 fn is_project_path(path: &str) -> bool {
     path.starts_with("crates/") || (path.starts_with("bench/") && !path.starts_with("bench/peers/"))
 }

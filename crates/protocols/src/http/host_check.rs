@@ -20,12 +20,12 @@ pub struct AllowedHosts {
 }
 
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// The values of Sec-Fetch-Site for requests that were not caused by another site.
+/// Values of Sec-Fetch-Site for a request that a page of this server or the user caused, not another site.
 const SAME_SITE_FETCH_VALUES: [&[u8]; 2] = [b"same-origin", b"none"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum AcceptedHttpOriginSchemes {
-    /// Accept the origin scheme `http`, and also `https`, for a server behind a TLS proxy.
+    /// The scheme of an origin may be `http`, or `https` in case a proxy provides TLS.
     #[default]
     HttpOrHttps,
     HttpsOnly,
@@ -63,8 +63,8 @@ impl AllowedHosts {
         Self::default()
     }
 
-    /// Allows another host. If `host` contains a port, for example the port of a proxy, requests with another port are
-    /// rejected.
+    /// Allows another host. If `host` contains a port, for example the port of a proxy, requests to `host` must use
+    /// this port.
     pub fn add_host(&mut self, host: &str) {
         self.hosts.push(normalize_host(host));
     }

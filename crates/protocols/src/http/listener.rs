@@ -1,6 +1,6 @@
 //! Accepts connections over TCP, TLS or a Unix socket, limits the number of connections and their timeouts, and shuts
-//! down gracefully. On a Unix socket, the kernel reports the user of the client. A connection counts from the start of
-//! its TLS handshake, and the handshake has a short timeout.
+//! down gracefully. On a Unix socket, the kernel reports the user of the client. A connection counts towards the limit
+//! as soon as it is accepted, before its TLS handshake, which has a short timeout.
 
 use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ pub enum HttpListener {
 /// Serves clients until [`HttpServerState::shut_down`] is called, and then finishes in-flight requests within a time
 /// limit.
 ///
-/// Must run inside a tokio runtime; calls occupy its blocking threads.
+/// Must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
 pub async fn serve(state: Arc<HttpServerState>, listener: HttpListener) {
     let router = routes::build_router(state.clone());
     let slots = Arc::new(Semaphore::new(state.options.connections_max.unwrap_or(CONNECTIONS_MAX)));
@@ -96,8 +96,8 @@ enum AcceptedStream {
 }
 
 impl AcceptedStream {
-    /// Counts a connection as unauthenticated, except a connection over a Unix socket, whose client the kernel
-    /// identifies.
+    /// Counts a connection towards the limit on unauthenticated connections of its address. A connection over a Unix
+    /// socket has no address and is not counted.
     fn register_unauthenticated(
         &self,
         state: &HttpServerState,

@@ -79,8 +79,8 @@ pub(super) async fn route_metadata(
     }
 }
 
-/// Whether the path of a metadata request names a known route that needs a token. A path with unusual characters counts
-/// as unknown.
+/// Whether the path of a metadata request names a known route that needs a token. A path with characters other than
+/// letters, digits and `-_./` counts as unknown.
 fn requires_token(path: &str) -> bool {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     let route = routes::route_of_path(&format!("/{path}"));

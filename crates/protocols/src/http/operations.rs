@@ -250,8 +250,8 @@ fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     }
 }
 
-/// Rejects a path that is not UTF-8 after percent-decoding. `POST /v1/{operation}` can access a file whose name is not
-/// UTF-8, because paths in arguments can contain escapes.
+/// Rejects a path that is not UTF-8 after percent-decoding. A file with such a name can be accessed with
+/// `/v1/{operation}`, whose arguments can escape bytes as `\xHH`.
 fn reject_path(_rejection: PathRejection) -> HttpRejection {
     HttpRejection::bad_request("the path in the URL is not valid UTF-8 after percent-decoding; correct the URL")
 }

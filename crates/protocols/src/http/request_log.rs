@@ -1,6 +1,6 @@
-//! The request log: one entry per request with client, route, calls and status. A log entry contains no input of the
-//! client, except a well-formed request id that is not a token. The log entry of an event stream is written when the
-//! stream ends.
+//! The request log: one entry per request with client, route, calls and status. Of the client's input, a log entry
+//! contains only the request id, and only if the id is well-formed and contains no token. The log entry of an event
+//! stream is written when the stream ends.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ pub use crate::call_recorder::{LoggedCallsOfHttpRequest, RequestLogCall};
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is accepted from a client.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// The prefix of tokens. A token that a client sends as a request id must not be logged.
+/// Every token starts with this prefix. A request id that contains this prefix is not logged, as it may be a token.
 const TOKEN_PREFIX: &str = "stead_";
 /// The logged status of a request whose client disconnected before the response.
 const CLIENT_CLOSED_STATUS: u16 = 499;
@@ -88,7 +88,7 @@ impl RequestLogGuard {
         }
     }
 
-    /// Records the response status; if the response is a stream, the log entry is written when the stream ends.
+    /// Records the response status. The log entry is written at once, or at the end of an event stream.
     pub(super) fn attach_to_response(mut self, response: Response<Body>) -> Response<Body> {
         if let Some(entry) = &mut self.entry {
             entry.status = response.status().as_u16();

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Maximum number of responses that are queued for the socket. Further responses wait in the [`FramedRpcConnection`],
-/// which limits their size.
+/// which limits their total size.
 const QUEUED_RESPONSES_MAX: usize = 1;
 
 /// `POST /rpc`: a request, a notification, or a batch.

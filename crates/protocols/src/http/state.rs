@@ -234,8 +234,8 @@ impl HttpServerState {
     }
 
     /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first, and
-    /// releases their workspaces. Returns the number of evicted clients. The next request of an evicted client opens
-    /// its workspace again, but the client loses its MCP sessions without an open stream.
+    /// releases their workspaces. Returns the number of evicted clients. A client with an open stream is not idle. An
+    /// evicted client loses its MCP sessions, and its next request opens its workspace again.
     pub fn evict_idle_clients(&self, idle_time: Duration, clients_max: usize) -> usize {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

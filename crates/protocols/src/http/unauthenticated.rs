@@ -39,8 +39,8 @@ pub(super) struct UnauthenticatedSlot {
     address: IpAddr,
 }
 
-/// A connection that may be unauthenticated. Once a request on the connection is authenticated, the connection no
-/// longer counts towards the limit.
+/// Counts a connection as unauthenticated; the default value counts nothing. Once a request on the connection is
+/// authenticated, the connection no longer counts towards the limit.
 #[derive(Clone, Default)]
 pub(super) struct UnauthenticatedConnectionPermit(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 

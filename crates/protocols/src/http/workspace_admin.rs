@@ -60,7 +60,7 @@ pub trait WorkspaceRegistryAdmin: Send + Sync + 'static {
     /// Executes one administration request, on a thread that may block.
     fn run_request(&self, caller: &Caller, request: WorkspaceAdminRequest) -> Result<Value, Error>;
 
-    /// Calls `begin`, then writes a workspace as an archive to `out`.
+    /// Writes a workspace as an archive to `out`, and calls `begin` before the first byte.
     fn export_workspace(
         &self,
         caller: &Caller,
@@ -98,8 +98,8 @@ impl Default for AdminConcurrencyLimits {
     }
 }
 
-/// The handler of administration requests, and the caller of the current request. A server with a single workspace has
-/// no administration, and rejects administration requests.
+/// The server state, the [`WorkspaceRegistryAdmin`] and the caller of one administration request. A server with a
+/// single workspace has no administration, and rejects administration requests.
 pub(super) struct AdminRequestContext {
     pub(super) state: Arc<HttpServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceRegistryAdmin>,

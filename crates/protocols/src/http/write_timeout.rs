@@ -24,8 +24,8 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, timeout, stall_timer: None }
     }
 
-    /// Stops the stall timer if a write completed, and starts it if the write is pending. Fails the write once the
-    /// stall timer has expired.
+    /// Checks the result of a write: a completed write stops the stall timer, and a pending write starts it if it is
+    /// not running. Fails the write once the stall timer has expired.
     fn check_write_timeout<T>(
         &mut self,
         written: Poll<io::Result<T>>,

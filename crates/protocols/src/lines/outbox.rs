@@ -1,7 +1,7 @@
 //! Output queue for lines. Responses that are ready at the same time are sent in one write, so that a client with many
 //! concurrent requests wakes up once for many responses.
 //!
-//! Lines are written whole and in order, and no line is lost while the output accepts bytes.
+//! Lines are written whole and in order, and a line is lost only if writing to the output fails.
 
 use std::{
     io, mem,
@@ -20,7 +20,7 @@ pub(crate) struct Outbox<W> {
     output: sync::Mutex<W>,
 }
 
-/// Queued lines that no sender is writing yet.
+/// Lines that are queued, but that no call of [`Outbox::send`] has begun to write.
 #[derive(Default)]
 struct OutboxUnsentLines {
     bytes: Vec<u8>,

@@ -1,11 +1,11 @@
 //! Asks the client's user to approve a call, with a form that MCP calls elicitation. The client may be the agent
 //! itself. An accepted form is therefore an approval only if the operator configured that clients may approve. By
-//! default, the form names the command that approves the call, and accepting the form only makes the server check again
-//! whether the call is approved.
+//! default, a person approves the call with a command, which the form names. Accepting the form then only makes the
+//! server check whether the call has been approved.
 //!
 //! Clients of later protocol versions return a request state with their answer. The request state names the approval
-//! and its plan, and is sealed with a key of this process. The request state is valid once, for one principal, and only
-//! if the approval and its plan are still the same.
+//! and its plan, and is sealed with a key of this process. The request state is valid once, and only for the principal
+//! that was asked. It becomes invalid if the approval or its plan changes.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,12 +29,12 @@ use crate::{
     limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT},
 };
 
-/// The name under which the server requests and the client returns the user's answer.
+/// The key of the approval question in the server's input requests, and of the user's answer in the client's responses.
 const APPROVAL_INPUT_NAME: &str = "approval";
 
 /// The next step of the server after it has asked the client's user.
 pub(super) enum ElicitationNextStep {
-    /// The server repeats the refused call, because its approval may have been answered.
+    /// The server repeats the refused call, because the user may have approved it in the meantime.
     Retry,
     /// The server returns the question to the client, whose next request contains the user's answer.
     InputRequired(InputRequiredResult),
@@ -93,7 +93,7 @@ impl PendingElicitations {
         self.codec.as_ref().map(|codec| codec.seal_with(handle.as_bytes(), &options))
     }
 
-    /// Closes the open question `handle`, and returns true, if `sealed` is the request state of the question.
+    /// If `sealed` is the request state of the question `handle` for `principal`, closes the question and returns true.
     fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
         let opened = self.codec.as_ref().and_then(|codec| codec.open_with(sealed, principal.as_bytes()).ok());
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
@@ -175,7 +175,7 @@ fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
     engine.workspace().approval(id).ok().flatten()
 }
 
-/// Applies the user's answer as far as the approval mode allows.
+/// Records the user's answer as the decision if the approval mode trusts the client; otherwise refuses the call.
 fn apply_answer(
     engine: &Engine,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Checks a line before the protocol library parses it as a message: strict JSON, one object, a valid id.
+//! Checks a line before the protocol library parses it: the line must be strict JSON, one object, and have a valid id.
 
 use std::borrow::Cow;
 

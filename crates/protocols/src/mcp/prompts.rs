@@ -91,8 +91,8 @@ impl McpClientRequestHandler {
         Some(Ok(GetPromptResult::new(messages)))
     }
 
-    /// The text of a prompt: the dialect's instructions, and a line for each listed tool that the policy does not
-    /// block.
+    /// The text of a prompt: the dialect's instructions, and a line for each listed tool, except tools that the policy
+    /// blocks.
     fn guide_text(&self, dialect: &dyn Dialect) -> String {
         let definition = dialect.definition();
         let mut text = definition.instructions.clone();

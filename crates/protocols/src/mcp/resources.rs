@@ -78,7 +78,7 @@ fn percent_encode(name: &str) -> String {
     utf8_percent_encode(name, ESCAPED_BYTES).to_string()
 }
 
-/// Whether the URI has one of the forms for files of the workspace, even if its path is invalid.
+/// Whether the URI starts like the URI of a workspace file; the path after this start may be invalid.
 pub(super) fn is_workspace_uri(uri: &str) -> bool {
     uri.starts_with(WORKSPACE_URI) || uri.starts_with(FILE_URI_PREFIX)
 }
@@ -221,7 +221,7 @@ fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
     Some(child)
 }
 
-/// Adds the fields that later protocol versions require: the result is complete, and clients must not cache it.
+/// For later protocol versions, adds the required fields, which say that the result is complete and must not be cached.
 fn add_version_fields(mut result: Map<String, Value>, context: &McpRequestContext) -> Map<String, Value> {
     if uses_later_protocol(context) {
         result.insert("resultType".to_owned(), json!("complete"));

@@ -135,8 +135,8 @@ impl McpClientRequestHandler {
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// The caller of a request, in the session for which the client was started, or in a session named after the
-    /// client.
+    /// The caller of a request. Its session is, in this order: the session that the client switched to, the session for
+    /// which the client was started, or a session named after the client.
     pub(super) fn caller_in_session(&self, context: &McpRequestContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {

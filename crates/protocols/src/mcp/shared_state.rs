@@ -72,7 +72,7 @@ impl McpSharedState {
     }
 }
 
-/// Declares the protocol extension that defines `resources/directory/read`.
+/// The declaration of MCP's Skills extension, which defines `resources/directory/read`.
 fn skills_extension() -> ExtensionCapabilities {
     let settings = resources::extension_settings().as_object().cloned().unwrap_or_default();
     ExtensionCapabilities::from([(resources::SKILLS_EXTENSION.to_owned(), settings)])

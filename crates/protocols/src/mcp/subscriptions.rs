@@ -26,8 +26,8 @@ use crate::{
     event_pusher::{EVENT_METHOD, EventPusher, OperationWatchEffect, PushedEvent, QUEUED_EVENTS_MAX},
 };
 
-/// The dialect name of a watch that belongs to a subscription. An update of a subscription contains only a URI, so no
-/// dialect renders it.
+/// The empty dialect name, for a watch that belongs to a subscription. An update of a subscription contains only a URI,
+/// so no dialect renders it.
 const NO_DIALECT: &str = "";
 const SUBSCRIPTION_URIS_MAX: usize = 1_000;
 
@@ -43,7 +43,7 @@ pub(super) struct McpSubscriptions {
 }
 
 impl McpSubscriptions {
-    /// Stops sending updates of subscribed URIs, and returns the ids of their watches, which the caller must end.
+    /// Stops sending updates of all subscribed URIs. Returns the ids of their watches; the caller must end them.
     fn close(&mut self) -> Vec<String> {
         if let Some(pusher) = self.event_pusher.take() {
             pusher.close();
@@ -192,7 +192,7 @@ fn drain_changed_uris(
 pub(super) struct McpWatchEventNotifier(Mutex<Option<EventPusher>>);
 
 impl McpWatchEventNotifier {
-    /// Starts or stops sending the events of a watch that a successful call started or ended.
+    /// If a successful call started a watch, starts sending its events; if the call ended a watch, stops sending them.
     pub(super) fn apply_call(
         &self,
         effect: &OperationWatchEffect,

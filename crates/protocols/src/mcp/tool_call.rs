@@ -55,13 +55,13 @@ pub(super) async fn run_call(
     outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// The call recorder of the HTTP request that contained an MCP message. A task-local recorder would be lost, because
-/// the MCP library handles the message in another task.
+/// The call recorder of the HTTP request that contained an MCP message. The recorder is in the request's extensions and
+/// not task-local, because the MCP library handles the message in another task.
 pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestLogCallRecorder>> {
     context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestLogCallRecorder>>().cloned()
 }
 
-/// Converts a dialect's reply to an MCP tool result with the object and the text of the reply.
+/// Converts a dialect's reply to an MCP tool result, with its text as content and its JSON as structured content.
 pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
     let content = vec![ContentBlock::text(reply.text)];
     let mut result = match reply.status {

@@ -29,12 +29,12 @@ const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 /// A signal that becomes true when the client has closed its side of the connection.
 pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 
-/// Counts one pending request until the request is answered and its extensions are dropped.
+/// Counts a request as pending. The value is in the request's extensions, which are dropped after the response.
 #[derive(Clone)]
 struct McpIncomingRequestPermit(Arc<OwnedSemaphorePermit>);
 
-/// Whether a request is the only pending request of its client. Then at most two permits are taken: one for the pending
-/// request, and one that the transport holds for the next request.
+/// Whether a request is the only pending request of its client. If so, at most two permits are taken: its own, and the
+/// permit that the transport takes in advance for the next request.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     let taken = |pending: &McpIncomingRequestPermit| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
     extensions.get::<McpIncomingRequestPermit>().map(taken).is_some_and(|taken| taken <= 2)
@@ -123,7 +123,7 @@ where
     }
 
     /// Sends an error response in its own task, because the current read may be cancelled, but a write must not be
-    /// cancelled. The task holds the slot of the request, so that a client that never reads cannot cause many tasks.
+    /// cancelled. The task holds the request's permit, so that a client that never reads cannot cause many tasks.
     fn reject(&mut self, error: McpMessageError) {
         let line = error_line(error.id.as_ref(), &error.error);
         let output = self.outbox.clone();

@@ -11,8 +11,8 @@ use crate::definition::{
 /// The version that is reported for a tool without a declared version.
 const DEFAULT_TOOL_VERSION: &str = "1.0";
 
-/// Lists the tools that the policy does not block for the caller. If the parameters contain a category, the list
-/// contains only tools of this category, which is the part of the tool name before the dot.
+/// Lists the tools that the policy does not block for the caller. With the parameter `category`, lists only the tools
+/// of this category, such as `filesystem`.
 pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let category = text_param(params, "category")?;
     let in_category =

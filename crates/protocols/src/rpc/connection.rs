@@ -25,7 +25,7 @@ pub struct RpcConnection {
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
     session: ConnectionCurrentSession,
-    /// Makes the engine close the callers' open buffers when the connection ends; `None` for a single HTTP request.
+    /// Tells the engine to close the callers' open buffers when the connection ends; `None` for a single HTTP request.
     caller_lifetime: Option<CallerResourceLifetime>,
     /// The idempotency key in the header of the request, if the connection is for a single HTTP request.
     idempotency_key: Option<String>,

@@ -67,8 +67,8 @@ impl RpcError {
     }
 }
 
-/// Whether errors of this kind stay JSON-RPC errors even in `capabilities.invoke`, which wraps other errors in a
-/// result.
+/// Whether `capabilities.invoke` returns errors of this kind as JSON-RPC errors: rate limits, policy denials and
+/// pending approvals. It returns all other errors inside a result.
 pub(super) fn has_protocol_code(kind: ErrorKind) -> bool {
     matches!(error_row(kind).rpc, errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
 }
@@ -99,7 +99,7 @@ impl RpcMessageError {
     }
 }
 
-/// The id of a request if it is null, a short string or an integer, so that the response can repeat it exactly.
+/// Returns the value if a response can repeat it exactly: null, a short string or an integer.
 pub(super) fn echoable_id(value: &Value) -> Option<Value> {
     let fits = match value {
         Value::Null => true,

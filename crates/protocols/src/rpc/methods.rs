@@ -17,7 +17,7 @@ use crate::{
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
-/// The parameter with data about the call itself, such as its idempotency key, and not with an argument of the method.
+/// The parameter for data about the call itself, such as its idempotency key; all others are arguments of the method.
 const META_MEMBER: &str = "_meta";
 /// The member of `_meta` that says how long the call may wait for an approval.
 const APPROVAL_WAIT_MEMBER: &str = "stead/hold_ms";
@@ -84,8 +84,8 @@ impl RpcServer {
         }
     }
 
-    /// `capabilities.invoke`: calls a tool and wraps its result or error in an envelope. Errors with a protocol code
-    /// stay JSON-RPC errors.
+    /// `capabilities.invoke`: calls a tool and wraps its result or error in an envelope. Rate limits, policy denials
+    /// and pending approvals are returned as JSON-RPC errors instead.
     async fn invoke_capability(
         &self,
         params: &Map<String, Value>,
@@ -166,8 +166,8 @@ impl RpcServer {
     }
 }
 
-/// The progress token that the client sent, if any. A token that notifications cannot repeat exactly is an error,
-/// because the client would not recognize its progress notifications.
+/// The progress token that the client sent, if any. The token must be an integer or a short string, because
+/// notifications must repeat it exactly.
 fn progress_token(meta: &Map<String, Value>) -> Result<Option<Value>, RpcError> {
     let Some(given) = meta.get(PROGRESS_TOKEN_MEMBER) else { return Ok(None) };
     match echoable_id(given) {

@@ -25,7 +25,7 @@ use crate::{
 
 /// Maximum number of bytes of responses that a framed connection holds until the client reads them.
 const UNREAD_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// The number of response bytes that one semaphore permit represents.
+/// Semaphore permits count response bytes in units of this size.
 const RESPONSE_UNIT_BYTES: usize = 1 << 10;
 
 /// Sends messages to the client, independent of the transport.
@@ -49,7 +49,7 @@ pub(super) fn message_line(message: &Value) -> Vec<u8> {
 /// Serves one JSON-RPC client until it closes its side. When the client closes its side, calls that wait for an event
 /// are cancelled, and other calls run to completion.
 ///
-/// This function must run inside a tokio runtime; calls occupy the blocking threads of the runtime.
+/// Must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
 pub async fn serve<R, W>(rpc: Arc<RpcServer>, input: R, output: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -140,8 +140,8 @@ impl FramedRpcConnection {
         Self { server, connection, sink, message_slots, response_bytes, tasks: JoinSet::new(), push_task }
     }
 
-    /// Waits for a free message slot. While waiting for a message slot, the caller must keep sending responses, because
-    /// a message holds its slot until its response is sent.
+    /// Waits for a free message slot. Meanwhile the caller must keep sending responses, because a message holds its
+    /// slot until its response is sent.
     pub(crate) async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         self.message_slots.clone().acquire_owned().await
     }

@@ -1,5 +1,4 @@
-//! The comma dialect over MCP: its options, its trash and its refusals, which the examples of the definition do not
-//! cover.
+//! The comma dialect over MCP, as far as the examples of its definition do not cover it: options, trash and refusals.
 
 use serde_json::{Value, json};
 use stead_engine::Version;

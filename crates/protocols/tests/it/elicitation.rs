@@ -24,7 +24,7 @@ fn write_params(meta: Option<Value>, more: &Value) -> Value {
     params
 }
 
-/// The state of the approval in a workspace with exactly one approval.
+/// The state of the only approval in the workspace, such as pending or approved.
 fn approval_state(client: &JsonLinesTestClient) -> ApprovalState {
     let filter = stead_engine::ApprovalFilter { limit: 9, ..Default::default() };
     let mut all = client.workspace.approvals(&filter).unwrap();

@@ -129,7 +129,7 @@ async fn all_examples_pass_over_mcp() {
     }
 }
 
-/// The dialect's object in a JSON-RPC response, from the result or from the error.
+/// The object that the dialect returned, which is the result of a JSON-RPC response or the `data` of its error.
 fn response_object(answer: &Value) -> &Value {
     answer.get("result").unwrap_or(&answer["error"]["data"])
 }

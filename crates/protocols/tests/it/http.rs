@@ -126,8 +126,8 @@ impl TestHttpServer {
         Self { authenticator, state, port, serve_task }
     }
 
-    /// A server for tests that open as many connections as the limit per address allows. With a limit per address, such
-    /// tests would fail under load, when connections arrive faster than they are authenticated.
+    /// A server without a limit on unauthenticated connections per address, for tests that open many connections. With
+    /// the limit, such tests would fail under load, when connections arrive faster than they are authenticated.
     pub(crate) async fn start_without_address_limit() -> Self {
         let per_address_limit = UnauthenticatedPerAddressLimit::Unlimited;
         let options = HttpServerOptions { per_address_limit, ..HttpServerOptions::default() };

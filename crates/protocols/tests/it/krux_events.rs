@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::test_client::JsonLinesTestClient;
 
-/// The values of an event that are the same in every run, after checking values such as the timestamp.
+/// Checks the watch id, the timestamp and the actor of an event, and returns the values to compare.
 fn comparable_event(event: &Value, watch: &Value) -> Value {
     assert_eq!(&event["watch_id"], watch, "{event}");
     assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
@@ -90,7 +90,7 @@ async fn stateless_clients_get_no_unsolicited_events() {
     assert_eq!(client.close().await, Vec::<Value>::new());
 }
 
-/// Blocks one capability by its name, another by its operation, and one only below a path.
+/// A policy that blocks one capability by its name, one by the name of its operation, and one only below a path.
 const BLOCKING_POLICY: &str = r#"
 [[system.rules]]
 name = "nothing is deleted"

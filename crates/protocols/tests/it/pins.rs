@@ -1,5 +1,5 @@
 //! Compares the JSON keys of outcomes and errors, and the MCP tool list of every dialect, with golden files. The golden
-//! files contain keys at every depth, because the definitions declare only the top level.
+//! files contain keys at every depth, because the definitions declare only the keys of the top level.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -235,7 +235,7 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
     }
 }
 
-/// Converts an error of `capabilities.invoke` to the form that the other protocols use.
+/// Renames the member `type` of an error from `capabilities.invoke` to `error`, its name in the other protocols.
 fn unwrap_error(error: &Value) -> Value {
     let renamed = |(name, value): (&String, &Value)| {
         let name = if name == "type" { "error" } else { name };

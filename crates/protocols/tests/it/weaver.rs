@@ -1,5 +1,5 @@
-//! Compares edits of the weaver dialect with a simple model of its document: the quoted text must occur exactly once,
-//! counted from left to right, and the rest of the file does not change.
+//! Compares edits of the weaver dialect with a simple model of its specification. The quoted text must occur exactly
+//! once, counted from left to right. The rest of the file does not change.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl WeaverFixture {
     }
 }
 
-/// The reply to an edit, and the text of the file after the edit, as the document of the weaver dialect specifies them.
+/// The expected reply to an edit and the expected text of the file, as the weaver dialect specifies them.
 fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     let count = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
     match count {

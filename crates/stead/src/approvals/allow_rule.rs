@@ -1,5 +1,5 @@
 //! `stead approvals approve --always`: adds an allowing rule to the policy file after showing it to the person. The new
-//! rule goes before the rule that required the approval, because within a layer the first matching rule decides.
+//! rule goes before the rule that required the approval, because the first matching rule of a policy layer decides.
 
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Error, ErrorKind, Workspace};
@@ -17,7 +17,7 @@ pub(super) enum NewPolicyRuleConfirmation {
     AskAtTerminal,
 }
 
-/// Maximum number of paths of a plan for which a rule without `--paths` is written.
+/// A rule without `--paths` lists the paths of the plan, which may be at most this many.
 const RULE_PATHS_MAX: usize = 50;
 
 /// Prints the rule, asks for confirmation, and writes the rule to the policy file.
@@ -75,8 +75,8 @@ struct PolicyRuleInsertPoint {
     before_line: Option<usize>,
 }
 
-/// Finds the place for a new rule in the policy file: before the rule at `line`, which required the approval, or
-/// without `line` before all rules of the system layer.
+/// Finds the place for a new rule in the policy file: before the rule at `line`, which required the approval. Without
+/// `line`, the place is before all rules of the system layer.
 fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
     const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();

@@ -1,9 +1,9 @@
-//! Compares answers, files and audit rows with the recording. For an error text, only the prefix and the reason are
-//! compared, because the part between them depends on library versions of the recorded server. Search results are
-//! sorted before they are compared.
+//! Compares answers, files and audit rows with the recording. Of an error text, only the prefix and the reason are
+//! compared. The part between them depends on library versions of the recorded server. Search results are sorted before
+//! they are compared.
 //!
-//! The journal has more audit rows than a recording, such as refusals and created directories. Every recorded row must
-//! be in the journal, in order and with the same fields.
+//! The journal may have audit rows that the recording lacks, such as refusals and created directories. Every recorded
+//! row must be in the journal, in order and with the same fields.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace};
@@ -18,7 +18,7 @@ use crate::{
     output::CommandError,
 };
 
-/// Fields of a recorded audit row that the journal has as well.
+/// The compared fields of an audit row. A recorded row may have other fields, which the journal lacks.
 const COMPARED_AUDIT_FIELDS: &[&str] =
     &["sessionId", "agentName", "toolName", "operation", "path", "toPath", "beforeSha256", "afterSha256", "success"];
 const ENTRIES_MAX: usize = 100_000;
@@ -214,8 +214,8 @@ pub(super) fn compare_audit_row(
     }
 }
 
-/// Whether an audit row of the journal has the fields of the recorded audit row. The recorded `path` may be the changed
-/// path or the path that the caller requested, which differ if a symbolic link was followed.
+/// Whether an audit row of the journal has the fields of the recorded audit row. The recorded `path` may also be the
+/// path that the caller requested, which differs from the changed path if a symbolic link was followed.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(name, value)| {
         row.fields.get(name) == Some(value)

@@ -139,7 +139,7 @@ impl Drop for ReplayTempDirectory {
     }
 }
 
-/// Returns `None` for a path below a regular file, which therefore counts as missing.
+/// Converts the error about a path below a regular file to `None`, because the path counts as missing.
 fn missing_as_none(error: DiskError) -> Result<Option<stead_disk::DiskStat>, DiskError> {
     if error.kind == DiskErrorKind::NotDirectory { Ok(None) } else { Err(error) }
 }

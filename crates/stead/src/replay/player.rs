@@ -23,7 +23,7 @@ const DEFAULT_WORKSPACE: &str = "$ROOT/ws";
 const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 
-/// The comparison result of a recorded step; `None` if the step expects nothing.
+/// The result of comparing a replayed step with the recording; `None` if the recording expects nothing.
 type ReplayStepResult = Result<Option<RecordedStepComparisonResult>, CommandError>;
 
 pub(super) struct RecordingPlayer {
@@ -184,7 +184,7 @@ fn build_dialects(dialect: &str, settings: &[String], workspace: &Path) -> Resul
         .map_err(|error| CommandError::Usage(error.to_string()))
 }
 
-/// Selects the wanted settings that are options of the dialect, as `name=value`.
+/// The `wanted` settings that the dialects have as options, each as `name=value`.
 fn supported_settings(dialects: &DialectSet, wanted: impl Iterator<Item = (&'static str, String)>) -> Vec<String> {
     let has = |name: &str| {
         dialects.iter().any(|dialect| dialect.definition().options.iter().any(|option| option.name == name))

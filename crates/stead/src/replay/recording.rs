@@ -65,7 +65,7 @@ pub(super) struct RecordedToolCallStep {
     pub(super) args: Map<String, Value>,
     #[serde(default)]
     pub(super) expect: Option<Map<String, Value>>,
-    /// The expected errors about invalid arguments.
+    /// The call must fail with these errors about its arguments.
     #[serde(default)]
     pub(super) schema_error: Option<Vec<ExpectedArgumentError>>,
     /// The recorded server crashed with this error.

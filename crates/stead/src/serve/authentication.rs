@@ -1,8 +1,8 @@
 //! Authentication of HTTP clients, and the authorization servers that the operator advertises to them.
 //!
 //! A client authenticates by a stored token, by the temporary token of the running server, or by connecting to the Unix
-//! socket as the same user. A server for hosted workspaces derives the workspace from the token; administrators manage
-//! workspaces and cannot open them.
+//! socket as the same user. On a server for hosted workspaces, the token determines the workspace. Administrators
+//! manage workspaces, but cannot open them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const RUN_TOKEN_KEY: &str = "run";
 /// Client key of a same-user socket connection without a token.
 const SOCKET_USER_KEY: &str = "socket";
 const RUN_TOKEN_BYTES: usize = 32;
-/// Name of a single workspace in the log and in client scopes.
+/// The workspace id in the log and in client scopes, if the server has only one workspace.
 const SINGLE_WORKSPACE_NAME: &str = "one";
 
 pub(super) struct WorkspaceAuthenticator {
@@ -134,8 +134,8 @@ impl WorkspaceRegistryAuthenticator {
         AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: WorkspaceOrAdminScope::Administration }
     }
 
-    /// The identity of the client that a token authenticates. Its workspace is not opened yet, but by the opener in the
-    /// identity.
+    /// The identity of the client that a token authenticates. For a workspace token, the identity contains a function
+    /// that opens the workspace later.
     fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
         let TokenRecordWithScope { token, scope } = found;
         let principal = Principal::parse(&token.principal)?;
@@ -207,7 +207,7 @@ fn generate_run_token() -> Result<String, CommandError> {
     Ok(format!("{TOKEN_PREFIX}{RUN_TOKEN_KEY}_{secret}"))
 }
 
-/// The caller in the HTTP session of a token or of the Unix socket.
+/// Puts the caller into the HTTP session of the token or Unix socket with this id.
 fn caller_in_session(caller: &Caller, id: &str) -> Caller {
     Caller { session: format!("http-{id}"), ..caller.clone() }
 }

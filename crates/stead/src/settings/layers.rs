@@ -1,6 +1,6 @@
 //! The layers of settings: flag, environment variable, configuration file, default. Values from variables and the file
-//! are added to the command line, so that one parser checks all of them; their origin is kept for error messages and
-//! `stead config show`. A setting overrides conflicting settings of lower layers.
+//! are added to the command line, so that one parser checks all of them. The origin of each value is kept for error
+//! messages and `stead config show`. A setting overrides conflicting settings of lower layers.
 
 use std::{
     collections::HashMap,
@@ -63,7 +63,7 @@ impl LayeredCommandLine {
         self.origins.get(name).cloned().unwrap_or_else(typed)
     }
 
-    /// The environment variable or file line of the setting that the parser rejected; `None` if a flag set it.
+    /// The origin of the setting that the parser rejected: a variable or a line of the file; `None` if a flag set it.
     pub(crate) fn origin_of_error(&self, error: &clap::Error) -> Option<&SettingOrigin> {
         let context = error.get(clap::error::ContextKind::InvalidArg)?.to_string();
         let flag = context.trim_start_matches('-').split(['=', ' ', '[']).next()?;
@@ -112,8 +112,8 @@ pub(crate) fn apply_layers(
     })
 }
 
-/// Whether the environment or a configuration file can contain settings. Most command lines have no other source of
-/// settings and are parsed only once.
+/// Whether the environment or a configuration file can contain settings. If not, as for most command lines, the command
+/// line is parsed only once.
 fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bool {
     let named = |word: &OsString| {
         word == SERVE_COMMAND || word == CONFIG_FLAG || word.as_encoded_bytes().starts_with(b"--config")
@@ -140,7 +140,7 @@ impl<'a> LayeredSettingsCollector<'a> {
         Self { settings, accepted, already_set, added_arguments: Vec::new(), origins: HashMap::new() }
     }
 
-    /// Whether the command accepts a setting and no higher layer sets this setting or a conflicting setting.
+    /// Whether this layer may set a setting: the command accepts it, and no higher layer sets it or one that conflicts.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
         let is_taken = self.accepted == CommandAcceptedSettings::All || setting.scope == SettingCommandScope::Workspace;
@@ -204,7 +204,7 @@ impl<'a> LayeredSettingsCollector<'a> {
         }
     }
 
-    /// Workspace settings go first and server settings last, because free arguments may be between them.
+    /// Workspace settings go before the user's arguments, which may end in free arguments. Server settings go last.
     fn add_to_command_line(&self, line: Vec<OsString>) -> Vec<OsString> {
         let of = |scope| self.added_arguments.iter().filter(move |(of, _)| *of == scope).map(|(_, word)| word.clone());
         let mut words = line.into_iter();

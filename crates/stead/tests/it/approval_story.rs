@@ -1,5 +1,5 @@
-//! One approval from end to end: an agent deletes a file through the krux capabilities; a person at another terminal
-//! sees the request, reads what would be deleted, types the secret and answers; and the journal records all of it.
+//! One approval from end to end. An agent asks to delete a file through the krux capabilities. A person at another
+//! terminal sees the request, reads what would be deleted, types the secret and answers. The journal records all of it.
 
 use std::{
     io::{Read, Write},
@@ -140,7 +140,7 @@ fn play_approval_story(protocol: StdioProtocol) {
     served.close();
 }
 
-/// Checks that the journal and the supervisor events show what happened, who did it and who approved it.
+/// Checks that the supervisor events and the journal show the deletion, who requested it and who approved it.
 fn assert_approval_journaled(fixture: &CliFixture, id: &str) {
     let seen = fixture.run_successfully(&["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
     let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

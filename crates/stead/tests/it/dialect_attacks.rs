@@ -1,6 +1,6 @@
-//! The attack corpus through the published dialects. The dialects accept paths that the native dialect rejects, so the
-//! expected reply of a case is not checked. The tests check only that nothing outside the workspace changes, no reply
-//! contains data from outside, and no call hangs.
+//! The attack corpus through the published dialects. The expected replies of the cases are not checked, because the
+//! dialects accept paths that the native dialect rejects. The tests check only that nothing outside the workspace
+//! changes, no reply contains data from outside, and no call hangs.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -21,7 +21,7 @@ struct DialectAttackSubject {
     workspace: String,
 }
 
-/// The name of the tool by which a dialect offers a native operation; `None` if there is none.
+/// The tool of a dialect that does the same as a native operation; `None` if the dialect has no such tool.
 fn tool_of_operation(dialect: &str, operation: &str) -> Option<&'static str> {
     match (dialect, operation) {
         ("weaver", "read" | "stat") => Some("read_file"),

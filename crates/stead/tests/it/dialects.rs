@@ -39,7 +39,7 @@ impl DialectMcpClient {
         serde_json::from_str::<Value>(&line).expect("one response per line")["result"].clone()
     }
 
-    /// Calls a tool. Returns the structured content of the result, and checks that text and error flag agree with it.
+    /// Calls a tool. Returns the structured content, after checking that the text and the error flag agree with it.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         let object = result["structuredContent"].clone();

@@ -2,9 +2,9 @@
 //!
 //! The `sh` blocks of a page run in order, in one shell, in an empty directory with a state directory of its own. Lines
 //! that begin with `#>` are the expected output of the command above them, where `…` stands for any text. A command
-//! must succeed unless it ends in a comment `# exit CODE`. A block that cannot run is marked `sh no-run: REASON`; its
-//! `stead` commands and flags must exist, and so must those after `$ ` in `console` blocks and in inline code that
-//! starts with `stead`. `json` and `toml` blocks must parse.
+//! must exit with code 0, or with CODE if it ends in a comment `# exit CODE`. A block marked `sh no-run: REASON` is not
+//! run. The `stead` commands and flags in such a block must still exist, as must those after `$ ` in `console` blocks
+//! and in inline code that starts with `stead`. `json` and `toml` blocks must parse.
 
 use std::{fmt::Write as _, fs, path::Path, path::PathBuf, process::Command};
 
@@ -151,7 +151,7 @@ fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     problems
 }
 
-/// Text before the word `stead` in a shell line that shows that `stead` is the command and not an argument.
+/// Texts after which the word `stead` in a shell line is a command and not an argument.
 const BEFORE_A_COMMAND: [&str; 5] = ["-- ", "| ", "$(", "&& ", "stead "];
 
 /// Reports the `stead` commands and flags in a shell line that do not exist.
@@ -202,7 +202,7 @@ fn inline_commands(page: &str) -> Vec<String> {
     commands.filter(looks_like_command).collect()
 }
 
-/// Every problem of one page.
+/// Every problem found on one documentation page, such as a failed command or invalid JSON.
 fn check_page(page: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut commands = Vec::new();

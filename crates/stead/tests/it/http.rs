@@ -1,5 +1,5 @@
-//! `stead serve` over HTTP: the attack corpus at every endpoint, tokens from the command line, a Unix socket for this
-//! user, and requests from a page of another site.
+//! `stead serve` over HTTP: the attack corpus at every endpoint, tokens created on the command line, a Unix socket for
+//! this user, and requests that a page of another site sends.
 
 use std::{io, os::unix::net::UnixStream, path::Path, process::Command};
 
@@ -45,7 +45,7 @@ const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
     resolvers: &[stead_disk::PathResolutionMethod::Auto],
 };
 
-/// The groups of the attack corpus about paths. Races and texts for models are not tested over HTTP.
+/// The groups of the attack corpus about paths. Groups about races and texts for models are not run over HTTP.
 const PATH_GROUPS: &[&str] = &[
     "traversal",
     "absolute",

@@ -7,7 +7,7 @@ use testkit::{external_tools, socket_relay};
 
 use crate::server_process::ServerProcess;
 
-/// Scenarios of revision 2025-11-25, including those added after its release.
+/// Names of the conformance scenarios for MCP revision 2025-11-25, including those added after its release.
 const SCENARIOS_2025_11_25: &[&str] = &[
     "server-initialize",
     "ping",
@@ -21,7 +21,7 @@ const SCENARIOS_2025_11_25: &[&str] = &[
     "server-sse-polling",
 ];
 
-/// Scenarios of revision 2026-07-28, including those added after its release.
+/// Names of the conformance scenarios for MCP revision 2026-07-28, including those added after its release.
 const SCENARIOS_2026_07_28: &[&str] = &[
     "completion-complete",
     "tools-list",

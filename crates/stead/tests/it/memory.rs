@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli_fixture::CliFixture;
 
 const MIB: usize = 1 << 20;
-/// Maximum memory of an idle server in MB; [`THREAD_MEMORY_MB_MAX`] is added for each search thread.
+/// Maximum memory of a server without search threads, in MB; each search thread may use [`THREAD_MEMORY_MB_MAX`] more.
 const BASE_MEMORY_MB_MAX: u64 = 60;
 const THREAD_MEMORY_MB_MAX: u64 = 60;
 /// Maximum number of threads that one search uses.

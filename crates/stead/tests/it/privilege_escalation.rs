@@ -1,6 +1,5 @@
 //! Attempts of an agent, against the binary, to approve its own calls, widen its scope, exceed its quota, change its
-//! rules or edit the journal. Each attempt is a row of a table; after each attempt, all files and the pending approval
-//! must be unchanged.
+//! rules or edit the journal. After each attempt, all files and the pending approval must be unchanged.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -90,7 +89,7 @@ fn is_refused(answer: &Value) -> bool {
         || answer["result"]["success"] == false
 }
 
-/// Whether a reply is an error, but not an error about malformed arguments or text that was not found.
+/// Whether a reply is an error other than one about a malformed call or about text that was not found.
 fn is_refused_by_policy(answer: &Value) -> bool {
     let kind = answer["result"]["structuredContent"]["error"]["kind"].as_str().unwrap_or_default();
     !["", "bad_request", "unknown_operation", "malformed_patch", "text_not_found"].contains(&kind)
@@ -172,7 +171,7 @@ fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// The identity and the grants of a caller cannot be set by arguments.
+/// Checks that a call cannot set the identity or the rights of its caller, in its arguments or in other request fields.
 #[test]
 fn arguments_cannot_change_the_caller_identity() {
     let escalation = PrivilegeEscalationFixture::new();
@@ -255,7 +254,7 @@ fn no_protocol_lets_an_agent_answer_approvals() {
     escalation.assert_journal_intact();
 }
 
-/// Checks that an agent cannot approve its own call by answering the elicitation, in the old and the new form of MCP.
+/// Checks that an agent cannot approve its own call by answering the elicitation, in an old and a new MCP revision.
 #[test]
 fn agent_cannot_answer_its_own_elicitation() {
     let escalation = PrivilegeEscalationFixture::new();
@@ -401,7 +400,7 @@ fn state_directory_and_journal_are_unreachable() {
     escalation.assert_journal_intact();
 }
 
-/// A second connection, and a third over another protocol, share one quota and one rate limit.
+/// Checks that all connections of an agent share one quota and one rate limit, also over different protocols.
 #[test]
 fn connections_share_one_quota_and_rate_limit() {
     let escalation = PrivilegeEscalationFixture::new();

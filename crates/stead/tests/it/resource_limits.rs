@@ -11,11 +11,11 @@ use crate::server_process::{BINARY, LINE_TIMEOUT, ServerProcess};
 const MIB: usize = 1 << 20;
 /// Maximum memory of an idle server, in MiB.
 const IDLE_MEMORY_MIB_MAX: usize = 60;
-/// Maximum memory for one principal in MiB: its buffered requests and responses, and the files that its calls read.
+/// Maximum memory in MiB: for the buffered requests and responses of one principal, and for the files that calls read.
 const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
 const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
-/// An environment variable that makes the C allocator return freed memory to the system at once. Without this variable
-/// the allocator keeps freed memory per thread, and the measured memory depends on the number of threads.
+/// An environment variable that makes the C allocator return large freed blocks to the system at once. Without this
+/// variable the allocator keeps freed memory per thread, and the measured memory depends on the number of threads.
 const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
@@ -128,7 +128,7 @@ fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, Str
     ]
 }
 
-/// The journal entry number that a response contains, as text.
+/// The digits of the journal entry number in a response.
 fn entry_number(answer: &str) -> String {
     let (_, rest) = answer.split_once("\"entry\":").expect(answer);
     rest.chars().take_while(char::is_ascii_digit).collect()

@@ -1,5 +1,5 @@
-//! A server that is killed with SIGKILL repeatedly while it works: sessions stay open, the recorded usage equals the
-//! files on disk, and an approval is used once.
+//! A server is killed with SIGKILL repeatedly while it works. Afterwards sessions are still open, the recorded usage
+//! equals the files on disk, and an approval is used only once.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -24,7 +24,7 @@ fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
     fixture.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
 }
 
-/// Sends requests to a server, reads `heard` responses, and kills the server while it works on the other requests.
+/// Starts a server and sends it all requests, but reads only the first `heard` responses and then kills the server.
 fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
     let words = ["--policy", "../policy.toml", "rpc", "--principal", "agent:a"];
     let mut child =
@@ -56,7 +56,7 @@ fn count_tree_usage(directory: &std::path::Path) -> (u64, u64) {
     sum
 }
 
-/// Checks that every file that the journal lists as written in a round exists.
+/// Compares the files of one round with the journal: written files must exist, and removed files must not.
 fn assert_journaled_writes_exist(fixture: &CliFixture, round: usize) {
     let log = run_successfully(fixture, &["log", "--json", "--limit", "1000"]).text();
     let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -19,7 +19,7 @@ use crate::{
 /// How long strace delays a system call, in microseconds; longer than the rest of the test takes.
 const SYSCALL_DELAY_US: &str = "1500000";
 
-/// The binary under strace, which delays one system call and logs each use of it to a file.
+/// A command that runs the binary under strace, which delays one system call and logs each use of it to a file.
 fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
     let mut command = Command::new("strace");
     // strace runs detached, so that the child process is the binary itself.
@@ -54,7 +54,7 @@ fn server_that_printed_its_address_handles_signals() {
     assert!(ended.success(), "{ended}");
 }
 
-/// Checks that a shutdown journals the last read, although an open event stream still uses the workspace.
+/// Checks that a read just before a shutdown is journaled, although an open event stream still uses the workspace.
 #[test]
 fn last_read_is_journaled_despite_an_open_stream() {
     let place = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn last_read_is_journaled_despite_an_open_stream() {
     assert!(log.contains("\"operation\":\"read\""), "{log}");
 }
 
-/// Checks that a shutdown journals the last read, although a slow sync to disk still uses the workspace.
+/// Checks that a read just before a shutdown is journaled, although a slow sync to disk still uses the workspace.
 #[test]
 fn last_read_is_journaled_despite_a_slow_device() {
     let fixture = CliFixture::new();

@@ -1,5 +1,5 @@
-//! `stead serve` with TLS: required for addresses that other machines can reach, reloaded without a restart, and with a
-//! key that no caller can read.
+//! `stead serve` with TLS: TLS is required for addresses that other machines can reach, certificates are reloaded
+//! without a restart, and no caller can read the key.
 
 use std::{net::TcpStream, path::Path};
 

@@ -76,7 +76,7 @@ pub struct AttackCase {
     /// The arguments of the request as raw bytes, if JSON cannot express them.
     #[serde(default)]
     pub raw: Option<AttackCaseArgumentBytes>,
-    /// Steps that run after each round of a case in which attackers change the tree.
+    /// Calls to make after each repetition of the request, in cases with attacker threads.
     #[serde(default)]
     pub then: Vec<Value>,
     /// The principal that makes the request, if it is not the default agent.
@@ -90,7 +90,7 @@ pub struct AttackCase {
     /// The time limit of the request in milliseconds, if it is not the default.
     #[serde(default)]
     pub within_ms: Option<u64>,
-    /// The reason why this result is expected, for cases where another result would also be defensible.
+    /// Why the corpus expects this result, for cases where another result would also be defensible.
     #[serde(default)]
     pub decision: Option<String>,
     /// The unsafe control server that must fail the case.
@@ -130,7 +130,7 @@ impl AttackCaseArgumentBytes {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackExpectation {
-    /// Whether the request of the case succeeds or fails, and how.
+    /// Whether the request of the case must succeed, be refused or fail.
     pub result: ExpectedAttackResult,
     /// The expected error kinds; for the result `safe`, the error kinds that are allowed.
     #[serde(default)]
@@ -145,7 +145,7 @@ pub enum ExpectedAttackResult {
     Ok,
     /// The request is refused by a rule.
     Deny,
-    /// The request fails because it does not fit the state of the tree.
+    /// The request fails because of the files in the tree, for example because a path does not exist.
     Error,
     /// The request may succeed or fail, because attackers change the tree; only the invariants are checked.
     Safe,
@@ -196,7 +196,7 @@ pub struct PostAttackChecks {
     pub holds: Vec<String>,
     /// Texts that the text of the reply must not contain.
     pub text_lacks: Vec<String>,
-    /// Whether the workspace must be unchanged although the request succeeds.
+    /// Whether the workspace must be unchanged even if the request succeeds; after an expected failure it always must.
     pub unchanged: bool,
     /// Whether the trash must be empty after the case.
     pub trash_empty: bool,
@@ -206,7 +206,7 @@ pub struct PostAttackChecks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsafeControlServerKind {
-    /// The server joins the root and the requested path, and lets the operating system resolve the result.
+    /// The server joins the root and the requested path, and leaves `..` and links to the operating system.
     #[default]
     Join,
     /// The server first decodes everything in the requested path that looks encoded, and then joins it to the root.

@@ -28,7 +28,7 @@ use super::{
 };
 
 /// The principal that counts as a person who presented the approver secret. Only the engine subject has an approver,
-/// because no protocol authenticates a caller as one.
+/// because no protocol lets a caller act as one.
 const APPROVER: &str = "user:approver";
 /// The initial time of the test clock, in Unix milliseconds.
 const START_MS: i64 = 1_800_000_000_000;

@@ -1,5 +1,5 @@
 //! Directories of a case: a workspace, an outside directory full of canaries, and a state directory, all temporary.
-//! This module owns the effect of the setup steps on the disk.
+//! This module applies the setup steps of a case to the disk.
 
 use std::{
     fs, io,
@@ -31,7 +31,7 @@ pub(crate) struct AttackFixture {
     pub(crate) workspace: PathBuf,
     pub(crate) outside: PathBuf,
     pub(crate) state: PathBuf,
-    /// The directory to which attackers move files; empty before and after a case.
+    /// The directory to which attackers move files of the workspace; they must move all of them back.
     pub(crate) attacker_scratch: PathBuf,
     base_directory: PathBuf,
     mounts: Vec<PathBuf>,
@@ -121,7 +121,7 @@ impl AttackFixture {
         make_path_below(&self.outside, &self.substitute_places(name))
     }
 
-    /// Applies a setup step if it concerns files, and returns whether it does.
+    /// Applies a setup step that concerns files and returns true; returns false for any other step.
     pub(crate) fn apply_step(&mut self, step: &AttackSetupStep) -> io::Result<bool> {
         match step {
             AttackSetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,

@@ -1,4 +1,4 @@
-//! Compares the requests of an attack case with the journal: one entry each, the right decision, a valid hash chain.
+//! Checks the journal after an attack case: one entry per request, the right decisions, and a valid hash chain.
 
 use stead_engine::{ErrorClass as Whose, ErrorKind};
 use stead_journal::JournaledCallOutcomeStatus;
@@ -42,8 +42,8 @@ pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &Subjec
         .collect()
 }
 
-/// A second acceptable entry: for a path outside, an agent gets an invalid-path error, but the journal may record an
-/// escape attempt.
+/// Another entry that is accepted instead. For a path outside the workspace an agent gets an invalid-path error, but
+/// the journal may record an escape attempt.
 fn alternative_entry(entry: &SubjectJournalEntry) -> Option<SubjectJournalEntry> {
     let spelled =
         entry.principal.starts_with("agent:") && entry.reason.as_deref() == Some(ErrorKind::InvalidPath.code());
@@ -60,7 +60,7 @@ pub(crate) fn decision_of_kind(code: &str) -> JournaledCallOutcomeStatus {
     }
 }
 
-/// The journal entry that a request should leave.
+/// The journal entry that must exist for a request.
 fn expected_entry(went: &AttackRequestRecord) -> SubjectJournalEntry {
     let decision = went.refusal.as_deref().map_or(JournaledCallOutcomeStatus::Allowed, decision_of_kind);
     let known = stead_engine::find_operation(&went.request.operation).is_some();

@@ -1,4 +1,4 @@
-//! Generated attack cases: every operation on a path, every way to leave the workspace, every kind of target.
+//! Generated attack cases: every combination of an operation, a way to leave the workspace, and a kind of target.
 
 use std::io;
 

@@ -16,7 +16,7 @@ use super::subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJo
 
 /// How long the test client waits for a reply of the server.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// The error kind that the tests use for a message that was rejected before it became a call.
+/// The error kind that the tests give to a protocol error: the message was rejected before it became a call.
 const PROTOCOL_ERROR_KIND: &str = "protocol";
 
 /// The `stead mcp` processes of one workspace, one per principal.

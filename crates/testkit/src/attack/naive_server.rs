@@ -31,7 +31,7 @@ const HANG_TIMEOUT: Duration = Duration::from_millis(300);
 const COLLECT_DEPTH_MAX: usize = 8;
 /// The most links that the fence of the control server follows for one path.
 const LINKS_MAX: usize = 64;
-/// The I/O error kind for a path outside the temporary directories, as opposed to a missing path.
+/// The I/O error kind for a path outside the temporary directories, which differs from that for a missing path.
 const BEYOND_FENCE: io::ErrorKind = io::ErrorKind::HostUnreachable;
 /// The error kind for a request of the control server that hung.
 pub(crate) const HUNG_KIND: &str = "hung";
@@ -52,7 +52,7 @@ impl NaiveServer {
         Ok(Box::new(Self { root: opening.workspace.clone(), trash, control, trashed: Vec::new() }))
     }
 
-    /// Resolves a path. The lack of any check except the fence is the vulnerability of the control server.
+    /// Resolves a path. It deliberately checks nothing but the fence, because the control server must be unsafe.
     fn resolve_naively(&self, arguments: &Map<String, Value>, name: &str) -> io::Result<PathBuf> {
         let spelled = match (arguments.get(name).and_then(Value::as_str), name) {
             (Some(spelled), _) => spelled,
@@ -259,7 +259,7 @@ fn collect_tree(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Resu
     Ok(())
 }
 
-/// The operation and the path of a patch; the control server reads only the first file header of the patch.
+/// The operation and the path in the first file header of a patch, the only header that the control server reads.
 fn patch_target(arguments: &Map<String, Value>) -> Option<(&'static str, String)> {
     let patch = arguments.get("patch")?.as_str()?;
     patch.lines().find_map(|line| {
@@ -357,7 +357,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The engine's error kind for an I/O error. In doubt, the kind lets the control server pass.
+/// The engine's error kind for an I/O error. In doubt, the kind is one with which the control server passes.
 fn error_kind_code(error: &io::Error) -> &'static str {
     const KIND_CODES: &[(io::ErrorKind, &str)] = &[
         (io::ErrorKind::NotFound, "not_found"),

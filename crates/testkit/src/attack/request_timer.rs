@@ -1,5 +1,5 @@
-//! Measures how long a reply takes, without the time in which processes waited for a CPU or for a disk, so that a busy
-//! machine does not look like a hanging server.
+//! Measures how long a reply takes. Time in which processes waited for a CPU or for a disk is not counted, so that a
+//! busy machine does not look like a hanging server.
 
 use std::time::{Duration, Instant};
 

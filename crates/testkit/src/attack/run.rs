@@ -1,6 +1,6 @@
 //! Runs attack cases against a subject and checks the results. Every case is checked for the invariants: nothing
-//! outside changes, no reply contains outside data, every request has one journal entry, a refused request changes
-//! nothing, and replies arrive in time.
+//! outside the workspace changes, no reply contains outside data, and replies arrive in time. Every request has one
+//! journal entry, and a refused request changes nothing.
 
 use std::{
     collections::BTreeMap,
@@ -85,7 +85,7 @@ pub(crate) struct AttackRequestRecord {
     pub(crate) refusal: Option<String>,
 }
 
-/// The state while one or more attack cases run on one fixture.
+/// A run of one or more attack cases on one fixture.
 pub(crate) struct AttackRun<'a> {
     pub(crate) fixture: AttackFixture,
     group: &'a AttackTestCaseGroup,
@@ -111,7 +111,7 @@ pub fn run_case(
     verdicts.pop().ok_or_else(|| io::Error::other("no verdict"))
 }
 
-/// Runs attack cases that change nothing on one shared fixture, with the setup of the first case.
+/// Runs attack cases on one fixture, prepared by the setup of the first case; cases that share it must change nothing.
 pub fn run_sharing_fixture(
     group: &AttackTestCaseGroup,
     cases: &[AttackCase],
@@ -146,7 +146,7 @@ pub fn run_sharing_fixture(
     Ok(verdicts)
 }
 
-/// Divides attack cases into batches that may share one fixture: cases that change nothing and have the same setup.
+/// Divides attack cases into batches that can share a fixture: adjacent cases that have one setup and change nothing.
 pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
     let still = |case: &AttackCase| {
         matches!(case.expect.result, ExpectedAttackResult::Deny | ExpectedAttackResult::Error)

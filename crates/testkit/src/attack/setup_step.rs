@@ -1,4 +1,4 @@
-//! A setup step. This module owns the notation of setup steps in the corpus, and touches no files.
+//! A setup step. This module parses setup steps as the corpus writes them, and touches no files.
 
 use std::io;
 
@@ -36,7 +36,7 @@ pub(crate) enum AttackSetupStep {
     /// Bind-mounts the workspace directory onto itself.
     WorkspaceMount,
     ReadOnlyWorkspaceMount,
-    /// Configures the mount at this path as part of the workspace.
+    /// Allows the mount at this path: files on it belong to the workspace.
     AllowMountInside(String),
     StateInWorkspace(String),
     /// Sets the principal of all later requests.

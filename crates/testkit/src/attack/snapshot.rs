@@ -13,12 +13,12 @@ const DEPTH_MAX: usize = 64;
 /// The content of files larger than this many bytes is not compared, only their length.
 const BYTES_MAX: u64 = 1 << 16;
 
-/// Which modification times two snapshots compare.
+/// Which modification times a comparison of two snapshots includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimestampComparisonScope {
     /// All.
     All,
-    /// All modification times except those of directories, which change when a temporary file is created.
+    /// All but those of directories: the time of a directory changes when a temporary file is created in it.
     FilesOnly,
 }
 

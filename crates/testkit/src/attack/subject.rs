@@ -1,5 +1,5 @@
-//! The interface of a server under attack, called a subject: it is opened on a directory, receives requests, and at the
-//! end returns its journal, if it has one.
+//! The interface of a server under attack, called a subject. A subject is opened on a directory, receives requests, and
+//! finally returns its journal, if it has one.
 
 use std::{
     io,
@@ -98,7 +98,8 @@ pub trait AttackSubject {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
-    /// Stops the server and returns its journal, if any. A case may have renamed the workspace to `workspace`.
+    /// Stops the server and returns its journal, if any. `workspace` is the current path of the workspace, which a case
+    /// may have renamed.
     fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>>;
 }
 
@@ -134,7 +135,7 @@ pub(super) struct ServerChild(pub(super) Child);
 
 impl ServerChild {
     /// Waits for the server process to exit, and fails if its exit code is not zero. A stopping server syncs its file
-    /// system, including data of other processes, so after a timeout the test syncs the disk and waits once more.
+    /// system, which other processes can make slow. After a timeout the test syncs the disk itself and waits again.
     pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
         for wait in [ServerExitWaitAttempt::First, ServerExitWaitAttempt::Last] {
             let watch = BusyMachineAdjustedTimer::start();

@@ -16,7 +16,7 @@ use super::{
     subject::AttackSubjectOpenFn,
 };
 
-/// The environment variable that limits a run to attack cases whose id starts with its value.
+/// The environment variable that limits a run to the attack cases whose id starts with the value of the variable.
 const FILTER_VARIABLE: &str = "STEAD_ATTACK_ONLY";
 /// The environment variable that marks a test process as running in its own mount namespace.
 const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
@@ -36,7 +36,7 @@ pub struct AttackSuiteRunner<'a> {
     pub subject: &'a str,
     /// Opens the subject.
     pub opener: AttackSubjectOpenFn<'a>,
-    /// The path resolution methods with which every case runs.
+    /// Every case runs once with each of these path resolution methods.
     pub resolvers: &'a [PathResolutionMethod],
 }
 
@@ -107,7 +107,7 @@ impl AttackSuiteRunner<'_> {
     }
 }
 
-/// How a test that needs a mount namespace was run.
+/// Whether and where a test that needs a mount namespace ran.
 #[derive(Debug)]
 pub enum TestMountNamespaceOutcome {
     /// This process has a mount namespace, so the test continues.

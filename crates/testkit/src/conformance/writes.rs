@@ -1,4 +1,4 @@
-//! Conformance tests of writes: commit expectations, met and unmet, sources of content, and plans of several changes.
+//! Conformance tests of writes: true and false commit expectations, sources of content, and plans of several changes.
 
 use stead_engine::{
     CommitExpectation, ErrorKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent, Version,

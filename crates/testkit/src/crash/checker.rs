@@ -37,12 +37,12 @@ pub struct CrashChecker {
 }
 
 impl CrashChecker {
-    /// The number of steps that the last recovery repeated.
+    /// The number of steps of unfinished changes that the last recovery applied.
     pub fn replayed_steps(&self) -> u64 {
         self.replayed_steps
     }
 
-    /// Allows one staged file to be left over, because a recovery was killed.
+    /// Allows one more leftover temporary file in the next check, because a killed recovery may leave one.
     pub fn allow_recovery_leftover(&mut self) {
         self.leftovers_allowed += 1;
     }
@@ -209,7 +209,7 @@ pub fn first_difference(one: &CrashTestFileVersionByPath, other: &CrashTestFileV
     Some(format!("{place}: {:?} and {:?}", one.get(place), other.get(place)))
 }
 
-/// Checks that the tree contains all acknowledged changes, with or without the change in progress. Updates the model.
+/// Checks that the tree has all acknowledged changes, and the one in progress fully or not at all. Updates the model.
 fn match_model(
     workspace: &Arc<LocalWorkspace>,
     work: &mut CrashTestChildConfig,

@@ -1,5 +1,5 @@
-//! Checks a workspace after a power cut. The moment of the power cut is known only roughly: changes acknowledged before
-//! it must exist, and of the later changes any prefix may exist.
+//! Checks a workspace after a power cut. The moment of the power cut is known only roughly. All changes acknowledged
+//! before it must exist. The later changes must exist up to some point, and none after it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ use crate::{
 /// The changes that a workspace must or may contain after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PowerCutExpectedChanges {
-    /// The directories of the workspace, and its expected tree when the test process started.
+    /// The configuration of the test process, with the expected tree at its start.
     pub work: CrashTestChildConfig,
     /// Changes acknowledged before the power cut, which must exist.
     pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
-    /// Changes made during or after the power cut, in order; the last one is not acknowledged.
+    /// Changes around the time of the power cut, which may exist, in order; the last one was not acknowledged.
     pub possible: Vec<(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)>,
 }
 
@@ -30,7 +30,7 @@ pub struct PowerCutRecoveryCheckResult {
     pub model: WorkspaceReferenceModel,
     /// How many of the changes in [`PowerCutExpectedChanges::possible`] exist.
     pub of_possible: usize,
-    /// The number of steps that the recovery repeated.
+    /// The number of steps of unfinished changes that the recovery applied.
     pub replayed: u64,
     /// The number of entries in the journal.
     pub entries: usize,

@@ -230,7 +230,7 @@ impl MemoryPlanApplication<'_> {
         }
     }
 
-    /// Checks that a path meets the expectation of the plan, after the earlier changes of the same plan.
+    /// Checks that a path is as the plan expects it, with the earlier changes of the same plan already applied.
     fn check_expected(&self, path: &RelPath, expect: CommitExpectation) -> Result<(), CommitError> {
         let fits = match (expect, self.result.tree.get(path)) {
             (CommitExpectation::Absent, None) => true,
@@ -251,7 +251,7 @@ impl MemoryPlanApplication<'_> {
         if self.result.tree.has_parent_directory(path) { Ok(()) } else { Err(changed_error(path)) }
     }
 
-    /// The journal description of a path: the content of a file or link, the size of a directory tree.
+    /// The journal record of a path: the content of a file, the target of a link, or the size of a directory tree.
     fn journal_state_at(&self, path: &RelPath, tree: &Amount, trash: Option<&str>) -> Result<Recorded, CommitError> {
         let placed = self.result.tree.get(path).ok_or_else(|| changed_error(path))?;
         Ok(match &placed.item {

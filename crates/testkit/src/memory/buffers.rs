@@ -1,5 +1,5 @@
-//! The open editor buffers of the memory workspace. All callers count as one process until a test makes the editors
-//! crash; the buffers of a connection become drafts when it ends.
+//! The open editor buffers of the memory workspace. When a connection ends, its buffers become drafts. Other buffers
+//! become drafts only when a test makes all editors crash.
 
 use stead_engine::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime,
@@ -157,7 +157,7 @@ fn apply_change(
     }
 }
 
-/// Checks that the buffers that a plan changes are unchanged since the plan was made.
+/// Checks that no buffer that a plan changes has changed since the plan was made.
 pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
     for step in steps {
         if find_buffer(state, &step.id)?.buffer.revision != step.expected_revision {

@@ -85,7 +85,7 @@ impl MemoryWorkspace {
         state.policy.file_location = Some(InWorkspacePolicyFileLocation { path, device_and_inode: identity });
     }
 
-    /// Drops a retained version, as a quota on retained versions would.
+    /// Deletes a retained file version, as happens when the quota for retained versions is exceeded.
     pub fn forget_version(&self, version: &Version) {
         self.lock_state().retained_versions.remove(version);
     }

@@ -15,7 +15,7 @@ use stead_path::RelPath;
 pub(super) struct MemoryJournal {
     genesis_hash: Digest,
     entries: Vec<StoredJournalEntry>,
-    /// The paths that a call without changes requested, by entry number.
+    /// For each entry without changes, by its number, the paths that its call requested; journal filters use them.
     requested_paths: BTreeMap<u64, Vec<RelPath>>,
     undone_by: BTreeMap<u64, u64>,
     entries_by_key: BTreeMap<(String, String), u64>,

@@ -130,7 +130,8 @@ impl MemoryTree {
         Ok(names)
     }
 
-    /// The resolved path. Path components that do not exist stay as written.
+    /// The resolved path. From the first missing component on, the path stays as written, because there is nothing to
+    /// resolve.
     pub(super) fn locate(&self, path: &RelPath, last: FinalSymlink, roots: &[String]) -> Result<RelPath, Error> {
         let escape = || Error::new(ErrorKind::PathEscape, format!("{path} leads out of the workspace"));
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(<[u8]>::to_vec).collect();
@@ -184,7 +185,7 @@ impl MemoryTree {
     }
 }
 
-/// The part of an absolute link target below the root; `None` if the target is not below the root.
+/// An absolute link target relative to the root; `None` if the target is outside the root.
 fn strip_root(target: &[u8], root: &str) -> Option<Vec<u8>> {
     let rest = target.strip_prefix(root.as_bytes())?;
     match rest.first() {

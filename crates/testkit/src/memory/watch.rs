@@ -1,11 +1,11 @@
-//! Watches of the memory workspace. Every change goes through the memory workspace, so its journal already contains all
-//! changes that a watch reports.
+//! Watches of the memory workspace. No file system events are needed, because every change that a watch reports is in
+//! the journal.
 
 use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchBeginOrEndRequest, limits};
 
 use super::MemoryWorkspaceState;
 
-/// Builds the watch that a request begins, or finds the watch that a request ends.
+/// Builds the new watch of a begin request, or finds the existing watch of an end request.
 pub(super) fn find_or_make_watch(
     state: &MemoryWorkspaceState,
     ask: &WatchBeginOrEndRequest,

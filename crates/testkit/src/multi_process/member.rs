@@ -10,9 +10,9 @@ use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
-/// The principal of all calls with an idempotency key, in every process, because keys belong to a principal.
-const KEYED_DIRECTORY: &str = "keyed";
-/// The number of files that only calls with an idempotency key append to.
+/// The agent that makes all calls with an idempotency key, in every process, because a key belongs to one principal.
+const KEYED_AGENT: &str = "keyed";
+/// The number of files that are changed only by calls with an idempotency key.
 pub(super) const KEYED_FILES: u64 = 3;
 /// Error kinds that are allowed, because other processes use the same paths.
 const ALLOWED_ERRORS: &[ErrorKind] = &[
@@ -87,7 +87,7 @@ pub fn run_member() -> Fallible<()> {
     let mut member = MultiProcessTestMemberRunner {
         engine: Engine::new(workspace as Arc<dyn stead_engine::Workspace>),
         own_caller: Caller::new(Principal::Agent(orders.name.clone()), orders.name.clone(), "library"),
-        keyed_caller: Caller::new(Principal::Agent(KEYED_DIRECTORY.to_owned()), orders.name.clone(), "library"),
+        keyed_caller: Caller::new(Principal::Agent(KEYED_AGENT.to_owned()), orders.name.clone(), "library"),
         rng: SeededRng::from_seed(orders.seed),
         trash_ids: Vec::new(),
         cursor: json!(0),

@@ -87,7 +87,7 @@ impl<'a> RaceAttacker<'a> {
         }
     }
 
-    /// Makes one of the paths `leaf` and `swap` a regular file, and the other a link or a pipe.
+    /// Repairs `leaf` and `swap` for the next swap: one is a regular file, and the other a link or a pipe.
     fn repair_leaf(&self) {
         let (leaf, spare) = (self.fixture.inside_path("leaf"), self.fixture.inside_path("swap"));
         let bad = match self.attack {
@@ -195,7 +195,7 @@ fn make_link(target: &Path, at: &Path) {
     ignore(symlink(target, at));
 }
 
-/// Creates a file of the initial tree atomically, unless the path exists.
+/// Atomically creates a file of the initial tree; an existing path is left alone.
 fn restore_file(path: &Path, exile: &Path) {
     let whole = exile.join("whole");
     ignore(fs::write(&whole, format!("{INSIDE_CONTENT}\n")));

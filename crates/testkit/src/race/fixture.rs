@@ -28,7 +28,7 @@ const CANARY_YEAR: &str = "1999-";
 const CANARY_TIME: Duration = Duration::from_secs(930_000_000);
 /// The size of the first canary file; each further one is a byte longer.
 const CANARY_BYTES: usize = 777_001;
-/// The files outside the workspace. Most outside files have a counterpart in the workspace, so that a change that
+/// The files outside the workspace. Most outside files have the name of a file in the workspace, so that a change that
 /// escapes would hit one of them.
 const OUTSIDE_FILES: &[&str] = &[
     "f",
@@ -115,7 +115,7 @@ impl RaceTestDirectories {
         Ok(LocalWorkspace::open(options)?)
     }
 
-    /// The first data in a reply that exists only outside the workspace; `None` if there is none.
+    /// The first word of a reply that exists only outside the workspace; `None` if the reply leaks nothing.
     pub(super) fn find_leak(&self, reply: &str) -> Option<String> {
         let out = self.outside_path();
         let words = [CANARY, OUTSIDE_ONLY_NAME, CANARY_YEAR, out.to_str().unwrap_or(CANARY)];

@@ -98,7 +98,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// The path of a file in the attacked directory, or of the attacked file itself.
+    /// The path of a file in the attacked directory; if the attack is on a single file, the path of that file.
     fn attacked_file(&mut self) -> String {
         match self.attack {
             RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf".to_owned(),
@@ -262,7 +262,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// Makes one call. Returns the result object on success, and `None` for an allowed error.
+    /// Makes one call. Returns the result object, or `None` if the call failed with an allowed error.
     fn call_operation(&mut self, operation: &str, arguments: Value) -> Fallible<Option<Map<String, Value>>> {
         let request = format!("{operation} {arguments}");
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
@@ -311,6 +311,6 @@ impl<'a> RaceVictimCaller<'a> {
     }
 }
 
-/// Error kinds that the victim's own changes may cause.
+/// Error kinds that occur without an attacker, because earlier changes by the victims cause them.
 pub(super) const VICTIM_CAUSED_ERRORS: &[ErrorKind] =
     &[ErrorKind::NotFound, ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::Conflict];

@@ -11,9 +11,9 @@ use crate::stress::SeededRng;
 
 /// The number of changes that the model can undo.
 const UNDO_DEPTH: usize = 24;
-/// The number of items in the model's tree above which the next change is always a removal.
+/// If the model's tree has more items than this, the next change is always a removal.
 const MODEL_ITEMS_MAX: usize = 60;
-/// Maximum number of pieces in one file of the workload.
+/// Maximum number of pieces in a workload file; a piece is the text that one write or append adds.
 const FILE_PIECES_MAX: usize = 8;
 /// Directories in which the workload creates files.
 const DIRECTORIES: &[&str] = &["", "a/", "a/b/", "c/d/e/"];
@@ -96,7 +96,7 @@ pub struct WorkspaceReferenceModel {
 }
 
 impl WorkspaceReferenceModel {
-    /// The expected tree, in the form in which [`walk_workspace`](super::walk_workspace) returns the real one.
+    /// The expected tree: file versions by path, like the result of [`walk_workspace`](super::walk_workspace).
     pub fn path_versions(&self) -> CrashTestFileVersionByPath {
         self.tree
             .iter()
@@ -314,7 +314,7 @@ impl WorkspaceReferenceModel {
         chance.pick(&paths).cloned()
     }
 
-    /// A random free path that is not inside `from`; `None` if the chosen path exists.
+    /// A path chosen at random; `None` if the path exists or is inside `from`.
     fn random_free_path(&self, chance: &mut SeededRng, from: &str) -> Option<String> {
         let place = format!("t{}/u{}", chance.below(3), chance.below(3));
         (!self.tree.contains_key(&place) && !is_within(&place, from)).then_some(place)

@@ -47,7 +47,7 @@ pub type CrashTestFileVersionByPath = BTreeMap<String, Option<Version>>;
 pub struct TestWorkspaceWalkResult {
     /// The files and directories that a caller can see.
     pub paths: CrashTestFileVersionByPath,
-    /// Temporary files of interrupted changes by inode, because they move if their directory moves.
+    /// Temporary files that interrupted changes left, by inode, because their paths change if their directory moves.
     pub leftover_files: BTreeMap<u64, PathBuf>,
 }
 

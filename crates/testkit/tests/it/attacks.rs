@@ -13,7 +13,7 @@ use testkit::attack::{
 use crate::sandbox::enter_sandbox;
 
 const BOTH_RESOLVERS: &[PathResolutionMethod] = &[PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
-/// Minimum percentage of the cases that must be refused in which the path-joining control server must fail.
+/// Of the cases that must be refused, the minimum percentage that the path-joining control server must fail.
 const DETECTED_PERCENT_MIN: usize = 95;
 
 fn find_group(name: &str) -> AttackTestCaseGroup {
@@ -161,7 +161,7 @@ fn corpus_data_is_consistent() {
     println!("{count} cases, {} waiting", ids.len() - count);
 }
 
-/// Checks that a server that only joins paths fails the cases that must be refused, with known exceptions.
+/// Checks that a server that only joins paths fails every case that must be refused, except those marked as exceptions.
 #[test]
 fn naive_server_fails_the_corpus() {
     if !enter_sandbox("attacks::naive_server_fails_the_corpus") {
@@ -190,7 +190,7 @@ fn naive_server_fails_the_corpus() {
     assert!(toothless.is_empty(), "{}", toothless.join("\n"));
 }
 
-/// Checks that the attacker threads are effective: a server that only joins paths fails the cases with attackers.
+/// Checks that the attacker threads are effective: a server that only joins paths fails at least half of their cases.
 #[test]
 fn naive_server_loses_the_races() {
     if !enter_sandbox("attacks::naive_server_loses_the_races") {

@@ -1,6 +1,6 @@
 //! Runs a test in a process that can access only one scratch directory. The attack corpus has links to paths of the
-//! real machine: neither an unsafe control server nor a server with a bug may reach them, even if the tests run as
-//! root.
+//! real machine. The sandbox keeps unsafe control servers, and servers with a bug, away from these paths, even if the
+//! tests run as root.
 
 use std::{path::Path, process::Command};
 

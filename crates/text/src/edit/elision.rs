@@ -1,7 +1,7 @@
 //! Recognises placeholder lines that stand for omitted code, such as "... rest of the function unchanged".
 //!
-//! Only whole lines count as placeholders, and lines that the quoted text already has are ignored. A bare `...` is not
-//! a placeholder, because it is code in some languages.
+//! A placeholder must be a whole line, and a line that the quoted text also contains is not reported. A bare `...` is
+//! not a placeholder, because it is code in some languages.
 
 use crate::{is_listed, lines};
 

@@ -62,8 +62,8 @@ pub enum EditErrorKind {
         /// The placeholder line.
         text: String,
     },
-    /// The quote is indented more than the matched text, but a line of the new text has too little indentation to be
-    /// shifted left as well.
+    /// The quote is indented more than the matched text, so the new text must be shifted left; but one of its lines has
+    /// too little indentation for that.
     Unindentable {
         /// The 1-based number of the line with too little indentation in the new text.
         line: usize,
@@ -84,7 +84,7 @@ pub struct QuoteNotFoundDetails {
     /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
     /// original text, so an edit cannot quote text that another edit inserts.
     pub produced_by_edit: Option<usize>,
-    /// The lines where the new text of the edit occurs, although they do not prove that the edit was already applied.
+    /// The lines where the new text of the edit occurs. They do not prove that the edit was already applied.
     pub new_text_lines: Vec<RangeInclusive<usize>>,
     /// A line of the quote that is a placeholder for omitted lines.
     pub elision_line: Option<String>,

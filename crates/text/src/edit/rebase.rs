@@ -1,9 +1,9 @@
 //! Applies edits that were written for an older version of the text, called the base.
 //!
-//! The edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous in
-//! the current text. Changes of the text next to a quoted match are allowed. Changes within the lines of a quoted match
-//! are not allowed, not even changes of white space. An edit therefore replaces only lines that its author saw. This
-//! module does not merge texts; [`crate::merge`] does.
+//! The edits are rejected if a line of a quoted match changed since the base, or if a match is ambiguous in the current
+//! text. Changes of the text next to a quoted match are allowed. Changes within the lines of a quoted match are not
+//! allowed, not even changes of white space. An edit therefore replaces only lines that its author saw. This module
+//! does not merge texts; [`crate::merge`] does.
 
 use std::ops::RangeInclusive;
 
@@ -21,7 +21,7 @@ pub struct StaleQuoteLineRanges {
     /// The 1-based lines of the match in the base; `None` if the base does not contain the quote or contains it several
     /// times.
     pub base_lines: Option<RangeInclusive<usize>>,
-    /// The lines of the current text at the position of the match; `None` if they were removed.
+    /// The lines of the current text that correspond to the match; `None` if the lines were removed.
     pub lines: Option<RangeInclusive<usize>>,
 }
 
@@ -159,8 +159,8 @@ fn find_equivalent_change(
     (!edited.is_empty() && current.text().get(bytes) == Some(edited)).then(|| vec![lines])
 }
 
-/// The match of a quote in the current text, if its lines differ from the base lines only in white space, and their
-/// number is the same.
+/// The lines to replace if the quoted lines were only reformatted since the base: their white space changed, but not
+/// their number.
 fn match_after_reformatting(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
@@ -221,8 +221,8 @@ fn match_only_in_current(
     }
 }
 
-/// Rejects an edit whose quote has several matches in the base. A quote with several matches in the base may have a
-/// single match in the current text, which need not be the intended one.
+/// Rejects an edit whose quote has several matches in the base. Even if only one match is left in the current text, the
+/// author may have meant another.
 fn reject_ambiguous_match(
     in_current: Result<PlannedTextEditEffect, EditErrorKind>,
 ) -> Result<PlannedTextEditEffect, EditErrorKind> {
@@ -270,8 +270,8 @@ enum RangeEdge {
     Last,
 }
 
-/// The position in the current text of the border before a 0-based base line. If the border is within a changed range,
-/// the result is the start or the end of that range.
+/// Maps the border before a 0-based base line to a line index of the current text. If the border is within a changed
+/// range, `edge` selects the start or the end of that range.
 fn map_border(hunks: &[DiffHunkRanges], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {

@@ -52,7 +52,7 @@ struct EditSpliceBuilder<'a> {
     quote_ends_with_newline: bool,
     quote_is_only_terminators: bool,
     verbatim: bool,
-    /// Whether the new text must end with a terminator if it replaces whole lines.
+    /// Whether a new text that replaces whole lines gets a final terminator if it has none.
     whole_lines: bool,
 }
 
@@ -150,9 +150,9 @@ impl<'a> EditSpliceBuilder<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether the new text must end with a terminator, so that it is not joined to the following line. A final
-    /// terminator is needed if the quote covers whole lines. If a quote starts within a line, or covers only the end of
-    /// a line, the edit joins lines on purpose.
+    /// Whether a terminator is added to the new text, so that its last line is not joined to the following line. A
+    /// terminator is necessary if the quote consists of whole lines with their terminators. If the quote starts within
+    /// a line, or consists only of terminators, the edit joins lines on purpose.
     fn needs_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
@@ -164,7 +164,7 @@ impl<'a> EditSpliceBuilder<'a> {
             && !finder.splits_crlf(end)
     }
 
-    /// Whether the quote ends with a newline and matched at the end of a text that has no final newline.
+    /// Whether the match is at the end of a text without a final newline, although the quote ends with a newline.
     fn ends_without_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let text = finder.text();
         self.quote_ends_with_newline && found.bytes.end == text.len() && !text.ends_with(['\n', '\r'])

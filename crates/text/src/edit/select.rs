@@ -1,7 +1,7 @@
 //! Selection of the matches that one edit replaces.
 //!
 //! This module owns the order in which the ways to find a quote are tried, and the counting of matches. The selection
-//! fails unless the quote has the number of matches that the edit requires.
+//! fails if the number of matches is not the number that the edit requires.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,13 +18,13 @@ use crate::locate::{
     QuoteSearchOptions, ReachedQuoteSearchLimit,
 };
 
-/// The least number of characters, not counting white space, of a new text whose positions an error reports.
+/// The shortest new text, in characters without white space, whose presence may show that an edit was already applied.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
 /// The least number of characters, not counting white space, of a distinctive text ([`is_distinctive`]).
 const DISTINCTIVE_CHARS_MIN: usize = 10;
 
-/// The least length, in letters and digits, of the word that a distinctive text must share with the old text.
+/// A distinctive text must share a word with the old text that has at least this many letters and digits.
 const DISTINCTIVE_WORD_CHARS_MIN: usize = 3;
 
 /// The most positions of the new text that an error about a missing quote lists.
@@ -46,7 +46,7 @@ pub(super) enum PlannedTextEditEffect {
 pub(super) struct PlannedEditReplacement {
     pub(super) method: QuoteMatchMethod,
     pub(super) matches: Vec<QuoteMatch>,
-    /// The quote in the form in which it was found, without typing slips.
+    /// The quote that was found: the given quote, or the quote without its typing slips.
     pub(super) old: String,
     /// The new text of the edit, without typing slips.
     pub(super) new: String,
@@ -155,7 +155,7 @@ fn match_options(occurrence: OccurrenceSelector, rules: EditMatchingRules) -> Qu
     QuoteSearchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundaryRule::Anywhere }
 }
 
-/// The matches of an empty quote: between all characters and at both ends of the text.
+/// The matches of an empty quote, which is found before every character and at the end of the text.
 fn match_empty_quote(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
@@ -327,9 +327,9 @@ fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) 
     hits
 }
 
-/// Whether `new` is unlikely to be in a file unless `old` was changed into `new`. If a file contains a distinctive new
-/// text, the edit was already made. A distinctive text is long enough and shares a word with the old text; a text like
-/// `}` occurs everywhere. It does not matter where in the file the distinctive text is.
+/// Whether `new` is so unusual that a file probably contains it only because `old` was changed into `new`. If a file
+/// contains such a distinctive text, the edit was probably already made. A distinctive text is long enough and shares a
+/// word with the old text; a text like `}` occurs everywhere.
 pub(crate) fn is_distinctive(old: &str, new: &str) -> bool {
     let length = new.chars().filter(|c| !c.is_whitespace()).count();
     let old_words: HashSet<&str> = long_words(old).collect();

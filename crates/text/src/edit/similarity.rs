@@ -1,9 +1,9 @@
 //! Finds blocks of text that resemble a quote, for dialects that accept them.
 //!
-//! A block resembles a quote by one of three published rules. Either all lines are equal except for white space at both
-//! ends, or a single line is equal except for the amount of white space, or only the first and the last line are equal.
-//! None of the similarity rules is safe, so they are used only for a dialect that requires them. The search returns all
-//! candidates of the first similarity rule that finds one.
+//! A block resembles a quote by one of three published rules. By the first rule, all lines are equal except for white
+//! space at both ends. By the second, a single line is equal except for the amount of white space. By the third, only
+//! the first and the last line are equal. None of the similarity rules is safe, so they are used only for a dialect
+//! that requires them. The search returns all candidates of the first similarity rule that finds one.
 
 use crate::lines;
 use crate::locate::{QuoteMatch, QuoteSearchHaystack, find_line_runs};
@@ -85,8 +85,8 @@ pub(super) fn find_similar(
     (!anchored.is_empty()).then_some((QuoteSimilarityRule::BlockAnchor, anchored))
 }
 
-/// The index of the first line of `text` that equals `last` and is at least two lines below line `at`. `next_last` is
-/// the index of the first line below `at` that equals `last`.
+/// The index of the first line of `text` that equals `last` and is at least two lines below line `at`. `next_last`, the
+/// first line below `at` that equals `last`, is the result if it is far enough below.
 fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usize>) -> Option<usize> {
     let next_last = next_last?;
     if next_last >= at + 2 {

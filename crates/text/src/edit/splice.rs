@@ -55,7 +55,7 @@ pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
 pub(super) struct LineMapping<'s> {
     new_text: QuoteSearchHaystack<'s>,
     splices: &'s [TextSplice],
-    /// For each splice, the numbers of bytes that earlier splices remove and insert.
+    /// For each splice, how many bytes all splices before it remove and insert; the last entry is for all splices.
     byte_totals: Vec<(usize, usize)>,
 }
 

@@ -10,14 +10,14 @@ use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode
 
 /// The least number of UTF-16 code units for which UTF-16 without a byte-order mark is detected.
 const UTF16_UNITS_MIN: usize = 4;
-/// The smallest share, in percent, of code units with a zero high byte in UTF-16 without a byte-order mark. In Latin
-/// text, nearly all code units have a zero high byte.
+/// UTF-16 without a byte-order mark is detected only if at least this percentage of code units has a zero high byte. In
+/// Latin text, nearly all code units have a zero high byte.
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
-/// The largest share, in percent, of code units with a zero low byte in UTF-16 without a byte-order mark.
+/// UTF-16 without a byte-order mark is detected only if at most this percentage of code units has a zero low byte.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
 /// The least number of characters per control character that text in a guessed encoding must have.
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
-/// How many bytes after the first invalid UTF-8 byte are used to guess the encoding.
+/// How many bytes, from the first invalid UTF-8 byte on, are used to guess a legacy encoding.
 const GUESS_BYTES_MAX: usize = 256 * 1024;
 
 /// Whether content is text or binary, as detected from its bytes.
@@ -67,8 +67,9 @@ fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Whether the bytes are UTF-8 with a few invalid bytes. Text in a legacy encoding is hardly ever valid UTF-8 with only
-/// a few invalid bytes. If damaged UTF-8 were edited in a guessed encoding, the result would mix two encodings.
+/// Whether the bytes are damaged UTF-8, with more valid non-ASCII characters than invalid sequences. Text in a legacy
+/// encoding hardly ever has so many valid characters. If damaged UTF-8 were edited in a guessed encoding, two encodings
+/// would be mixed.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -78,7 +79,7 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
     valid > invalid
 }
 
-/// Detects UTF-16 by the position of zero bytes: Latin letters, digits and spaces all have a zero high byte.
+/// Detects UTF-16 by its zero bytes: in Latin text, the high byte of nearly every code unit is zero.
 fn detect_utf16_without_bom(bytes: &[u8]) -> Option<Encoding> {
     let units = bytes.len() / 2;
     if !bytes.len().is_multiple_of(2) || units < UTF16_UNITS_MIN {

@@ -1,7 +1,7 @@
 //! Decodes text incrementally, for files too large to hold in memory.
 //!
-//! The decoded text does not depend on how the bytes are divided into chunks: it is the text that
-//! [`decode`](super::decode) returns for all bytes at once. The decoder holds no more than one chunk in memory.
+//! The decoded text does not depend on how the bytes are divided into chunks. It equals the result of
+//! [`decode`](super::decode) for all bytes at once. The decoder holds no more than one chunk in memory.
 
 use super::{
     DetectedContentKind, Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary,
@@ -62,7 +62,7 @@ impl TextStreamDecoder {
     }
 }
 
-/// Detects whether a file is text, and its encoding, from its first bytes, which may end within a character.
+/// Detects from the first bytes of a file whether it is text, and its encoding. These bytes may end within a character.
 #[must_use]
 pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     if starts_like_binary(first) {
@@ -79,7 +79,8 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     detected.find(|content| *content != DetectedContentKind::Binary).unwrap_or(DetectedContentKind::Binary)
 }
 
-/// The smallest byte value that can be the second or a later byte of a character in a legacy encoding.
+/// In the legacy encodings that are detected, a byte smaller than this is never the second or a later byte of a
+/// character.
 const FOLLOWING_MIN: u8 = 0x30;
 /// The length in bytes of the longest character in any supported encoding.
 const CHARACTER_BYTES_MAX: usize = 4;

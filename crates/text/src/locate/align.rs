@@ -1,8 +1,8 @@
 //! Alignment of a quote with a few lines of text, line by line (Smith–Waterman).
 //!
-//! The result is the alignment with the best score, and the positions of the quote's first and last line in that
-//! alignment. The time is proportional to the number of quote lines times the number of text lines, so callers keep
-//! both numbers small.
+//! The result is the alignment with the best score. It tells beside which lines of the text the first and the last line
+//! of the quote are. The time is proportional to the number of quote lines times the number of text lines, so callers
+//! keep both numbers small.
 
 /// The hashes of a line and its words.
 #[derive(Debug, Clone, Default)]
@@ -13,8 +13,8 @@ pub(super) struct HashesOfLineAndItsWords {
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A line of a quote with the weights of the line and its words. The weight of a line or word is at most 1, and lower
-/// if the line or word is frequent in the text.
+/// A line of a quote with the weights of the line and its words. A weight is at most 1, and lower for a line or word
+/// that is frequent in the text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedQuoteLine {
     pub(super) line_hash: u64,
@@ -22,7 +22,8 @@ pub(super) struct WeightedQuoteLine {
     pub(super) words: Vec<(u64, f64)>,
 }
 
-/// An alignment: its score, and the positions of the quote's first and last line relative to the lines of text.
+/// An alignment: its score, and the indexes (maybe out of range) of the text lines beside the quote's first and last
+/// line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct QuoteAlignment {
     pub(super) score: f64,
@@ -43,7 +44,7 @@ const SIMILAR_LINE_WEIGHT: f64 = 0.7;
 #[derive(Debug, Clone, Copy)]
 struct AlignmentCell {
     score: f64,
-    /// The first aligned pair (quote line, text line) of the best alignment that ends in this cell.
+    /// The pair of lines (of the quote, of the text) that starts the best alignment which ends in this cell.
     start: (usize, usize),
 }
 

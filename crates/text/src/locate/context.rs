@@ -47,7 +47,7 @@ pub struct EnclosingDefinition {
 /// The position of the lines that distinguish a match from other matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DisambiguatingContextPosition {
-    /// The distinguishing lines are the lines of the match itself; the quote is only a part of them.
+    /// The whole lines of the match are unique, although the quote, which is a part of them, is not.
     SameLines,
     /// The distinguishing lines are above the match.
     Before,

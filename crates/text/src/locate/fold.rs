@@ -1,7 +1,7 @@
 //! Text normalised ("folded") for lenient matching, with a mapping back to the original bytes.
 //!
-//! Every range of the folded text maps back to a range of the original bytes. The original range does not include
-//! dropped characters before or after it. Folded text is used only for searching and is never written.
+//! Every range of the folded text maps back to a range of the original bytes. Characters that folding dropped directly
+//! before or after this range are not part of it. Folded text is used only for searching and is never written.
 
 use std::ops::Range;
 
@@ -24,16 +24,16 @@ pub(super) enum TextNormalizationLevel {
 pub(super) struct NormalizedText {
     pub(super) text: String,
     runs: Vec<NormalizedTextRun>,
-    /// Whether white space was dropped from an unterminated last line.
+    /// Whether white space was dropped at the end of a last line that has no terminator.
     pub(super) tail_dropped: bool,
 }
 
-/// A part of the folded text that maps to the original in one way: unchanged bytes, or one replaced character.
+/// A run of the folded text: bytes that are unchanged, or one ASCII character that replaces original bytes.
 #[derive(Debug, Clone, Copy)]
 struct NormalizedTextRun {
     folded: usize,
     original: usize,
-    /// The number of original bytes that one folded byte replaces; `None` if the bytes are the same as in the original.
+    /// The number of original bytes that the ASCII character replaces; `None` if the run is unchanged.
     replaced_bytes: Option<usize>,
 }
 

@@ -18,9 +18,9 @@ const TAB_WIDTHS: [usize; 4] = [4, 2, 8, 3];
 /// The uniform difference between the indentation of the text and of the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndentationShift {
-    /// Every line of the text is indented by this white space in addition to the indentation in the quote.
+    /// The text is indented deeper than the quote: each of its lines starts with this additional white space.
     Deeper(String),
-    /// Every line of the quote is indented by this white space in addition to the indentation in the text.
+    /// The text is indented less than the quote: each line of the quote starts with this additional white space.
     Shallower(String),
     /// The text has tabs where the quote has spaces, or the reverse.
     Retabbed {
@@ -32,8 +32,8 @@ pub enum IndentationShift {
 }
 
 impl IndentationShift {
-    /// The shift that is the same for all pairs of indentation (of the quote, of the text); `None` if the pairs have
-    /// different shifts.
+    /// The indentation shift, if it is the same for all `pairs` (indentation in the quote, indentation in the text);
+    /// otherwise `None`.
     pub(crate) fn from_uniform_difference<'a, I: Iterator<Item = (&'a str, &'a str)>>(
         pairs: &impl Fn() -> I,
     ) -> Option<Self> {
@@ -120,7 +120,7 @@ impl<'t> IndentedLines<'t> {
         all
     }
 
-    /// At most `most` blocks of lines that equal `quote` except for one uniform shift of indentation.
+    /// At most `most` blocks of lines that equal `quote`, except that all lines are shifted by the same indentation.
     pub(super) fn find_matches(&self, quote: &str, most: usize) -> IndentationPassMatches {
         let mut blocks = IndentationPassMatches { found: Vec::new(), exhausted: false };
         let mut spaces = Vec::new();

@@ -1,8 +1,8 @@
-//! A guess where in a text a quote belongs that does not occur in the text.
+//! Guesses which lines of a text a quote is meant to match, if the quote does not occur in the text.
 //!
-//! A feature is a line or a word of the quote. Each feature that occurs in the text votes for a start line; rare
-//! features have more weight. The start lines with the most votes are candidates, which are then aligned with the
-//! quote. The guess takes bounded time, is only displayed, and never decides where a change is made.
+//! A feature is a line or a word of the quote. Each occurrence of a feature in the text votes for the line where the
+//! quote would then start; rare features have more weight. The start lines with the most votes are candidates, which
+//! are then aligned with the quote. The guess takes bounded time, is only displayed, and never decides on a change.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -14,13 +14,12 @@ use crate::lines;
 /// The number of lines of a quote that are used for the guess; later lines are ignored.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// A line or word of a long quote is ignored if more lines of the text than this contain it.
+/// If a quote is long, those of its lines and words that occur in more lines of the text than this are ignored.
 const OCCURRENCES_MIN: usize = 200;
-/// A line or word of a short quote is ignored if more lines of the text than this contain it.
+/// If a quote is short, those of its lines and words that occur in more lines of the text than this are ignored.
 const OCCURRENCES_MAX: usize = 2000;
 
-/// The most occurrences counted for all features of a quote together, unless [`OCCURRENCES_MIN`] per feature gives
-/// more.
+/// The most occurrences of all lines and words of a quote that are counted; [`OCCURRENCES_MIN`] of each always count.
 const VOTES_MAX: usize = 200_000;
 
 /// The weight of a shared word relative to the weight of an equal line.
@@ -29,10 +28,9 @@ const WORD_WEIGHT: f64 = 0.5;
 /// The length of the shortest word that is a feature, in bytes.
 const WORD_BYTES_MIN: usize = 2;
 
-/// For a short quote, votes for start lines within this many lines are added up, because lines may have been added or
-/// removed.
+/// For a short quote, votes for start lines up to this many lines apart are added up, because lines may have moved.
 const DRIFT_MIN: i64 = 3;
-/// For a long quote, votes for start lines within this many lines are added up.
+/// For a long quote, votes for start lines up to this many lines apart are added up.
 const DRIFT_MAX: i64 = 12;
 
 /// The number of candidates that are aligned with a long quote, which has more reliable votes and slower alignments.
@@ -40,10 +38,10 @@ const CANDIDATES_MIN: usize = 2;
 /// The number of candidates that are aligned with a short quote.
 const CANDIDATES_MAX: usize = 8;
 
-/// The most pairs of lines that are compared in alignments, unless [`CANDIDATES_MIN`] alignments need more.
+/// The most pairs of lines that alignments compare; but [`CANDIDATES_MIN`] candidates are always aligned.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// The number of lines above and below a candidate that are included in its alignment.
+/// A candidate is aligned with half a quote length of lines above and below it, and with this many lines more.
 const ALIGN_SLACK_LINES: usize = 10;
 
 /// The most differing lines that are reported for the nearest candidate.
@@ -100,8 +98,8 @@ impl QuoteSearchHaystack<'_> {
         Some(NearestQuoteCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
-    /// The votes for each start line (0-based, possibly negative), and the lines of the quote with their weights. A
-    /// line or word that is rarer in the text has a higher weight.
+    /// The votes for each start line, and the lines of the quote with their weights. Start lines are 0-based, and
+    /// negative if the quote would start before the text. A line or word that is rarer in the text has a higher weight.
     fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedQuoteLine>) {
         let lines: Vec<HashesOfLineAndItsWords> = quote.iter().map(|line| fingerprint_line(line)).collect();
         let features = lines.iter().flat_map(HashesOfLineAndItsWords::features).count().max(1);
@@ -287,7 +285,7 @@ struct CaseFoldingTextHasher {
 }
 
 impl LineOrWordHashKind {
-    /// Lines and words have different hash seeds, so a line that consists of one word has another hash than that word.
+    /// Lines and words have different hash seeds, so that a line of one word and the word itself have different hashes.
     fn start_hash(self) -> CaseFoldingTextHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,

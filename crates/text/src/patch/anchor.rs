@@ -1,6 +1,6 @@
-//! Anchors: the texts after `@@`. An anchor is a line of the file above the chunk. A chunk is searched in the scope of
-//! its anchor: the body of the anchor's definition or, if the chunk is not there, all lines that follow. The search for
-//! an anchor returns all matching positions and prefers none.
+//! Anchors: the texts after `@@`. An anchor is a line of the file above the chunk. A chunk is searched in the block
+//! below its anchor, such as a function body. If the chunk is not there, all lines up to the next position of the
+//! anchor are searched. The search for an anchor returns all matching positions and prefers none.
 
 use crate::locate::FuzzyTextMatchPass;
 
@@ -11,7 +11,7 @@ use super::line_index::{LineLookupIndex, LineToFind, PatchSearchBudgetExceeded};
 pub(super) struct PatchAnchorMatch {
     /// The 0-based line of the anchor, which the chunk may also quote.
     pub(super) line: usize,
-    /// The end of the anchor's scope: the next position of the same anchor, or the end of the enclosing scope.
+    /// The line where the scope of the anchor ends: the next position of this anchor, or the end of the outer scope.
     scope_end: usize,
 }
 
@@ -32,8 +32,8 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Self { index, passes }
     }
 
-    /// The positions of the innermost anchor, each within a position of the anchors around it; `anchors` is outermost
-    /// first.
+    /// The positions of the last of `anchors`, which are listed outermost first. Each position is in the scope of the
+    /// anchors before it.
     pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<PatchAnchorMatch>, PatchSearchBudgetExceeded> {
         let mut outer: Option<Vec<PatchAnchorMatch>> = None;
         for anchor in anchors {
@@ -42,14 +42,14 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Ok(outer.unwrap_or_default())
     }
 
-    /// The first anchor that is not in the text; the last anchor if all are in the text.
+    /// The anchor to name in an error: the first that is not in the text or, if all are in the text, the last.
     pub(super) fn first_missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
         let is_missing = |anchor: &&String| self.find_within(anchor, None).is_ok_and(|anchored| anchored.is_empty());
         anchors.iter().find(is_missing).or(anchors.last())
     }
 
-    /// The lines of the file that match one anchor. If no line equals the anchor, lines that start with the text of the
-    /// anchor count.
+    /// The lines in the scopes of `outer` that match one anchor. If no line equals the anchor, all lines that start
+    /// with its text match.
     fn find_within(
         &self,
         anchor: &str,
@@ -84,8 +84,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// The part of the ascending `lines` that is below an anchor: the lines in the definition of the anchor or, if
-    /// there are none, all lines in its scope.
+    /// Those of the ascending `lines` that are in the block of an anchor or, if none is, those in its scope.
     pub(super) fn lines_below<'l>(
         &self,
         above: PatchAnchorMatch,
@@ -107,8 +106,8 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// The line after the block of the anchor: the first non-blank line that is not indented deeper than the anchor and
-    /// does not start with a bracket. It is `last + 1` if no line up to `last` ends the block of the anchor.
+    /// The first line below the anchor that is not part of its block: it is not blank, is not indented deeper than the
+    /// anchor, and does not start with a bracket. The result is `last + 1` if there is no such line up to `last`.
     fn scope_end(&self, anchor: usize, last: usize) -> usize {
         const BRACKETS: [char; 4] = ['}', ')', ']', '{'];
         let depth = |body: &str| body.len() - body.trim_start().len();
@@ -122,7 +121,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
     }
 }
 
-/// Makes an anchor position of each of `lines`; its scope ends at the next of these lines, or at `end`.
+/// Makes each of `lines` an anchor position, whose scope ends where the next of `lines` begins; the last ends at `end`.
 fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = PatchAnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
     lines.iter().zip(ends).map(|(line, end)| PatchAnchorMatch { line: *line, scope_end: end })

@@ -15,10 +15,10 @@ use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 /// The condition under which the place of a chunk in the text is ambiguous, which is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchAmbiguityCriterion {
-    /// The place is ambiguous if the lines of the chunk occur several times after the previous chunk, and nothing else
-    /// distinguishes the occurrences.
+    /// The place is ambiguous if the lines of the chunk match several times after the previous chunk, and no anchor,
+    /// line number or end-of-file marker selects one match.
     RepeatedLines,
-    /// The place is ambiguous if the text of the chunk occurs more than once, also within lines.
+    /// The place is ambiguous if the old lines of the chunk occur more than once in the text, even within longer lines.
     RepeatedText,
 }
 
@@ -186,13 +186,13 @@ pub enum PatchApplyErrorKind {
     Overlap {
         /// The 0-based index of the overlapping chunk.
         other: usize,
-        /// The 1-based line that one chunk removes and the other chunk removes or quotes.
+        /// The 1-based line that both chunks quote and at least one of them removes.
         line: usize,
     },
     /// The chunk quotes no line, and its line number does not fit the text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
-        /// The stated 1-based line, after which the added lines belong.
+        /// The 1-based line after which, according to the chunk, its added lines belong.
         line: usize,
     },
     /// The search for the chunk compares too many lines and was stopped.
@@ -229,7 +229,7 @@ pub fn apply_chunks(
     Ok(applied)
 }
 
-/// Applies chunks to one text; `first` is the index that the first of `chunks` has in the patch.
+/// Applies `chunks`, which are numbered from `first`, to one text.
 fn apply_to_original(
     text: &str,
     chunks: &[PatchChunk],
@@ -274,7 +274,7 @@ pub(super) struct PlacedPatchChunk<'c> {
     pub(super) pass: FuzzyTextMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
-    /// All 1-based lines where the chunk matches, if the place was only chosen because it follows the previous chunk.
+    /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them; or empty.
     pub(super) candidate_starts: Vec<usize>,
 }
 
@@ -336,8 +336,8 @@ enum TerminatorSource {
     File,
 }
 
-/// New lines take their terminators from the chunk if the chunk has a terminator other than `\n` and all its quoted
-/// terminators equal those of the file.
+/// New lines take their terminators from the chunk in one case: the chunk has a `\r` or `\r\n` terminator, and its old
+/// lines have the same terminators as in the file.
 fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
     let states_terminators =
         placed.lines.iter().any(|line| matches!(line.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
@@ -354,17 +354,17 @@ fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk
     if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
-/// The terminator for a new line at index `at`: that of the nearest terminated line above or, if there is none, of the
-/// line below.
+/// The terminator for a new line at index `at`: that of the nearest line above that has one, otherwise that of the line
+/// below.
 fn neighbouring_terminator(lines: &[LineWithTerminator<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
     let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
 }
 
-/// The 1-based lines of the text that already have the result of each chunk; `None` unless the patch is already
-/// applied. The patch is already applied if the text contains the old lines of no chunk, and the new lines of every
-/// chunk in exactly one place. The added lines must be distinctive, because common lines may be in the text by chance.
+/// If the patch is already applied, the 1-based lines where the text has the result of each chunk; otherwise `None`.
+/// The patch is already applied if the text contains the new lines of every chunk, in one place each, and the old lines
+/// of none. The added lines must be distinctive, because common lines may be in the text by chance.
 #[must_use]
 pub fn find_already_applied(
     text: &str,
@@ -399,7 +399,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     added.is_empty() || is_distinctive(&text(&old), &text(&added))
 }
 
-/// Whether the text contains the old lines of no chunk. Chunks with only context lines are not checked.
+/// Whether the old lines of all chunks are missing from the text. Chunks with only context lines are not checked.
 fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPlacementRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
@@ -413,8 +413,8 @@ fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPla
         .all(|chunk| matches!(search.place_chunk(chunk, &no_edits), Err(PatchApplyErrorKind::NotFound { .. })))
 }
 
-/// The reverse of a chunk. The reversed chunk has no declared line number, because the number refers to the text before
-/// the patch.
+/// The reverse of a chunk. The reverse states no line number, because the number in the patch refers to the unpatched
+/// text.
 fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
     let reverse = |line: &PatchLine| {
         let kind = match line.kind {

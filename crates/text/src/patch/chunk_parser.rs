@@ -141,7 +141,7 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
     Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarkerPresence::Absent })
 }
 
-/// The anchor in a heading, if the heading has one. Line numbers copied from a unified diff are not an anchor.
+/// The anchor in the text after `@@`, if there is one. Line numbers copied from a unified diff are ignored.
 fn anchor_from_heading(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_suffix(HEADING).unwrap_or(text).trim();

@@ -1,6 +1,6 @@
 //! Placement of chunks in a text. A chunk is searched below its anchors. Matches after the previous chunk are preferred
-//! to matches before it. If a chunk is not found, the search is repeated with more lenient passes and interpretations
-//! of the chunk. If several positions of a chunk remain, the result is an error.
+//! to matches before it. If a chunk is not found, the search is repeated with more lenient passes, and with typing
+//! slips in the chunk repaired. If several positions of a chunk remain, the result is an error.
 
 use std::borrow::Cow;
 
@@ -24,14 +24,14 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineLookupIndex<'t>,
     rules: &'i PatchChunkPlacementRules<'i>,
     anchors: PatchAnchorFinder<'i, 't>,
-    /// The line after the last line that the previous chunk changed, so that two chunks may share context lines.
+    /// The line after the last line that the previous chunk changed. The next chunk may quote context lines from there.
     cursor: usize,
-    /// The distance of the previous chunk from its declared position.
+    /// How many lines below its stated line number the previous chunk was found; negative if above.
     line_offset: isize,
     number_trust: ObservedPatchLineNumberAccuracy,
     order: ObservedPatchChunkOrder,
-    /// For each line number of the patch, which counts only `\n`, the index of that line among the lines of the text,
-    /// which may also end with `\r`.
+    /// Maps the line numbers of a patch, which counts only `\n`, to indexes of the lines of the text, which may also
+    /// end with `\r`.
     numbered_line_starts: Vec<usize>,
 }
 
@@ -55,8 +55,8 @@ enum PatchChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
-        /// All 1-based lines where the chunk matches, if the place was only chosen because it follows the previous
-        /// chunk.
+        /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them;
+        /// otherwise empty.
         candidate_starts: Vec<usize>,
     },
     Ambiguous(Vec<usize>),
@@ -186,14 +186,14 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
-    /// The declared line of a chunk, 0-based, corrected by the offset of the previous chunk.
+    /// The 0-based line where a chunk should be: its stated line, shifted as far as the previous chunk was off.
     fn expected_line(&self, chunk: &PatchChunk) -> Option<usize> {
         let number = chunk.declared_position?.start.checked_sub(1)?;
         let line = self.numbered_line_starts.get(number).copied().unwrap_or(self.index.lines.len());
         line.checked_add_signed(self.line_offset)
     }
 
-    /// The line before which added lines are inserted, if the chunk has no context.
+    /// For a chunk without context, the line before which its added lines are inserted.
     fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PatchPlacementBasis), PatchApplyErrorKind> {
         let end = self.index.lines.len();
         if let Some(DeclaredChunkPosition { start }) = chunk.declared_position {
@@ -257,8 +257,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
 
-    /// Chooses one match of a chunk: the only one, or the one at the end of the file, at the stated line, or after the
-    /// previous chunk.
+    /// Chooses one match of a chunk. Of several, it takes the match at the marked end of the file, else the match at
+    /// the stated line, else the only match after the previous chunk.
     fn choose_match(
         &self,
         chunk: &PatchChunk,
@@ -335,8 +335,8 @@ fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
     added.all(|line| shift.apply_to_line(&line.text).is_some())
 }
 
-/// The earlier chunk that removes a line of this chunk, or quotes a line that this chunk removes, and the 1-based
-/// number of that line.
+/// The first line of this chunk that an earlier chunk also quotes and that one of the two removes. Returns the index of
+/// the earlier chunk and the 1-based line.
 fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);

@@ -120,7 +120,7 @@ pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptio
     }
 }
 
-/// A position in the lines of a patch.
+/// A cursor over the lines of a patch.
 pub(super) struct PatchParseCursor<'l, 'a> {
     pub(super) lines: &'l [PatchSourceLine<'a>],
     pub(super) position: usize,

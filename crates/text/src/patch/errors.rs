@@ -60,7 +60,7 @@ pub enum PatchParseErrorKind {
     /// A hunk header cannot be parsed.
     #[error("{0:?} is not a hunk header")]
     NotHunkHeader(String),
-    /// A unified diff requests a change that text cannot express.
+    /// A unified diff requests a change that a text patch cannot make, such as a binary change.
     #[error("{0:?} is not supported in a patch")]
     Unsupported(String),
 }

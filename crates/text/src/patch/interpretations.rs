@@ -1,5 +1,5 @@
-//! Interpretations of a chunk. The first interpretation is literal; each of the others undoes a known typing slip of a
-//! model and is tried only if the earlier interpretations do not match.
+//! Interpretations of a chunk. The first interpretation is literal. Each further one undoes a known typing slip of
+//! models, and is tried only if no earlier interpretation matches.
 
 use crate::edit::decode_leading_tabs;
 use crate::lines;
@@ -42,7 +42,7 @@ pub(super) enum ResolvedLineKind {
     Add,
 }
 
-/// The terminator that a patch states for a line.
+/// The line terminator that a patch states for a line, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatedTerminator {
     Unstated,
@@ -56,7 +56,7 @@ pub(super) enum StatedTerminator {
 pub(super) struct PatchChunkLine {
     pub(super) kind: ResolvedLineKind,
     pub(super) text: String,
-    /// A second text that the line of the file may have instead.
+    /// A second text that also matches: a context line with its leading space, which may be text instead of a sign.
     pub(super) alternative: Option<String>,
     pub(super) stated_terminator: StatedTerminator,
 }
@@ -154,8 +154,8 @@ fn without_trailing_blank(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine
     (length < lines.len()).then(|| lines[..length].to_vec())
 }
 
-/// Treats lines without a sign between added lines as added lines. A context line may also match with its leading
-/// space, if the space is part of the text and the sign is missing.
+/// Treats lines without a sign between added lines as added lines. A context line also matches with its leading space,
+/// because the space may be text and the sign may be missing.
 fn infer_signs(chunk: &PatchChunk) -> Option<Vec<PatchChunkLine>> {
     let mut kinds: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
     for at in 0..kinds.len() {

@@ -9,9 +9,9 @@ use super::line_index::LineWithTerminator;
 /// Whether the text ends with a newline if the patch replaces its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchFinalNewlineRule {
-    /// A new last line ends with a newline, unless it is appended to an old last line that stays and has no newline.
+    /// A new last line gets a newline, except with a no-newline marker or after an old last line that has no newline.
     FromPatch,
-    /// The final newline stays present or missing as before, unless the patch has a no-newline marker.
+    /// The text ends with a newline if it did before; a no-newline marker in the patch overrides this.
     FromFile,
 }
 
@@ -26,12 +26,12 @@ pub(super) struct InsertedLine {
 
 #[derive(Debug)]
 pub(super) struct PatchLineEdits {
-    /// For each line of the text, the index of the chunk that removes the line.
+    /// For each line of the text, the index of the chunk that removes the line, if any.
     pub(super) removed_by: Vec<Option<usize>>,
     /// For each line of the text, the index of the last chunk that quotes the line.
     pub(super) quoted_by: Vec<Option<usize>>,
     /// The lines that the patch inserts, by the index of the line of the text that they precede. For a text of n lines,
-    /// index n stands for the end of the text, and index n + 1 for lines that are appended without context.
+    /// lines at index n come after the last line. Lines at n + 1 come after those, from chunks without context.
     pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct LineWithTerminator<'t> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineToFind<'s> {
     pub(super) text: &'s str,
-    /// A second text that the line of the file may have instead.
+    /// A second text that matches as well as the first.
     pub(super) alternative: Option<&'s str>,
 }
 
@@ -116,7 +116,7 @@ impl<'t> LineLookupIndex<'t> {
         Ok(true)
     }
 
-    /// The indentation shift of a match; `Some(None)` if the pass permits no shift, `None` if the shift is not uniform.
+    /// The indentation shift of a match; `None` if it differs between lines; `Some(None)` if the pass permits no shift.
     fn shift_at(
         &self,
         pattern: &[LineToFind<'_>],

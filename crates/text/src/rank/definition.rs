@@ -51,8 +51,8 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The range of the last word that a search hit touches, extended to the whole word; `None` if the hit contains no
-/// word.
+/// The range of the last word in a search hit; it covers the whole word, even if the hit covers only a part. The result
+/// is `None` if the hit contains no word.
 pub(super) fn name_at(line: &str, hit: &Range<usize>) -> Option<Range<usize>> {
     let bytes = line.as_bytes();
     let end = hit.end.min(bytes.len());
@@ -66,9 +66,8 @@ pub(super) fn is_whole_name(hit: &Range<usize>, name: &Range<usize>) -> bool {
     hit.start <= name.start && name.end <= hit.end
 }
 
-/// If a search hit is only a part of a name and the same text occurs later in the line as a whole name, returns the
-/// later occurrence; otherwise the hit. For example, a hit for `Parse` in `func (p *Parser) Parse()` becomes the second
-/// `Parse`.
+/// Replaces a hit within a longer name by the next whole name in the line that has the same text, if there is one. For
+/// example, a hit for `Parse` in `func (p *Parser) Parse()` becomes the second `Parse`.
 pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> {
     let whole = |hit: &Range<usize>| name_at(line, hit).is_none_or(|name| is_whole_name(hit, &name));
     let text = line.get(hit.clone()).unwrap_or_default();

@@ -16,7 +16,7 @@ pub enum SearchRankFileCategory {
     Vendored,
     /// The file is generated or minified.
     Generated,
-    /// The file has generated declarations.
+    /// The file is generated and declares names that are defined in other files.
     GeneratedDeclarations,
 }
 

@@ -53,14 +53,14 @@ impl<'a> SearchHitNameInLine<'a> {
         self.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     }
 
-    /// The same name with the prefix `first` of the line removed.
+    /// The same name, with the word `first` removed from the start of its line.
     fn without_first_word(&self, first: &str) -> Self {
         let before = self.before.trim_start();
         let before = before.strip_prefix(first).map_or(self.before, str::trim_start);
         Self { before, ..*self }
     }
 
-    /// The text after the argument list that follows the name; `None` if the list does not end in this line.
+    /// The text after the argument list that follows the name; `None` if no argument list ends in this line.
     fn after_arguments(&self) -> Option<&'a str> {
         let open = self.after.find('(')?;
         let mut depth = 0usize;
@@ -188,8 +188,8 @@ fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// The role of a JavaScript line `exports.name = value`: a usage if the value is `void 0` or another export, a likely
-/// definition if the value ends in the same name, and otherwise a definition.
+/// The role of a JavaScript line `exports.name = value`. It is a usage if the value is `void 0` or another export, a
+/// likely definition if the value is the same name, also after dots, and otherwise a definition.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -233,8 +233,8 @@ pub(super) fn go_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 /// Prefixes of argument types in Go, separated by blanks.
 const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint float complex rune bool byte error any";
 
-/// Whether a Go line declares an interface method and does not call it: a declaration has a return type or typed
-/// arguments.
+/// Whether a Go line declares an interface method instead of calling it. A declaration has a return type, typed
+/// arguments or no arguments.
 fn is_go_declaration(symbol: &SearchHitNameInLine<'_>) -> bool {
     let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
     let end = symbol.after.len() - rest.len();

@@ -23,17 +23,17 @@ const WORDS_MAX: usize = 24;
 const SATURATION: f64 = 1.2;
 /// The BM25 parameter for the weight of the file length.
 const LENGTH_WEIGHT: f64 = 0.75;
-/// A word in a line that defines it counts like this many lines.
+/// A line that defines a word counts like this many lines that only contain the word.
 const DEFINITION_LINES: f64 = 4.0;
-/// A word in the path of a file counts like this many lines.
+/// A word in the path of a file counts like this many lines that contain it.
 const PATH_LINES: f64 = 6.0;
-/// A word in the name of a file counts like this many lines.
+/// A word in the name of a file counts like this many lines that contain it.
 const STEM_LINES: f64 = 12.0;
 /// If a question has at most this many words, files that contain all its words come first.
 const ALL_WORDS_MAX: usize = 4;
-/// The upper limit of the factor for a documentation file, in percent.
+/// The score of a documentation file is multiplied by at most this factor, in percent.
 const DOCUMENTATION_PERCENT: u32 = 50;
-/// The lower limit of the factor for a test, in percent, because a question may well be about a test.
+/// The score of a test is multiplied by at least this factor, in percent, because a question may well be about a test.
 const TEST_PERCENT: u32 = 50;
 
 /// The words of a question in lower case, without stop words and reduced to their stems.
@@ -67,7 +67,7 @@ pub struct FileQueryWordCounts {
 }
 
 impl FileQueryWordCounts {
-    /// The initial word counts of a file, from its path only; its lines are added later.
+    /// Starts the word counts of a file with the words in its path; the lines of the file are added later.
     pub fn new(path: &str, bytes: u64, words: &[String]) -> Self {
         let mut lines = vec![0.0; words.len()];
         let lower = path.to_lowercase();
@@ -115,8 +115,8 @@ impl FileQueryWordCounts {
     }
 }
 
-/// The score of each file for the question. `files` are the files that contain a word of the question; `total_files` is
-/// the number of all searched files.
+/// The score of each file for the question. Every file in `files` contains at least one word of the question;
+/// `total_files` also counts the searched files that contain none.
 pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
     let word_count = files.first().map_or(0, |file| file.lines.len());
     let total = (total_files.max(files.len() as u64)) as f64;

@@ -74,9 +74,9 @@ enum DiffRunKind {
 struct DiffRun {
     kind: DiffRunKind,
     count: usize,
-    /// The first line of the run in the old text. An added run is inserted before this line.
+    /// The index of the first line of the run in the old text; for an added run, the line before which it is inserted.
     old: usize,
-    /// The first line of the run in the new text. A removed run was before this line.
+    /// The index of the first line of the run in the new text; for a removed run, the line before which it was.
     new: usize,
 }
 
@@ -88,15 +88,15 @@ struct MyersPathNode {
     previous: usize,
 }
 
-/// The position in the old text that a path reached, and the last run of the path.
+/// The furthest position in the old text that a path of the search reached, and the last run of the path.
 #[derive(Clone, Copy)]
 struct MyersFurthestPoint {
     old: usize,
     last_node: usize,
 }
 
-/// The greedy search of Myers for the smallest number of edits. On every diagonal, the search continues from the
-/// neighbouring diagonal whose path is further in the old text; if both are equally far, it continues with the removal.
+/// The greedy search of Myers for the smallest number of edits. Each path is extended from the neighbouring diagonal
+/// that is further in the old text. If both are equally far, a line is removed rather than added.
 struct MyersSearch<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
@@ -330,7 +330,7 @@ mod tests {
         assert!(quoted.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));
     }
 
-    /// The lines of all runs that are equal or have the given kind, which make up the old or the new text.
+    /// The lines of all equal runs and all runs of `kind`: the old text for `Removed`, and the new text for `Added`.
     fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: DiffRunKind) -> Vec<&'a str> {
         let start = |run: &DiffRun| if kind == DiffRunKind::Removed { run.old } else { run.new };
         let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();

@@ -271,7 +271,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl DialectDefinitionYaml {
-    /// Reads and checks one definition. The errors of the native dialect are the rows of the error table.
+    /// Reads and checks one definition. The native dialect has the errors of `error_table`; others declare their own.
     pub(crate) fn load(path: &Path, error_table: &[DeclaredErrorRow]) -> Result<Self, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;

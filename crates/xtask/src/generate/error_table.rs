@@ -49,8 +49,8 @@ const EXIT_CODES: &[(u8, &str, &str)] = &[
     (5, "Tampered", "verification found that the journal was tampered with"),
 ];
 
-/// One error kind. The compiler checks the words of the columns `retry`, `comma`, `krux` and `acp`, because they become
-/// variants of enums.
+/// One error kind. The columns `retry`, `comma`, `krux` and `acp` become enum variants, so the compiler rejects unknown
+/// words in them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeclaredErrorRow {

@@ -68,7 +68,7 @@ const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tempfile", &["testkit", "stead-bench"]),
 ];
 
-/// The directories of the crates whose `clippy.toml` may allow methods that the workspace forbids.
+/// The crates, by directory, whose own `clippy.toml` may allow methods that the workspace forbids.
 const CRATES_WITH_LIFTED_LINTS: &[&str] = &["disk", "testkit", "xtask"];
 /// The manifests of the two workspaces that must have the same lints: the project and the benchmarks.
 const WORKSPACE_MANIFESTS: [&str; 2] = ["Cargo.toml", "bench/Cargo.toml"];

@@ -42,7 +42,7 @@ pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// The part of a name in backticks that exists neither in the code nor as a path.
+/// The first part of a name in backticks that is not in the code, or the whole name if it is a path that is missing.
 fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &HashSet<&str>) -> Option<&'a str> {
     let name = quoted.trim_end_matches("()").trim_end_matches('!');
     let is_file = name.contains('/') || FILE_ENDINGS.iter().any(|ending| has_extension(name, ending));

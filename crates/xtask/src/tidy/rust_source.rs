@@ -15,9 +15,9 @@ pub(super) struct RustCodeAndComments {
 const DEFINING_WORDS: &[&str] = &["fn", "struct", "enum", "trait", "type", "mod", "const", "static", "union"];
 /// Keywords that are followed by the name of a type.
 const TYPE_KEYWORDS: &[&str] = &["struct", "enum", "trait", "type"];
-/// Keywords that tell what kind of item or statement a block in braces belongs to.
+/// The first of these keywords before a `{` tells what the block in braces belongs to.
 const ITEM_KEYWORDS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "mod", "union", "match", "let"];
-/// Keywords of blocks in which a `type` item is an associated type.
+/// In a block that belongs to one of these keywords, a `type` item is an associated type.
 const ASSOCIATED_TYPE_OWNERS: &[&str] = &["impl", "trait"];
 
 impl RustCodeAndComments {

@@ -1,10 +1,10 @@
-//! The proxy in a chain, where a conductor sends and receives all messages.
+//! The proxy as a member of an ACP chain, where it exchanges all messages with a conductor.
 
 use serde_json::{Value, json};
 
 use super::harness::AcpProxyTestHarness;
 
-/// Plays a conductor; `opening` is its initialize method, and `envelope` its method for forwarded messages.
+/// Plays a conductor, which sends `opening` to initialize the proxy and wraps forwarded messages in `envelope`.
 async fn check_conductor_chain(opening: &str, envelope: &str) {
     let mut harness = AcpProxyTestHarness::in_chain();
     let conductor = &mut harness.editor;

@@ -1,4 +1,4 @@
-//! The file methods: every scenario, and concurrent calls.
+//! The ACP file methods: all scenarios, all examples of the definition, and concurrent calls.
 
 use std::sync::Arc;
 

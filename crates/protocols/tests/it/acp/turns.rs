@@ -33,7 +33,7 @@ async fn send_prompt(harness: &mut AcpProxyTestHarness, session: &str) {
     assert_eq!(harness.agent.receive_raw().await, line);
 }
 
-/// The operation and session of every turn mark and write in the journal of a root, oldest first.
+/// The operation of every turn and write in the journal of a root, with its principal and session, oldest first.
 fn recorded_operations(harness: &AcpProxyTestHarness, root: &str) -> Vec<(String, String)> {
     let filter = JournalEntryQuery { limit: 99, ..JournalEntryQuery::default() };
     let mut entries: Vec<_> =

@@ -1,6 +1,6 @@
 //! Tools and prompts that need input from the client: one result asks for the input, and the next request contains it.
-//! A checksum without a secret protects the state that the client sends back, because the suite only tests that a
-//! changed state is rejected.
+//! A checksum without a secret protects the state that the client sends back. This is enough for the suite, which only
+//! tests that a changed state is rejected.
 
 use serde_json::{Map, Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionError};

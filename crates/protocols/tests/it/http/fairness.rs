@@ -19,7 +19,7 @@ use super::{
 
 /// Number of concurrent calls of the busy client.
 const CONCURRENT_CALLS: usize = 1_000;
-/// Maximum number of calls of the busy client that may finish before a single call of another client.
+/// Maximum number of calls of the busy client that may finish before the single call of another client finishes.
 const CALLS_BEFORE_MAX: usize = CONCURRENT_CALLS / 10;
 const JSON_HEADER: &str = "Content-Type: application/json";
 

@@ -1,4 +1,4 @@
-//! OAuth metadata for clients without a token, which does not change which tokens the server accepts.
+//! OAuth metadata for clients without a token. The metadata does not change which tokens the server accepts.
 
 use serde_json::json;
 use stead_protocols::http::{AllowedHosts, AuthorizationServers, HttpListener, HttpServerOptions, UrlScheme};

@@ -23,7 +23,7 @@ pub(super) fn frame_text(text: &str) -> Vec<u8> {
 /// An empty ping of the server, and the pong of a client.
 const PING_FRAME: [u8; 2] = [0x89, 0];
 const PONG_FRAME: [u8; 6] = [0x8A, 0x80, 1, 2, 3, 4];
-/// The metric of a server without open streams.
+/// The line of the metrics that reports zero open streams.
 const NO_STREAMS: &str = "stead_http_streams 0";
 
 /// The next text message of the server, skipping pings.

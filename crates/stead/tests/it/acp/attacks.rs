@@ -1,6 +1,6 @@
-//! The attack corpus through the ACP proxy. ACP paths are absolute, so the expected reply of an attack is not checked.
-//! Each attack checks invariants: nothing outside the workspace changes, no reply contains data from outside, and no
-//! call hangs.
+//! The attack corpus through the ACP proxy. Replies are not compared with those that the corpus expects, because ACP
+//! uses absolute paths. Each attack checks invariants: nothing outside the workspace changes, no reply contains data
+//! from outside, and no call hangs.
 
 use std::{io, path::Path};
 
@@ -16,7 +16,7 @@ use super::harness::AcpProxyTestProcess;
 
 struct AcpAttackSubject {
     process: AcpProxyTestProcess,
-    /// Runs setup calls for which the protocol has no method.
+    /// The engine that runs the setup calls for which ACP has no method.
     engine: Engine,
     workspace: String,
 }

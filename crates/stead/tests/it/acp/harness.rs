@@ -1,5 +1,5 @@
-//! Runs `stead acp` between an editor and an agent, both played by the test. The agent process only connects two pipes
-//! to the test.
+//! Runs `stead acp` between an editor and an agent, both played by the test. The agent process only forwards data
+//! between the proxy and the test, through two pipes.
 
 use std::{
     fs::{File, OpenOptions},
@@ -89,7 +89,7 @@ impl AcpProxyTestProcess {
         received
     }
 
-    /// Requests a session that the proxy rejects without asking the agent. Returns the response.
+    /// Requests a session that the proxy rejects itself, before the agent sees the request. Returns the response.
     pub(crate) fn new_session_error(&mut self, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
         self.receive_at_editor()

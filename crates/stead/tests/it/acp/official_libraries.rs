@@ -24,8 +24,8 @@ const FILE_TEXT: &str = "one\ntwo\nthree\nfour\n";
 /// The error for a file that is not UTF-8.
 const NOT_UTF8_ERROR: &str = "not_text: the file is not UTF-8: byte 1 does not fit; reading it would damage it";
 
-/// The requests of a test agent, and their expected responses. The expected responses depend neither on the agent's ACP
-/// library nor on the capabilities of the editor.
+/// The requests of a test agent, and their expected responses. The expected responses are the same for all ACP
+/// libraries of the agent and all capabilities of the editor.
 fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let read = |more: Value| {
@@ -71,8 +71,8 @@ fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     ]
 }
 
-/// Indexes of the agent steps whose result differs with the file methods of acpx itself. For example, acpx loses line
-/// endings, and replaces invalid text. `docs/acp.md` explains the decisions of stead.
+/// Indexes of the agent steps that have another result if acpx handles the file methods itself, without stead. For
+/// example, acpx loses line endings, and replaces invalid text. `docs/acp.md` explains the decisions of stead.
 const STEPS_DIFFERING_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
 /// Runs an agent in the ACP client acpx, and returns the result of every agent step.

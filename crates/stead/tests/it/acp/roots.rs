@@ -1,4 +1,4 @@
-//! The roots of sessions: files inside them are accessible, and no others.
+//! Session roots: an agent can access the files in the root directories of its session, and no others.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 

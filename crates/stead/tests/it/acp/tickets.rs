@@ -1,4 +1,4 @@
-//! Calls through the MCP server that a session added belong to that session, and to no other.
+//! If the proxy adds an MCP server to a session, calls through that server belong to this session and to no other.
 
 use std::fs;
 
