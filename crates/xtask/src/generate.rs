@@ -13,7 +13,7 @@ mod openrpc;
 mod reference;
 mod runtime;
 
-use definition::{DialectDefinitionYaml, NATIVE_DIALECT};
+use definition::{NATIVE_DIALECT, schema::DialectDefinition};
 
 /// The name of each dialect, and the name of the file in `definitions/` that declares it.
 const DIALECT_FILES: &[(&str, &str)] = &[
@@ -49,7 +49,7 @@ fn generate_all(root: &Path) -> Result<Vec<GeneratedFile>, String> {
     let mut tools = String::new();
     let errors = error_table::load(&root.join("definitions/errors.yaml"))?;
     for (dialect, file) in DIALECT_FILES {
-        let definition = DialectDefinitionYaml::load(&root.join(format!("definitions/{file}.yaml")), &errors)?;
+        let definition = DialectDefinition::load(&root.join(format!("definitions/{file}.yaml")), &errors)?;
         let mut product = |path: String, text: String| products.push(GeneratedFile { path: path.into(), text });
         product(format!("crates/protocols/src/generated/{dialect}.json"), runtime::runtime_definition(&definition)?);
         product(format!("crates/protocols/tests/generated/{dialect}.json"), runtime::runtime_examples(&definition)?);

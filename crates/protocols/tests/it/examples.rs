@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use stead_engine::{Call, Caller, Engine, Principal};
-use stead_protocols::definition::DialectDefinition;
+use stead_protocols::definition::{DialectDefinition, ToolExampleSetupCall};
 use testkit::MemoryWorkspace;
 
 use crate::test_client::JsonLinesTestClient;
@@ -20,16 +20,10 @@ pub(crate) struct DialectExample {
     pub(crate) operation: String,
     title: String,
     tree: Map<String, Value>,
-    pub(crate) before: Vec<ExampleSetupStep>,
+    pub(crate) before: Vec<ToolExampleSetupCall>,
     pub(crate) arguments: Map<String, Value>,
     answer: Option<Map<String, Value>>,
     error: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct ExampleSetupStep {
-    pub(crate) operation: String,
-    pub(crate) arguments: Map<String, Value>,
 }
 
 /// Every dialect except the native one, with its generated definition.

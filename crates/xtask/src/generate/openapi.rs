@@ -6,14 +6,17 @@ use serde_json::{Map, Value, json};
 mod workspaces;
 
 use super::{
-    definition::{DeclaredExample, DeclaredOperation, DialectDefinitionYaml, NATIVE_DIALECT},
+    definition::{
+        NATIVE_DIALECT,
+        schema::{DialectDefinition, ToolDefinition, ToolExample},
+    },
     openrpc,
 };
 
 const OPENAPI_VERSION: &str = "3.1.0";
 
 /// The content of `docs/reference/openapi.json`, which the server also embeds.
-pub(crate) fn openapi_document(definitions: &[DialectDefinitionYaml]) -> String {
+pub(crate) fn openapi_document(definitions: &[DialectDefinition]) -> String {
     let native = definitions.iter().find(|definition| definition.dialect == NATIVE_DIALECT);
     let operations = native.map(|native| native.operations.as_slice()).unwrap_or_default();
     let mut paths: Map<String, Value> = operations
@@ -100,12 +103,12 @@ fn make_nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-fn request_examples(operation: &DeclaredOperation) -> Map<String, Value> {
-    let value_of_example = |example: &DeclaredExample| (example.title.clone(), json!({ "value": example.arguments }));
+fn request_examples(operation: &ToolDefinition) -> Map<String, Value> {
+    let value_of_example = |example: &ToolExample| (example.title.clone(), json!({ "value": example.arguments }));
     operation.examples.iter().map(value_of_example).collect()
 }
 
-fn operation_path_item(operation: &DeclaredOperation) -> Value {
+fn operation_path_item(operation: &ToolDefinition) -> Value {
     let properties: Map<String, Value> = operation
         .inputs
         .iter()
@@ -127,7 +130,7 @@ fn operation_path_item(operation: &DeclaredOperation) -> Value {
     json!({ "post": {
         "operationId": operation.name,
         "summary": operation.summary,
-        "description": operation.when,
+        "description": operation.when_to_use,
         "tags": ["operations"],
         "parameters": [idempotency_key_header(), header_parameter("Stead-Session", "Session of the call.")],
         "requestBody": {

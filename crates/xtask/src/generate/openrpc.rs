@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definition::{
-    DeclaredInput, DeclaredInputType, DeclaredOperation, DeclaredOutputField, DialectDefinitionYaml,
+use super::definition::schema::{
+    DialectDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolResultFieldDefinition,
 };
 
 const OPENRPC_VERSION: &str = "1.3.2";
@@ -13,7 +13,7 @@ const DEFAULT_DIALECTS: &[&str] = &["stead", "krux"];
 
 /// The parts from which the server assembles the OpenRPC document: the frame, the methods of the protocol, and the
 /// methods of each dialect.
-pub(crate) fn openrpc_parts(definitions: &[DialectDefinitionYaml]) -> String {
+pub(crate) fn openrpc_parts(definitions: &[DialectDefinition]) -> String {
     let dialects: Map<String, Value> = definitions
         .iter()
         .map(|definition| (definition.dialect.clone(), Value::Array(dialect_methods(definition))))
@@ -22,7 +22,7 @@ pub(crate) fn openrpc_parts(definitions: &[DialectDefinitionYaml]) -> String {
 }
 
 /// `docs/reference/openrpc.json`.
-pub(crate) fn openrpc_document(definitions: &[DialectDefinitionYaml]) -> String {
+pub(crate) fn openrpc_document(definitions: &[DialectDefinition]) -> String {
     let mut all = protocol_methods();
     for definition in definitions.iter().filter(|definition| DEFAULT_DIALECTS.contains(&definition.dialect.as_str())) {
         all.extend(dialect_methods(definition));
@@ -114,8 +114,8 @@ fn protocol_methods() -> Vec<Value> {
     ]
 }
 
-fn dialect_methods(definition: &DialectDefinitionYaml) -> Vec<Value> {
-    let method_of_operation = |operation: &DeclaredOperation| {
+fn dialect_methods(definition: &DialectDefinition) -> Vec<Value> {
+    let method_of_operation = |operation: &ToolDefinition| {
         let params = operation.inputs.iter().map(|input| {
             parameter_object(
                 &input.name,
@@ -128,7 +128,7 @@ fn dialect_methods(definition: &DialectDefinitionYaml) -> Vec<Value> {
             operation.outputs.iter().map(|output| (output.name.clone(), output_schema(output))).collect();
         let answer = json!({ "type": "object", "properties": properties });
         let mut method = method_object(&operation.name, &operation.summary, params.collect(), &answer);
-        method["description"] = operation.when.clone().into();
+        method["description"] = operation.when_to_use.clone().into();
         if let Some(tier) = operation.tier {
             method["x-permission-tier"] = json!(tier);
         }
@@ -139,7 +139,7 @@ fn dialect_methods(definition: &DialectDefinitionYaml) -> Vec<Value> {
 }
 
 /// The JSON Schema of one result field.
-pub(super) fn output_schema(output: &DeclaredOutputField) -> Value {
+pub(super) fn output_schema(output: &ToolResultFieldDefinition) -> Value {
     if output.nullable {
         return json!({ "type": [output.kind, "null"], "description": output.description });
     }
@@ -169,7 +169,7 @@ enum ParameterPresence {
 }
 
 impl ParameterPresence {
-    fn of_input(input: &DeclaredInput) -> Self {
+    fn of_input(input: &ToolArgumentDefinition) -> Self {
         if input.required { ParameterPresence::Required } else { ParameterPresence::Optional }
     }
 }
@@ -179,22 +179,22 @@ fn parameter_object(name: &str, description: &str, presence: ParameterPresence, 
 }
 
 /// The JSON Schema of one argument.
-pub(super) fn input_schema(input: &DeclaredInput) -> Map<String, Value> {
+pub(super) fn input_schema(input: &ToolArgumentDefinition) -> Map<String, Value> {
     let mut schema = input.schema.clone().unwrap_or_default();
     let kind = match input.kind {
-        DeclaredInputType::String | DeclaredInputType::Enum => Some(json!("string")),
-        DeclaredInputType::Integer => Some(json!("integer")),
-        DeclaredInputType::Boolean => Some(json!("boolean")),
-        DeclaredInputType::Texts | DeclaredInputType::Json => None,
+        ToolArgumentType::String | ToolArgumentType::Enum => Some(json!("string")),
+        ToolArgumentType::Integer => Some(json!("integer")),
+        ToolArgumentType::Boolean => Some(json!("boolean")),
+        ToolArgumentType::StringOrList | ToolArgumentType::Json => None,
     };
     if let Some(kind) = kind {
         schema.insert("type".to_owned(), kind);
     }
-    if input.kind == DeclaredInputType::Texts {
+    if input.kind == ToolArgumentType::StringOrList {
         let text = json!({ "type": "string" });
         schema.insert("anyOf".to_owned(), json!([text, { "type": "array", "items": text }]));
     }
-    if input.kind == DeclaredInputType::Integer {
+    if input.kind == ToolArgumentType::Integer {
         schema.insert("minimum".to_owned(), 0.into());
     }
     if !input.values.is_empty() {
