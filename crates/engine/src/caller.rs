@@ -18,10 +18,9 @@ use crate::{
     errors::{Error, ErrorKind},
     glob::Globs,
     limits,
+    limits::PRINCIPAL_BYTES_MAX,
     workspace::Workspace,
 };
-
-const PRINCIPAL_BYTES_MAX: usize = 128;
 
 /// The identity under which a call is authorized and recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

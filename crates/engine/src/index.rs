@@ -12,6 +12,7 @@ use stead_path::{FileName, RelPath};
 use stead_text::encoding::{DetectedContentKind, decode, detect_content, starts_like_binary};
 
 use crate::{
+    limits::INDEXED_LINE_BYTES_MAX,
     ops::walk::{IgnoreRules, is_included},
     plan::FileKind,
     workspace::{DirectoryEntry, FileStatFingerprint},
@@ -35,10 +36,6 @@ pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
 pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
-
-/// A search reads a text with a line of this many bytes or more even if the index rules out a match. A search may skip
-/// a part of a very long line, and its result must report that.
-pub(crate) const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
 
 /// Whether a search may trust the index that this text has no match; `false` if the text has a very long line.
 #[must_use]

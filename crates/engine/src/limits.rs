@@ -188,3 +188,17 @@ pub const APPROVAL_POLL_INTERVAL: Duration = Duration::from_millis(250);
 pub const APPROVAL_WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The longest reason in the answer to an approval request.
 pub const APPROVAL_REASON_CHARS_MAX: usize = 500;
+
+/// The maximum number of bytes in the name of a principal.
+pub const PRINCIPAL_BYTES_MAX: usize = 128;
+/// The maximum number of bytes in a policy.
+pub const POLICY_BYTES_MAX: u64 = 1 << 20;
+/// The maximum number of rules in a policy.
+pub const POLICY_RULES_MAX: usize = 1_000;
+/// The maximum number of changed line ranges in the outcome of an edit; the last range covers all further changes.
+pub const EDIT_RANGES_MAX: usize = 32;
+/// The longest time that a search spends on one line. A line that would take longer is skipped, and the result says so.
+pub const SEARCH_LINE_TIME_MAX: Duration = Duration::from_secs(5);
+/// A search reads a text with a line of this many bytes or more even if the index rules out a match. A search may skip
+/// a part of a very long line, and its result must report that.
+pub const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;

@@ -7,13 +7,15 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use stead_engine::{Error, ErrorKind};
 
-use crate::{open::LocalWorkspace, store::TransactionSyncPolicy, token::random_bytes};
+use crate::{
+    limits::{APPROVER_RETRY_DELAY_MS_MAX, APPROVER_SECRET_BYTES_MAX, APPROVER_SECRET_CHARS_MIN},
+    open::LocalWorkspace,
+    store::TransactionSyncPolicy,
+    token::random_bytes,
+};
 
-const SECRET_CHARS_MIN: usize = 8;
-const SECRET_BYTES_MAX: usize = 1024;
 /// The number of wrong secrets in a row that cause no delay.
 const FREE_ATTEMPTS: u32 = 2;
-const RETRY_DELAY_MS_MAX: i64 = 60 * 60 * 1000;
 
 #[derive(Serialize, Deserialize)]
 struct ApproverSecretHash {
@@ -38,10 +40,10 @@ impl LocalWorkspace {
 
     /// Stores a new approver secret. If a secret is already set, the caller must check the old secret first.
     pub fn set_approver_secret(&self, secret: &str) -> Result<(), Error> {
-        if secret.chars().count() < SECRET_CHARS_MIN || secret.len() > SECRET_BYTES_MAX {
+        if secret.chars().count() < APPROVER_SECRET_CHARS_MIN || secret.len() > APPROVER_SECRET_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::BadRequest,
-                format!("a secret needs at least {SECRET_CHARS_MIN} characters and at most {SECRET_BYTES_MAX} bytes"),
+                format!("a secret needs at least {APPROVER_SECRET_CHARS_MIN} characters and at most {APPROVER_SECRET_BYTES_MAX} bytes"),
             )
             .with_next_step("no secret was set; run stead approvals setup again with another secret"));
         }
@@ -62,7 +64,7 @@ impl LocalWorkspace {
         let now_ms = self.clock.now().wall_ms;
         let failed: FailedApproverAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();
         let wait_ms = failed.last_failed_ms.saturating_add(retry_delay_ms(failed.failed_count)).saturating_sub(now_ms);
-        if (1..=RETRY_DELAY_MS_MAX).contains(&wait_ms) {
+        if (1..=APPROVER_RETRY_DELAY_MS_MAX).contains(&wait_ms) {
             return Err(Error::new(
                 ErrorKind::RateLimited,
                 format!(
@@ -78,7 +80,9 @@ impl LocalWorkspace {
         let counted =
             FailedApproverAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
         self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
-        if secret.len() > SECRET_BYTES_MAX || !constant_time_eq(&hash_secret(secret, &stored.salt)?, &stored.hash) {
+        if secret.len() > APPROVER_SECRET_BYTES_MAX
+            || !constant_time_eq(&hash_secret(secret, &stored.salt)?, &stored.hash)
+        {
             return Err(Error::new(ErrorKind::PolicyDenied, "wrong approver secret; nothing was approved or changed")
                 .with_next_step("enter the secret that was set with `stead approvals setup`"));
         }
@@ -122,7 +126,7 @@ impl LocalWorkspace {
 fn retry_delay_ms(failed_count: u32) -> i64 {
     match failed_count.checked_sub(FREE_ATTEMPTS) {
         None | Some(0) => 0,
-        Some(more) => 1000_i64.saturating_mul(1 << more.min(20)).min(RETRY_DELAY_MS_MAX),
+        Some(more) => 1000_i64.saturating_mul(1 << more.min(20)).min(APPROVER_RETRY_DELAY_MS_MAX),
     }
 }
 
@@ -151,7 +155,7 @@ mod tests {
     fn retry_delay_grows_up_to_an_hour() {
         let waits: Vec<i64> = (0..6).map(retry_delay_ms).collect();
         assert_eq!(waits, [0, 0, 0, 2000, 4000, 8000]);
-        assert_eq!(retry_delay_ms(u32::MAX), RETRY_DELAY_MS_MAX);
+        assert_eq!(retry_delay_ms(u32::MAX), APPROVER_RETRY_DELAY_MS_MAX);
     }
 
     #[test]

@@ -8,11 +8,10 @@ use stead_journal::{ChangeKind, RecordedChange};
 use stead_path::RelPath;
 
 use crate::{
+    limits::ENTRIES_PER_QUERY_MAX,
     open::LocalWorkspace,
     store::{self, query_number, to_sql_integer},
 };
-
-const ENTRIES_PER_QUERY_MAX: usize = 10_000;
 
 type JournalEntryDatabaseRow = (Vec<u8>, Vec<u8>);
 

@@ -13,6 +13,7 @@ use stead_journal::Digest;
 
 use crate::{
     checkpoint,
+    limits::DEFERRED_ENTRIES_MAX,
     open::LocalWorkspace,
     options::Durability,
     store::{self, ChainTip, SqliteStore, TransactionSyncPolicy, UnnumberedJournalEntry, lock_ignoring_poison},
@@ -20,8 +21,6 @@ use crate::{
 
 /// The most requests that share one transaction.
 const BATCH_MAX: usize = 512;
-/// The most deferred entries that are kept in memory while the store cannot be written.
-const DEFERRED_ENTRIES_MAX: usize = 65_536;
 /// The journal is signed after this many entries, and also at regular times by the maintenance thread.
 const ENTRIES_PER_CHECKPOINT: u64 = 512;
 

@@ -19,6 +19,7 @@ mod group_commit;
 mod index;
 mod journal_audit;
 mod lease;
+mod limits;
 mod maintenance;
 mod open;
 mod options;

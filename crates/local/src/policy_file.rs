@@ -10,14 +10,13 @@ use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, RootDirectory,
     RootDirectoryOptions, StagedContentSource,
 };
-use stead_engine::{ActivePolicy, Error, ErrorKind, InWorkspacePolicyFileLocation, Policy};
+use stead_engine::{ActivePolicy, Error, ErrorKind, InWorkspacePolicyFileLocation, Policy, limits::POLICY_BYTES_MAX};
 use stead_path::{FileName, RelPath};
 
 use crate::store::lock_ignoring_poison;
 
 /// The name of the policy file in the state directory.
 pub(crate) const POLICY_FILE: &str = "policy.toml";
-const POLICY_BYTES_MAX: u64 = 1 << 20;
 const POLICY_MODE: u32 = 0o600;
 /// A policy file that was modified less than this time ago is read again at every call, because a further change might
 /// not alter its timestamp.

@@ -20,14 +20,11 @@ use crate::{
         FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, SerializableRelPath, StagedFileRecord,
         StoredInodeId, to_stored_ns,
     },
+    limits::INLINE_BYTES_MAX,
     open::LocalWorkspace,
     trash,
     workspace::{to_engine_file_type, to_engine_fingerprint},
 };
-
-/// The largest content that is stored in the database and synced with its transaction; other content needs its own
-/// sync.
-pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(crate) struct PreparedPlan {

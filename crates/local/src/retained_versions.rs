@@ -9,12 +9,11 @@ use stead_engine::{Error, ErrorKind, JournalCallRecord, Principal, Version};
 
 use crate::{
     errors,
+    limits::RETAINED_READ_BYTES_MAX,
     open::LocalWorkspace,
     store::{self, TransactionSyncPolicy, query_number, to_sql_integer},
 };
 
-/// The largest retained version that is read into memory from a blob file.
-const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;
 /// The most retained versions that are dropped at once.
 const PRUNE_BATCH_ROWS: usize = 256;
 /// The history quota is checked whenever the newly retained bytes reach the quota divided by this number.

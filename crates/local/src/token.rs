@@ -17,6 +17,7 @@ use stead_path::RelPath;
 use crate::{
     approver::constant_time_eq,
     group_commit::{JournalAppendOutcome, TransactionBodyFn},
+    limits::{TICKET_LIFETIME_MS, TOKEN_LABEL_CHARS_MAX, TOKENS_MAX},
     open::LocalWorkspace,
     store::{self, TransactionSyncPolicy},
 };
@@ -26,11 +27,6 @@ pub const TOKEN_PREFIX: &str = "stead_";
 /// The number of bytes of an access token's public id.
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
-/// The most valid access tokens of one workspace.
-const TOKENS_MAX: usize = 10_000;
-const LABEL_CHARS_MAX: usize = 100;
-/// The age at which a session ticket is deleted; an open connection stays in its session even then.
-const TICKET_LIFETIME_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
 
 /// A request to create an access token.
@@ -228,8 +224,8 @@ impl LocalWorkspace {
 
 /// Generates an access token and its secret without storing them.
 pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
-    if request.label.chars().count() > LABEL_CHARS_MAX {
-        let limit = format!("the label of the token has more than {LABEL_CHARS_MAX} characters");
+    if request.label.chars().count() > TOKEN_LABEL_CHARS_MAX {
+        let limit = format!("the label of the token has more than {TOKEN_LABEL_CHARS_MAX} characters");
         return Err(Error::new(ErrorKind::TooLarge, limit).with_next_step("choose a shorter label"));
     }
     let id: [u8; ID_BYTES] = random_bytes()?;

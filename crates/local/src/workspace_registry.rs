@@ -23,6 +23,7 @@ use stead_journal::JournalEntryCaller;
 use crate::{
     errors,
     group_commit::{JournalAppendOutcome, TransactionBodyFn},
+    limits::WORKSPACES_MAX,
     open::LocalWorkspace,
     options::{
         Clock, Durability, ExternalChangeRecordingStart, IndexBuildAndUseMode, LandlockMode, LocalWorkspaceOptions,
@@ -50,8 +51,6 @@ pub use tokens::{TokenRecordWithScope, TokenScope};
 use open_workspaces::OpenWorkspaces;
 use rows::{WorkspaceDatabaseRow, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 
-/// The most workspaces of a registry, including those in the trash.
-const WORKSPACES_MAX: usize = 100_000;
 /// The default of [`WorkspaceRegistryOptions::open_workspaces_max`].
 const OPEN_WORKSPACES_DEFAULT: usize = 512;
 /// The default of [`WorkspaceRegistryOptions::idle_timeout`].

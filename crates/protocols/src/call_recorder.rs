@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::call_executor::{CallPanicOrShutdownError, CallResultOrAbortError};
+use crate::{
+    call_executor::{CallPanicOrShutdownError, CallResultOrAbortError},
+    limits::LOGGED_CALLS_PER_REQUEST_MAX,
+};
 
-/// Number of calls of one request that are logged individually; further calls are only counted.
-const RECORDED_CALLS_MAX: usize = 16;
 /// The operation name that is logged for a call of an unknown operation.
 const UNKNOWN_OPERATION: &str = "unknown";
 
@@ -96,7 +97,7 @@ pub(crate) fn record_call(operation: &'static str, result: &CallResultOrAbortErr
     };
     let mut calls = recorder.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.count += 1;
-    if calls.first_calls.len() < RECORDED_CALLS_MAX {
+    if calls.first_calls.len() < LOGGED_CALLS_PER_REQUEST_MAX {
         calls.first_calls.push(RequestLogCall { operation, error_kind, entry });
     }
 }

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind};
 
-use crate::definition::{DialectDefinition, DialectDefinitionParseError, ToolDefinition as Tool};
+use crate::{
+    definition::{DialectDefinition, DialectDefinitionParseError, ToolDefinition as Tool},
+    limits::ECHOED_NAME_CHARS_MAX,
+};
 
 pub(crate) mod acp;
 mod comma;
@@ -158,8 +161,6 @@ impl dyn Dialect + '_ {
         engine.is_tool_always_blocked(caller, tool.engine_operation(), self.full_name(&tool.name).as_deref())
     }
 }
-
-const ECHOED_NAME_CHARS_MAX: usize = 64;
 
 /// A call of an unknown tool, which the engine rejects and records.
 pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> TranslatedCall {

@@ -17,8 +17,6 @@ use crate::dialect::DialectSet;
 
 /// The method of the notification that contains a watch event.
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
-/// Number of events that are queued for a slow client.
-pub(crate) const QUEUED_EVENTS_MAX: usize = 256;
 /// How long the event thread waits for events before it checks whether the client is still connected.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@
 //! busy client delays only its own calls. A shutdown finishes in-flight requests and notifies streams. The engine
 //! decides about access to files, not the HTTP server.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use stead_engine::{Caller, Engine};
 
@@ -123,66 +123,6 @@ pub(crate) enum SocketPeerOrigin {
     SameUser,
     /// The client is a process of another local user.
     OtherUser,
-}
-
-/// Limits of the server and of each client.
-pub mod limits {
-    use super::Duration;
-
-    /// Maximum number of concurrent connections; further connections wait to be accepted.
-    pub const CONNECTIONS_MAX: usize = 16_384;
-    /// Maximum number of unauthenticated connections per address; further connections are closed at once.
-    pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 256;
-    /// Maximum size of a request head in bytes.
-    pub const HEAD_BYTES_MAX: usize = 32 << 10;
-    /// Maximum number of headers of a request.
-    pub const HEADERS_MAX: usize = 64;
-    /// Timeout for reading a request head.
-    pub const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(10);
-    /// Timeout for the TLS handshake.
-    pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-    /// Timeout for reading a request body.
-    pub const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
-    /// Maximum size of a request body in bytes.
-    pub const BODY_BYTES_MAX: usize = crate::limits::MESSAGE_BYTES_MAX;
-    /// Timeout for a client that reads nothing while the server has data to send.
-    pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-    /// Maximum number of bytes of request and response bodies in memory, per principal.
-    pub const RESERVED_BYTES_PER_CLIENT_MAX: usize = 256 << 20;
-    /// Maximum number of bytes of request and response bodies in memory, for all principals together.
-    pub const RESERVED_BYTES_MAX: usize = 1 << 30;
-    /// Maximum number of bytes of files that running calls load into memory, per principal. Further calls wait.
-    pub const CALL_BYTES_PER_CLIENT_MAX: usize = 64 << 20;
-    /// Maximum number of bytes of files that running calls load into memory, for all principals together.
-    pub const CALL_BYTES_MAX: usize = 256 << 20;
-    /// Maximum number of calls that wait for an event, for all principals together.
-    pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
-    /// Maximum number of concurrent requests per principal; further requests get status 429.
-    pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
-    /// Maximum number of concurrent streams per principal.
-    pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
-    /// Maximum number of concurrent administration requests of all clients. Further requests wait.
-    pub const ADMIN_REQUESTS_MAX: usize = 8;
-    /// Maximum number of concurrent imports and exports of all clients; further ones get status 429.
-    pub const ARCHIVES_MAX: usize = 4;
-    /// Maximum size of an imported archive in bytes.
-    pub const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
-    /// Maximum number of archive chunks that are queued for the client or for the disk.
-    pub const ARCHIVE_CHUNKS_MAX: usize = 4;
-    /// Size of an archive chunk in bytes.
-    pub const ARCHIVE_CHUNK_BYTES: usize = 256 << 10;
-    /// Number of clients that are evicted at once when too many workspaces are open.
-    pub const EVICTION_BATCH_SIZE: usize = 64;
-    /// Default value of the Retry-After header, in seconds.
-    pub const RETRY_AFTER_SECONDS: u64 = 1;
-    /// Maximum number of cached clients; the least recently used client is evicted first.
-    pub const CACHED_CLIENTS_MAX: usize = 10_000;
-    /// Interval of keep-alive messages on an idle stream.
-    pub const STREAM_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-    /// Timeout for a WebSocket client that sends nothing, not even pongs.
-    pub const WEBSOCKET_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-    /// Time that a shutdown waits for in-flight requests.
-    pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
 pub(crate) type SharedAuthenticator = Arc<dyn Authenticator>;

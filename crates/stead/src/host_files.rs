@@ -20,9 +20,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::output::CommandError;
+use crate::{limits::HOST_FILE_BYTES_MAX, output::CommandError};
 
-const READ_BYTES_MAX: u64 = 1 << 20;
 const OTHERS_READ_BIT: u32 = 0o004;
 const OWNER_ONLY_MODE: u32 = 0o600;
 /// How long to wait for another process that binds or removes a socket in the same directory.
@@ -31,9 +30,11 @@ const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
     let size = fs::metadata(path).map_err(|error| file_error("read", path, &error))?.len();
-    if size > READ_BYTES_MAX {
-        let reason =
-            format!("cannot read {}: it has {size} bytes, and at most {READ_BYTES_MAX} are allowed", path.display());
+    if size > HOST_FILE_BYTES_MAX {
+        let reason = format!(
+            "cannot read {}: it has {size} bytes, and at most {HOST_FILE_BYTES_MAX} are allowed",
+            path.display()
+        );
         return Err(CommandError::System(reason));
     }
     fs::read_to_string(path).map_err(|error| file_error("read", path, &error))

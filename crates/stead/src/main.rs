@@ -14,6 +14,7 @@ mod command_notation;
 mod config;
 mod help_texts;
 mod host_files;
+mod limits;
 mod log;
 mod open_workspace;
 mod operation;

@@ -17,17 +17,16 @@ use stead_protocols::{
     dialect::{DialectFilesystemReach, DialectWorkspaceRootPath},
     http::{
         Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, HttpServerState, RateLimit, RequestLogSink,
-        UnauthenticatedPerAddressLimit,
-        limits::{CALLS_WAITING_TOTAL_MAX, CONNECTIONS_MAX, UNAUTHENTICATED_PER_ADDRESS_MAX},
-        serve,
+        UnauthenticatedPerAddressLimit, serve,
     },
-    limits::{CALLS_WORKING_MAX, SHUTDOWN_TIMEOUT},
+    limits::{CONNECTIONS_MAX, SHUTDOWN_TIMEOUT, UNAUTHENTICATED_PER_ADDRESS_MAX},
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     cli::{ApprovalFlags, CallerAccessCliFlags, WorkspaceFlags},
     host_files,
+    limits::{CALLS_PER_WORKSPACE_MAX, SERVER_CALL_THREADS_MAX},
     open_workspace::{self, CallerProtocol},
     output::{self, CliCommandResult, CommandError, CommandExit},
     spans, time, workspace_admin,
@@ -42,12 +41,6 @@ use authentication::{WorkspaceAuthenticator, WorkspaceRegistryAuthenticator, aut
 use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
 use request_log::RequestLogFlags;
 
-/// Number of threads for the calls of all clients. There are more threads than calls that may wait, so that waiting
-/// calls leave threads for working calls.
-const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
-/// Maximum number of concurrent calls per hosted workspace: a part of all threads, so that one workspace cannot block
-/// the others.
-const CALLS_PER_WORKSPACE_MAX: usize = CALL_THREADS / 8;
 /// How often the server closes idle clients and idle hosted workspaces.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(15);
 /// Number of open files that the server needs besides connections.
@@ -116,7 +109,7 @@ pub(crate) fn check_settings(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -
     open_workspace::open_options(flags, LandlockMode::Restrict, &DialectFilesystemReach::Workspace)?;
     open_workspace::caller_with_home(&serve_flags.caller, CallerProtocol::Http, &RelPath::root())?;
     authorization_servers(serve_flags)?;
-    http_config(serve_flags, workspace, CALL_THREADS).map(drop)
+    http_config(serve_flags, workspace, SERVER_CALL_THREADS_MAX).map(drop)
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CliCommandResult {
@@ -129,7 +122,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CliComman
     bound.refuse_key_inside(Path::new(&workspace))?;
     let opened = open_workspace::open_sandboxed(flags, &serve_flags.approval, bound.readable_paths())?;
     let caller = open_workspace::caller_with_home(&serve_flags.caller, CallerProtocol::Http, &opened.home)?;
-    let settings = http_config(serve_flags, workspace.clone(), CALL_THREADS)?;
+    let settings = http_config(serve_flags, workspace.clone(), SERVER_CALL_THREADS_MAX)?;
     let authenticator = WorkspaceAuthenticator::new(&opened, settings.location.clone(), caller)?;
     let token = authenticator.run_token().to_owned();
     let print_banner =
@@ -212,10 +205,13 @@ fn serve_with<F: Future<Output = ()> + Send + 'static>(
         per_address_limit: flags.limits.per_address_limit(address_meaning(flags)),
     };
     let state = HttpServerState::with_options(authenticator, hosts, settings, options);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(CALL_THREADS).build().map_err(
-            |error| CommandError::System(format!("cannot start the server: starting its threads failed: {error}")),
-        )?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(SERVER_CALL_THREADS_MAX)
+        .build()
+        .map_err(|error| {
+            CommandError::System(format!("cannot start the server: starting its threads failed: {error}"))
+        })?;
     let signals = {
         let _inside = runtime.enter();
         ServerSignals::install().map_err(|error| {

@@ -8,6 +8,7 @@ mod dependencies;
 mod documents;
 mod file_layout;
 mod leftovers;
+mod limits;
 mod names;
 mod rust_source;
 
@@ -86,7 +87,9 @@ const RULES: &[TidyRuleFn] = &[
     leftovers::find_todo_marks,
     leftovers::find_machine_paths,
     leftovers::find_ignored_tests,
-    leftovers::find_unused_limits,
+    limits::find_unused_limits,
+    limits::find_scattered_limits,
+    limits::find_undescribed_limits,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {

@@ -13,12 +13,15 @@ use super::{
     rule::{OperationOrPrincipalPatterns, PolicyPathPatterns, PolicyRule},
 };
 use crate::{
-    caller::Principal, glob::Globs, operation::nearest_name, ops::OPERATIONS, quota::StorageQuotaLimits,
+    caller::Principal,
+    glob::Globs,
+    limits::{POLICY_BYTES_MAX, POLICY_RULES_MAX},
+    operation::nearest_name,
+    ops::OPERATIONS,
+    quota::StorageQuotaLimits,
     version::Version,
 };
 
-pub(crate) const POLICY_BYTES_MAX: usize = 1 << 20;
-const POLICY_RULES_MAX: usize = 1_000;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// The reason why a policy file is invalid.
@@ -84,7 +87,7 @@ struct PolicyRetentionToml {
 
 pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyParseError> {
     let reader = PolicyParser { text };
-    if text.len() > POLICY_BYTES_MAX {
+    if text.len() as u64 > POLICY_BYTES_MAX {
         return Err(PolicyParseError {
             line: 1,
             reason: format!("the policy is longer than {POLICY_BYTES_MAX} bytes"),

@@ -6,10 +6,11 @@ use stead_journal::{ChangeKind, Digest, PathState};
 use stead_path::RelPath;
 
 use super::{event_batch::PathEventSummary, recorded_state::LastRecordedPathState};
-use crate::{open::LocalWorkspace, prepare::INLINE_BYTES_MAX};
+use crate::{
+    limits::{HASHED_BYTES_MAX, INLINE_BYTES_MAX},
+    open::LocalWorkspace,
+};
 
-/// The size in bytes of the largest changed file that is hashed, because larger files take long to hash.
-pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
 const MODE_BITS: u32 = 0o777;
 
 pub(super) struct ObservedPathState {

@@ -19,13 +19,11 @@ use super::{
 };
 use crate::{
     group_commit::{JournalAppendOutcome, TransactionBodyFn},
+    limits::{EXTERNAL_CHANGES_PER_ENTRY_MAX, RETAINED_BYTES_PER_ENTRY_MAX},
     open::LocalWorkspace,
     store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, lock_ignoring_poison, to_sql_integer},
 };
 
-pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
-/// The largest number of bytes of new file content that one journal entry retains.
-const RETAINED_BYTES_PER_ENTRY_MAX: usize = 1 << 20;
 /// How many pending journal entries are read to find the first one that is not applied to the files.
 const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
 /// The operation name in journal entries about changes by other programs.
@@ -67,7 +65,7 @@ impl LocalWorkspace {
         let returned = Arc::new(Mutex::new(RequeuedEvents { last_entry: head, ..RequeuedEvents::default() }));
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
-            let some: Vec<UnrecordedExternalChange> = changes.by_ref().take(CHANGES_PER_ENTRY_MAX).collect();
+            let some: Vec<UnrecordedExternalChange> = changes.by_ref().take(EXTERNAL_CHANGES_PER_ENTRY_MAX).collect();
             if lock_ignoring_poison(&returned).is_stopped {
                 lock_ignoring_poison(&returned).items.extend(some.into_iter().map(|change| change.event));
                 continue;

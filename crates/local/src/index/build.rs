@@ -17,10 +17,8 @@ use super::{
     segment::{IndexSegmentWriter, IndexedFile, IndexedFileKind, is_encodable},
     snapshot::{IndexCoverage, IndexSnapshot, SEGMENTS_MAX, manifest_fingerprint, needed_file_names},
 };
-use crate::workspace::to_engine_fingerprint;
+use crate::{limits::INDEX_BYTES_MAX, workspace::to_engine_fingerprint};
 
-/// The largest size of the search index on disk.
-const INDEX_BYTES_MAX: u64 = 4 << 30;
 /// The free disk space that the search index does not use.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 /// A text with more distinct trigrams than this is not indexed. A search could rarely skip a text with so many

@@ -16,14 +16,12 @@ use super::{
     fork::WorkspaceCopyCounts,
     tar::{TarEntry, TarReader, TarWriter},
 };
-use crate::{errors, open::LocalWorkspace, options::Durability};
-
-/// The most entries of an imported archive.
-const ARCHIVE_ENTRIES_MAX: u64 = 200_000;
-/// The largest total size of the files of an imported archive.
-const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
-/// The largest file of an imported archive. The import calls the operation `write`, which has this limit.
-const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
+use crate::{
+    errors,
+    limits::{ARCHIVE_BYTES_MAX, ARCHIVE_ENTRIES_MAX, ARCHIVE_FILE_BYTES_MAX},
+    open::LocalWorkspace,
+    options::Durability,
+};
 
 impl WorkspaceRegistry {
     /// Exports a workspace as an archive. Calls `begin` with the counts of archived files and directories before it

@@ -15,9 +15,11 @@ use super::{
     WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus,
     rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
-use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_ignoring_poison};
+use crate::{
+    errors, limits::WORKSPACE_LABEL_CHARS_MAX, options::Durability, policy_file::POLICY_FILE,
+    store::lock_ignoring_poison,
+};
 
-const LABEL_CHARS_MAX: usize = 200;
 const DIRECTORY_MODE: u32 = 0o700;
 
 /// The options for creating a workspace.
@@ -42,8 +44,8 @@ pub struct CreateWorkspaceRequest {
 impl CreateWorkspaceRequest {
     /// The text to write to the policy file of the new workspace; `None` if it needs no policy file.
     pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
-        if self.label.chars().count() > LABEL_CHARS_MAX {
-            let limit = format!("the label of the workspace has more than {LABEL_CHARS_MAX} characters");
+        if self.label.chars().count() > WORKSPACE_LABEL_CHARS_MAX {
+            let limit = format!("the label of the workspace has more than {WORKSPACE_LABEL_CHARS_MAX} characters");
             return Err(Error::new(ErrorKind::TooLarge, limit).with_next_step("choose a shorter label"));
         }
         let limits = [("bytes", self.bytes_max), ("files", self.files_max)];

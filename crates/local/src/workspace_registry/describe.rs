@@ -9,13 +9,12 @@ use super::{
     WorkspaceRowLifecycleState,
     rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
-use crate::errors;
+use crate::{
+    errors,
+    limits::{MEASURED_ENTRIES_MAX, WORKSPACES_PER_PAGE_MAX},
+};
 
 const PAGE_SIZE_DEFAULT: usize = 100;
-const PAGE_SIZE_MAX: usize = 1_000;
-/// The most files and directories that are counted to describe the size of a workspace; above that, the count is
-/// reported as incomplete.
-const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 
 /// A request for one page of the list of workspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,7 +103,7 @@ impl WorkspaceRegistry {
 
     /// Returns one page of workspaces, sorted by name, and the cursor of the next page.
     pub fn list(&self, page: &ListWorkspacesRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
-        let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
+        let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, WORKSPACES_PER_PAGE_MAX);
         let stage = match page.filter {
             WorkspaceListFilter::Active => WorkspaceRowLifecycleState::Ready,
             WorkspaceListFilter::Trashed => WorkspaceRowLifecycleState::Trashed,

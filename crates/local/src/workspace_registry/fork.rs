@@ -13,12 +13,10 @@ use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
     create::{NewWorkspaceContentOrigin, WorkspaceBeingCreated},
 };
-use crate::{errors, open::LocalWorkspace, store::TransactionSyncPolicy};
+use crate::{errors, limits::COPIED_ENTRIES_MAX, open::LocalWorkspace, store::TransactionSyncPolicy};
 
 /// The longest time that a copy of a workspace waits for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
-/// The most files, symlinks and directories of a workspace that can be copied.
-const COPIED_ENTRIES_MAX: u64 = 1_000_000;
 
 /// The numbers of files and other items in a copied or exported workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

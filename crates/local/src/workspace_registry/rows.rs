@@ -13,6 +13,7 @@ use stead_path::FileName;
 
 use crate::{
     errors,
+    limits::WORKSPACE_NAME_BYTES_MAX,
     store::{SqliteStore, lock_ignoring_poison},
     token::random_bytes,
 };
@@ -267,7 +268,6 @@ pub(crate) fn workspace_not_found(name: &str) -> Error {
         .with_next_step("to list the workspaces, run: stead workspace list --workspaces DIR")
 }
 
-const NAME_BYTES_MAX: usize = 63;
 const ID_BYTES: usize = 8;
 
 /// The name of a workspace: lowercase letters, digits and dashes, not beginning or ending with a dash.
@@ -280,11 +280,11 @@ impl WorkspaceName {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let bytes = text.as_bytes();
         let ends = bytes.first().is_some_and(|byte| plain(*byte)) && bytes.last().is_some_and(|byte| plain(*byte));
-        if ends && bytes.len() <= NAME_BYTES_MAX && bytes.iter().all(|byte| plain(*byte) || *byte == b'-') {
+        if ends && bytes.len() <= WORKSPACE_NAME_BYTES_MAX && bytes.iter().all(|byte| plain(*byte) || *byte == b'-') {
             return Ok(Self(text.to_owned()));
         }
         let rule = format!(
-            "a workspace name has 1 to {NAME_BYTES_MAX} characters of a-z, 0-9 and -, and neither begins nor ends with -"
+            "a workspace name has 1 to {WORKSPACE_NAME_BYTES_MAX} characters of a-z, 0-9 and -, and neither begins nor ends with -"
         );
         Err(Error::new(ErrorKind::InvalidName, rule).with_next_step("choose such a name, for example team-1"))
     }
@@ -335,11 +335,11 @@ mod tests {
 
     #[test]
     fn accepts_only_short_plain_names() {
-        let long = "a".repeat(NAME_BYTES_MAX);
+        let long = "a".repeat(WORKSPACE_NAME_BYTES_MAX);
         for good in ["a", "7", "agent-17", "a--b", long.as_str()] {
             assert_eq!(WorkspaceName::parse(good).unwrap().as_str(), good);
         }
-        let longer = "a".repeat(NAME_BYTES_MAX + 1);
+        let longer = "a".repeat(WORKSPACE_NAME_BYTES_MAX + 1);
         for bad in ["", "-a", "a-", ".", "..", "a/b", "a.b", "A", "ä", "a b", "a\0", "a_b", "%2e", longer.as_str()] {
             assert_eq!(WorkspaceName::parse(bad).unwrap_err().kind, ErrorKind::InvalidName, "{bad:?}");
         }

@@ -13,8 +13,7 @@ use std::{borrow::Cow, ops::Range};
 
 use serde_json::Value;
 
-/// Maximum number of members in one object.
-const MEMBERS_MAX: usize = 1_024;
+use crate::limits::ACP_OBJECT_MEMBERS_MAX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JsonMemberNameAndValueRanges {
@@ -45,7 +44,7 @@ pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMemberNameAndValueRang
         scan.expect_byte(b':')?;
         scan.skip_whitespace();
         let value = scan.scan_value()?;
-        if members.len() == MEMBERS_MAX {
+        if members.len() == ACP_OBJECT_MEMBERS_MAX {
             return Err(MalformedJsonObjectError);
         }
         members.push(JsonMemberNameAndValueRanges { name, value });
@@ -264,7 +263,7 @@ mod tests {
         ] {
             assert_eq!(scan_members(text.as_bytes()), Err(MalformedJsonObjectError), "{text}");
         }
-        let many = format!("{{{}\"z\":1}}", "\"a\":1,".repeat(MEMBERS_MAX));
+        let many = format!("{{{}\"z\":1}}", "\"a\":1,".repeat(ACP_OBJECT_MEMBERS_MAX));
         assert_eq!(scan_members(many.as_bytes()), Err(MalformedJsonObjectError));
         let deep = format!("{{\"a\":{}}}", "[".repeat(1_000_000));
         assert_eq!(scan_members(deep.as_bytes()), Err(MalformedJsonObjectError));

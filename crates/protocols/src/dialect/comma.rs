@@ -16,7 +16,7 @@ use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall, rendering::clean_path,
 };
-use crate::definition::DialectDefinition;
+use crate::{definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX};
 
 mod access_limits;
 mod apply_patch;
@@ -215,7 +215,7 @@ impl Dialect for CommaDialect {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax.clone(),
             before_after: BeforeAfterContentInclusion::Include,
-            listing_style: ListingPageSizeAndDetail::DetailedEntries(list_directory::ENTRIES_MAX),
+            listing_style: ListingPageSizeAndDetail::DetailedEntries(COMMA_LIST_ENTRIES_MAX),
             ..CallOptions::default()
         };
         let call = match self.parse_call(tool, arguments) {

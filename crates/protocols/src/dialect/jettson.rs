@@ -15,14 +15,12 @@ use super::{
     TranslatedCall,
     rendering::{CallOutcomeFieldsExt, error_detail},
 };
-use crate::definition::DialectDefinition;
+use crate::{
+    definition::DialectDefinition,
+    limits::{DIALECT_LIST_ENTRIES_MAX, JETTSON_READ_BYTES_MAX, JETTSON_WRITE_BYTES_MAX},
+};
 
 const DEFINITION_JSON: &str = include_str!("../generated/jettson.json");
-/// The largest content, in bytes, that one read returns (1 MB in the dialect's document).
-const READ_BYTES_MAX: usize = 1_048_576;
-/// The largest content, in bytes, that one write accepts (5 MB in the dialect's document).
-const WRITE_BYTES_MAX: usize = 5_242_880;
-const LIST_ENTRIES_MAX: usize = 100_000;
 const ERROR_PREFIX: &str = "Jettson Files rejected the operation: ";
 const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 
@@ -82,7 +80,7 @@ impl<'a> JettsonCall<'a> {
         };
         let content = match (tool, text("content")) {
             (JettsonTool::Write, None) => return Err("content is required.".to_owned()),
-            (JettsonTool::Write, Some(content)) if content.len() > WRITE_BYTES_MAX => {
+            (JettsonTool::Write, Some(content)) if content.len() > JETTSON_WRITE_BYTES_MAX => {
                 return Err("content exceeds 5 MB.".to_owned());
             }
             (JettsonTool::Read | JettsonTool::Write | JettsonTool::List | JettsonTool::Delete, content) => {
@@ -96,7 +94,7 @@ impl<'a> JettsonCall<'a> {
         match self.tool {
             // The call reads only the first bytes of a long file. The outcome contains the size of the whole file,
             // which shows that the file is longer.
-            JettsonTool::Read => json!({ "path": self.path, "bytes": format!("0-{}", READ_BYTES_MAX - 1) }),
+            JettsonTool::Read => json!({ "path": self.path, "bytes": format!("0-{}", JETTSON_READ_BYTES_MAX - 1) }),
             JettsonTool::Write => json!({ "path": self.path, "content": self.content, "encoding": "utf-8" }),
             JettsonTool::List => json!({ "path": self.path, "all": true }),
             JettsonTool::Delete => json!({ "path": self.path }),
@@ -123,7 +121,7 @@ impl Dialect for JettsonDialect {
             path_spelling: syntax,
             missing_base: MissingBaseVersionPolicy::Overwrite,
             directory_removal: DirectoryRemovalPermission::Refuse,
-            listing_style: ListingPageSizeAndDetail::DetailedEntries(LIST_ENTRIES_MAX),
+            listing_style: ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX),
             before_after: BeforeAfterContentInclusion::Include,
             ..CallOptions::default()
         };
@@ -150,7 +148,7 @@ fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
     match call.tool {
         JettsonTool::Read => {
             let (bytes, size) = (outcome.bytes_before(), outcome.number_field("size"));
-            let truncated = size > READ_BYTES_MAX as u64;
+            let truncated = size > JETTSON_READ_BYTES_MAX as u64;
             let complete = if truncated { trim_partial_character(bytes) } else { bytes };
             let content = String::from_utf8_lossy(complete);
             json!({ "path": path, "content": content, "size_bytes": size, "truncated": truncated })
@@ -231,7 +229,7 @@ mod tests {
         assert_eq!(validation_error("jettson_files_read", json!({})), PATH_ESCAPES_MESSAGE);
         assert_eq!(validation_error("jettson_files_read", json!({ "path": 1 })), PATH_ESCAPES_MESSAGE);
         assert_eq!(validation_error("jettson_files_write", json!({ "path": "a" })), "content is required.");
-        let large = "x".repeat(WRITE_BYTES_MAX + 1);
+        let large = "x".repeat(JETTSON_WRITE_BYTES_MAX + 1);
         assert_eq!(
             validation_error("jettson_files_write", json!({ "path": "a", "content": large })),
             "content exceeds 5 MB."

@@ -19,7 +19,7 @@ use super::{
     DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
     rendering::{CallOutcomeFieldsExt, clean_path},
 };
-use crate::definition::DialectDefinition;
+use crate::{definition::DialectDefinition, limits::DIALECT_LIST_ENTRIES_MAX};
 
 mod args;
 mod errors;
@@ -29,8 +29,6 @@ use args::{WeaverDisplayPath, WeaverTool, WeaverToolCall};
 use newest_generation::WeaverPagingSettings;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
-/// The maximum number of entries in a listing. If the directory has more entries, the last line of the listing says so.
-const LIST_ENTRIES_MAX: usize = 100_000;
 
 /// The version of the original code that the `weaver` dialect follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +95,7 @@ impl WeaverDialect {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax(),
             missing_base: MissingBaseVersionPolicy::Overwrite,
-            listing_style: ListingPageSizeAndDetail::DetailedEntries(LIST_ENTRIES_MAX),
+            listing_style: ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX),
             edit_rules: EditMatchingRules::LITERAL,
             written_file_mode: match self.generation {
                 WeaverGeneration::V0_1_2 => WrittenFileMode::Default,
@@ -242,7 +240,7 @@ fn render_listing(outcome: &CallOutcome) -> String {
         text.push('\n');
     }
     if outcome.is_set("truncated") {
-        text.push_str(&format!("[TRUNCATED - more than {LIST_ENTRIES_MAX} entries]\n"));
+        text.push_str(&format!("[TRUNCATED - more than {DIALECT_LIST_ENTRIES_MAX} entries]\n"));
     }
     text
 }

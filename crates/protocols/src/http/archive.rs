@@ -17,9 +17,9 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{
     errors::{self, HttpRejection, HttpResult},
-    limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT},
     workspace_admin::{AdminRequestContext, WorkspaceExportStartInfo, WorkspaceNameInUrl, parse_query},
 };
+use crate::limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT};
 
 const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
 const TAR_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment; filename=\"workspace.tar\"");

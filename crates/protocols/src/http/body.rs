@@ -13,13 +13,11 @@ use hyper::body::Frame;
 use super::{
     client_limits::{ClientLimits, MemoryReservation},
     errors::HttpRejection,
-    limits::{BODY_BYTES_MAX, BODY_READ_TIMEOUT},
 };
+use crate::limits::{ADMIN_BODY_BYTES_MAX, BODY_BYTES_MAX, BODY_READ_TIMEOUT};
 
 /// The size of a response frame. A response that fits into one frame does not count against the client's memory limit.
 const BODY_FRAME_BYTES: usize = 16 << 10;
-
-const SHORT_BODY_BYTES_MAX: usize = 1 << 20;
 
 /// A request body. The memory of a request body is reserved until the body is dropped.
 pub(super) struct ReceivedBody {
@@ -66,7 +64,7 @@ async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBo
 
 /// Reads a short request body of an admin client, which has no memory limit.
 pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection> {
-    let read = axum::body::to_bytes(body, SHORT_BODY_BYTES_MAX);
+    let read = axum::body::to_bytes(body, ADMIN_BODY_BYTES_MAX);
     match tokio::time::timeout(BODY_READ_TIMEOUT, read).await {
         Ok(Ok(bytes)) => Ok(bytes.into()),
         Ok(Err(_)) => Err(HttpRejection::new(

@@ -16,14 +16,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     client_limits::ClientLimits,
     errors::HttpRejection,
-    limits::REQUESTS_PER_CLIENT_MAX,
     mcp::{self, McpHttpService},
     state::{HttpServerConfig, HttpServerState},
 };
 use crate::{
     call_executor::{CallExecutor, CallRequest, CallResultOrAbortError, OtherRequestsPending, WorkspaceCallLimiter},
     dialect::{self, DialectSet, DialectWorkspaceRootPath},
-    limits::CLIENT_NAME_CHARS_MAX,
+    limits::{CLIENT_NAME_CHARS_MAX, REQUESTS_PER_CLIENT_MAX},
     rpc::RpcServer,
 };
 

@@ -10,14 +10,14 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{
-    errors::HttpRejection,
+use super::errors::HttpRejection;
+use crate::{
+    call_executor::{ClientCallSlots, GlobalCallLimits},
     limits::{
         CACHED_CLIENTS_MAX, CALL_BYTES_MAX, CALL_BYTES_PER_CLIENT_MAX, CALLS_WAITING_TOTAL_MAX,
         REQUESTS_PER_CLIENT_MAX, RESERVED_BYTES_MAX, RESERVED_BYTES_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX,
     },
 };
-use crate::call_executor::{ClientCallSlots, GlobalCallLimits};
 
 /// The number of bytes that one permit of the memory semaphores represents.
 const RESERVATION_UNIT_BYTES: usize = 1 << 10;

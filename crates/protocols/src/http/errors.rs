@@ -11,10 +11,10 @@ use axum::{
 use serde_json::{Value, json};
 use stead_engine::Error;
 
-use super::limits::RETRY_AFTER_SECONDS;
 use crate::{
     call_executor::CallPanicOrShutdownError,
     error_rows::{RetryAdvice, error_row},
+    limits::RETRY_AFTER_SECONDS,
 };
 
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");

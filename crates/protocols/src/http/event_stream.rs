@@ -18,9 +18,9 @@ use super::{
     change_notifier::{ChangeNotifierStoppedError, ChangeSubscription},
     client::{AuthenticatedHttpClient, CallHeaders, FileBytesInclusion},
     errors::{HttpRejection, HttpResult},
-    limits::STREAM_KEEPALIVE_INTERVAL,
     state::{HttpServerState, ShutdownSignal},
 };
+use crate::limits::STREAM_KEEPALIVE_INTERVAL;
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Maximum number of event pages that are queued for a slow client.

@@ -19,13 +19,14 @@ use tokio::{
 use tower::ServiceExt;
 
 use super::{
-    SocketPeerOrigin,
-    limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_READ_TIMEOUT, HEADERS_MAX, SHUTDOWN_TIMEOUT, WRITE_TIMEOUT},
-    routes,
+    SocketPeerOrigin, routes,
     state::{HttpServerState, ShutdownSignal},
     tls::ReloadableTlsConfig,
     unauthenticated::{TooManyUnauthenticated, UnauthenticatedConnectionPermit},
     write_timeout::WriteTimeoutStream,
+};
+use crate::limits::{
+    CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_READ_TIMEOUT, HEADERS_MAX, HTTP_SHUTDOWN_TIMEOUT, WRITE_TIMEOUT,
 };
 
 /// The delay before the next `accept` after an `accept` failed, for example because no file descriptors are left.
@@ -86,7 +87,7 @@ pub async fn serve(state: Arc<HttpServerState>, listener: HttpListener) {
     }
     drop(listener);
     let finished = async { while connections.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, finished).await);
+    drop(tokio::time::timeout(HTTP_SHUTDOWN_TIMEOUT, finished).await);
 }
 
 enum AcceptedStream {

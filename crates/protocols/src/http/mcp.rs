@@ -20,12 +20,12 @@ use super::{
     body,
     client::ClientRequestPermit,
     errors::{self, HttpRejection, HttpResult},
-    limits::{BODY_BYTES_MAX, STREAM_KEEPALIVE_INTERVAL},
     state::HttpServerState,
 };
 use crate::{
     call_executor::CallExecutor,
     dialect::{self, DialectSet},
+    limits::{BODY_BYTES_MAX, STREAM_KEEPALIVE_INTERVAL},
     mcp::{McpClientRequestHandler, McpSharedState, check_line},
 };
 

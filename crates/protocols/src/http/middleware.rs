@@ -14,13 +14,15 @@ use super::{
     Credential, SocketPeerOrigin, body,
     client_limits::ClientLimits,
     errors::HttpRejection,
-    limits::{ARCHIVE_BYTES_MAX, BODY_BYTES_MAX},
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
     routes::{self, HttpRouteGroup, HttpRouteRequiredRole},
     state::{HttpServerState, WorkspaceOrAdminClient},
     unauthenticated::UnauthenticatedConnectionPermit,
 };
-use crate::call_recorder::{self, RequestLogCallRecorder};
+use crate::{
+    call_recorder::{self, RequestLogCallRecorder},
+    limits::{BODY_BYTES_MAX, UPLOADED_ARCHIVE_BYTES_MAX},
+};
 
 /// Headers of every response. These headers tell browsers not to render, embed or cache the response.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -168,7 +170,7 @@ fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<()
     let limit = match route {
         // Archives are streamed and may be large. The length of any other body of this route is checked when the body
         // is read.
-        HttpRouteGroup::Workspaces => ARCHIVE_BYTES_MAX,
+        HttpRouteGroup::Workspaces => UPLOADED_ARCHIVE_BYTES_MAX,
         HttpRouteGroup::Mcp
         | HttpRouteGroup::Rpc
         | HttpRouteGroup::Files

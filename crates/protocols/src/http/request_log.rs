@@ -16,13 +16,11 @@ use axum::{
 };
 
 use super::{body, client::AuthenticatedHttpClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
-use crate::call_recorder::RequestLogCallRecorder;
 pub use crate::call_recorder::{LoggedCallsOfHttpRequest, RequestLogCall};
+use crate::{call_recorder::RequestLogCallRecorder, limits::HTTP_REQUEST_ID_BYTES_MAX};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id that is accepted from a client.
-const REQUEST_ID_BYTES_MAX: usize = 64;
-/// Every token starts with this prefix. A request id that contains this prefix is not logged, as it may be a token.
+/// The prefix of tokens. A token that a client sends as a request id must not be logged.
 const TOKEN_PREFIX: &str = "stead_";
 /// The logged status of a request whose client disconnected before the response.
 const CLIENT_CLOSED_STATUS: u16 = 499;
@@ -164,7 +162,7 @@ impl HttpRequestId {
 fn is_valid_request_id(id: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
     let contains_token = id.windows(TOKEN_PREFIX.len()).any(|part| part == TOKEN_PREFIX.as_bytes());
-    (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(is_plain) && !contains_token
+    (1..=HTTP_REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(is_plain) && !contains_token
 }
 
 /// Generates a globally unique id.
@@ -191,7 +189,7 @@ mod tests {
             HttpRequestId::from_headers(&headers).as_str().to_owned()
         };
         assert_eq!(id(&["0192-ab:c_d.e"]), "0192-ab:c_d.e");
-        let long = "x".repeat(REQUEST_ID_BYTES_MAX + 1);
+        let long = "x".repeat(HTTP_REQUEST_ID_BYTES_MAX + 1);
         for odd in [&["a b"][..], &["{\"a\":1}"], &["ü"], &[""], &[&long], &["a", "a"], &["stead_x_1"]] {
             let taken = id(odd);
             assert!(!odd.contains(&taken.as_str()) && !taken.is_empty(), "{odd:?}: {taken}");

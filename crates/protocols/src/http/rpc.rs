@@ -21,13 +21,12 @@ use super::{
     body,
     client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit},
     errors::{self, HttpResult},
-    limits::{STREAM_KEEPALIVE_INTERVAL, WEBSOCKET_IDLE_TIMEOUT},
     request_log::{self, HttpRequestId},
     state::HttpServerState,
 };
 use crate::{
     call_recorder,
-    limits::MESSAGE_BYTES_MAX,
+    limits::{MESSAGE_BYTES_MAX, STREAM_KEEPALIVE_INTERVAL, WEBSOCKET_IDLE_TIMEOUT},
     rpc::{FramedRpcConnection, RpcConnection},
 };
 

@@ -16,7 +16,6 @@ use super::{
     client_limits::{ClientLimits, ClientLimitsByPrincipal, RateLimit},
     errors::HttpRejection,
     host_check::AllowedHosts,
-    limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
     metrics::HttpMetrics,
     oauth_metadata::AuthorizationServers,
     request_log::RequestLogSink,
@@ -26,6 +25,7 @@ use super::{
 use crate::{
     call_executor::WorkspaceCallLimiter,
     dialect::{DialectSet, DialectSetupError, DialectWorkspaceRootPath},
+    limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
     mcp::LoadedMcpExtension,
 };
 

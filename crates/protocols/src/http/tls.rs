@@ -16,7 +16,7 @@ use tokio_rustls::{
     },
 };
 
-use super::limits::TLS_HANDSHAKE_TIMEOUT;
+use crate::limits::TLS_HANDSHAKE_TIMEOUT;
 
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 

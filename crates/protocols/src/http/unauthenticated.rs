@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
+use crate::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
 
 /// Length of the IPv6 prefix that one customer usually gets. One customer can use every address with this prefix, so
 /// all of them count as one address.

@@ -20,10 +20,10 @@ use super::{
     body,
     client_limits::ClientLimits,
     errors::{self, HttpRejection, HttpResult},
-    limits::{ADMIN_REQUESTS_MAX, ARCHIVES_MAX},
     middleware, operations,
     state::HttpServerState,
 };
+use crate::limits::{ADMIN_REQUESTS_MAX, ARCHIVES_MAX};
 
 /// A request to the workspace administration.
 #[derive(Debug, Clone, PartialEq)]

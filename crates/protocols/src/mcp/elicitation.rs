@@ -26,7 +26,7 @@ use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Err
 use super::{McpRequestContext, uses_later_protocol};
 use crate::{
     error_rows::{RetryAdvice, error_row},
-    limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT},
+    limits::{ELICITATION_CHARS_MAX, OPEN_ELICITATIONS_MAX, PERMISSION_TIMEOUT},
 };
 
 /// The key of the approval question in the server's input requests, and of the user's answer in the client's responses.
@@ -109,8 +109,6 @@ impl PendingElicitations {
 const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 /// How long the server accepts the request state of an approval question.
 const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum number of open questions per connection.
-const OPEN_ELICITATIONS_MAX: usize = 256;
 
 /// Asks the client's user to answer the approval that a refused call needs. In earlier protocol versions, the server
 /// sends the question as a request; in later versions, as the result of the call.

@@ -23,13 +23,13 @@ use super::{
 };
 use crate::{
     dialect::DialectSet,
-    event_pusher::{EVENT_METHOD, EventPusher, OperationWatchEffect, PushedEvent, QUEUED_EVENTS_MAX},
+    event_pusher::{EVENT_METHOD, EventPusher, OperationWatchEffect, PushedEvent},
+    limits::{QUEUED_EVENTS_MAX, SUBSCRIPTION_URIS_MAX},
 };
 
 /// The empty dialect name, for a watch that belongs to a subscription. An update of a subscription contains only a URI,
 /// so no dialect renders it.
 const NO_DIALECT: &str = "";
-const SUBSCRIPTION_URIS_MAX: usize = 1_000;
 
 /// The URI of each watch that belongs to a subscription, by watch id.
 pub(super) type WatchedUris = Arc<tokio::sync::Mutex<HashMap<String, String>>>;

@@ -19,12 +19,9 @@ use tokio::{
 
 use super::message_check::{self, McpMessageError, McpMessageIdAndMethod};
 use crate::{
-    limits::REQUESTS_PENDING_MAX,
+    limits::{LINES_UNREAD_MAX, REQUESTS_PENDING_MAX},
     lines::{LineReader, LineReaderEvent, Outbox},
 };
-
-/// Maximum number of output lines that the client has not read yet. At the maximum, the server reads no more input.
-const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 
 /// A signal that becomes true when the client has closed its side of the connection.
 pub(crate) type ClientClosedSignal = watch::Receiver<bool>;

@@ -18,14 +18,12 @@ use super::{
 };
 use crate::{
     call_recorder,
-    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent, QUEUED_EVENTS_MAX},
-    limits::REQUESTS_PENDING_MAX,
+    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent},
+    limits::{QUEUED_EVENTS_MAX, REQUESTS_PENDING_MAX, UNREAD_RESPONSE_BYTES_MAX},
     lines::{LineReader, LineReaderEvent, Outbox},
 };
 
-/// Maximum number of bytes of responses that a framed connection holds until the client reads them.
-const UNREAD_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// Semaphore permits count response bytes in units of this size.
+/// The number of response bytes that one semaphore permit represents.
 const RESPONSE_UNIT_BYTES: usize = 1 << 10;
 
 /// Sends messages to the client, independent of the transport.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use stead_engine::{Caller, Error, ErrorKind, Workspace};
 
 use crate::{
+    limits::RULE_PATHS_MAX,
     open_workspace::CommandLineWorkspace,
     output::{self, CommandError},
     time,
@@ -16,9 +17,6 @@ pub(super) enum NewPolicyRuleConfirmation {
     Given,
     AskAtTerminal,
 }
-
-/// A rule without `--paths` lists the paths of the plan, which may be at most this many.
-const RULE_PATHS_MAX: usize = 50;
 
 /// Prints the rule, asks for confirmation, and writes the rule to the policy file.
 pub(super) fn write_rule(

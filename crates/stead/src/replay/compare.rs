@@ -15,13 +15,13 @@ use super::{
 };
 use crate::{
     audit_rows::{AuditRow, audit_rows},
+    limits::REPLAY_ENTRIES_MAX,
     output::CommandError,
 };
 
 /// The compared fields of an audit row. A recorded row may have other fields, which the journal lacks.
 const COMPARED_AUDIT_FIELDS: &[&str] =
     &["sessionId", "agentName", "toolName", "operation", "path", "toPath", "beforeSha256", "afterSha256", "success"];
-const ENTRIES_MAX: usize = 100_000;
 
 #[derive(Debug)]
 pub(super) struct RecordingReplayMismatch {
@@ -190,8 +190,11 @@ pub(super) fn compare_audit_row(
     expected: &Map<String, Value>,
     found: &mut Vec<usize>,
 ) -> Result<RecordedStepComparisonResult, CommandError> {
-    let filter =
-        JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: ENTRIES_MAX, ..JournalEntryQuery::default() };
+    let filter = JournalEntryQuery {
+        order: JournalEntryOrder::OldestFirst,
+        limit: REPLAY_ENTRIES_MAX,
+        ..JournalEntryQuery::default()
+    };
     let entries = workspace.entries(&filter)?;
     let numbered =
         |(at, stored): (usize, &StoredJournalEntry)| audit_rows(stored).into_iter().map(move |row| (at, row));

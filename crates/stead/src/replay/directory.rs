@@ -12,14 +12,13 @@ use stead_disk::{
 };
 use stead_path::{FileName, RelPath};
 
-use crate::output::CommandError;
+use crate::{limits::REPLAY_FILE_BYTES_MAX, output::CommandError};
 
 const DIRECTORY_NAME_PREFIX: &str = "stead-replay-";
 /// Subdirectory with the files that recordings can access.
 const ROOT_NAME: &str = "root";
 /// Subdirectory with the journal and other state, hidden from recordings.
 const STATE_NAME: &str = "state";
-const FILE_BYTES_MAX: u64 = 64 << 20;
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -122,7 +121,7 @@ impl ReplayTempDirectory {
         let Some(stat) = self.root.stat(&real).or_else(missing_as_none).map_err(failed)? else {
             return Ok(None);
         };
-        let read = || self.root.open_file(&real).and_then(|file| file.read_all(FILE_BYTES_MAX)).map_err(failed);
+        let read = || self.root.open_file(&real).and_then(|file| file.read_all(REPLAY_FILE_BYTES_MAX)).map_err(failed);
         let bytes = (stat.file_type == FileType::File).then(read).transpose()?;
         Ok(Some(RecordingReplayActualFileState {
             bytes,

@@ -1,6 +1,4 @@
-//! Finds leftovers: marks of unfinished work, absolute paths of one machine, ignored tests, unused limits.
-
-use std::collections::HashSet;
+//! Finds leftovers: marks of unfinished work, absolute paths of one machine, ignored tests.
 
 use super::{
     RepositoryFile, TidyFinding,
@@ -11,7 +9,6 @@ use super::{
 const TODO_MARKS: &[&str] = &["FIXME", "TODO", "XXX"];
 /// Top-level directories whose absolute paths exist on one machine only.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
-const LIMITS_FILE: &str = "/src/limits.rs";
 
 /// Finds marks of unfinished work in comments and documents, but not in strings.
 pub(super) fn find_todo_marks(files: &[RepositoryFile]) -> Vec<TidyFinding> {
@@ -61,21 +58,7 @@ pub(super) fn find_ignored_tests(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Finds constants in `limits.rs` files that no other file uses.
-pub(super) fn find_unused_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
-    let mut findings = Vec::new();
-    for (file, limits) in rust_files(files).filter(|(file, _)| file.path.ends_with(LIMITS_FILE)) {
-        let others: HashSet<&str> = rust_files(files)
-            .filter(|(other, _)| other.path != file.path)
-            .flat_map(|(_, source)| identifiers(&source.code))
-            .collect();
-        let unused = limits.definitions().into_iter().filter(|(_, name)| !others.contains(name));
-        findings.extend(unused.map(|(line, name)| TidyFinding::new(file, line, format!("unused limit {name}"))));
-    }
-    findings
-}
-
-fn rust_files(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, &RustCodeAndComments)> {
+pub(super) fn rust_files(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, &RustCodeAndComments)> {
     files.iter().filter_map(|file| Some((file, file.rust_source.as_ref()?)))
 }
 
@@ -117,15 +100,5 @@ mod tests {
             1
         );
         assert_eq!(find_ignored_tests(&[RepositoryFile::new("a.rs", "#[test]\nfn ignore() {}")]), []);
-    }
-
-    #[test]
-    fn unused_limits_are_found() {
-        let limits =
-            || RepositoryFile::new("crates/engine/src/limits.rs", "pub const A: usize = 1;\npub const B: usize = A;");
-        let found =
-            find_unused_limits(&[limits(), RepositoryFile::new("crates/engine/src/a.rs", "let a = limits::A; // B")]);
-        assert_eq!(found.iter().map(|finding| finding.line).collect::<Vec<_>>(), [2]);
-        assert_eq!(find_unused_limits(&[limits(), RepositoryFile::new("b.rs", "limits::A + limits::B")]), []);
     }
 }

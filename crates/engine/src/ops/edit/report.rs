@@ -15,6 +15,7 @@ use crate::{
     call_options::BeforeAfterContentInclusion,
     engine::{BeforeAfterBytes, CallOutcome},
     limits,
+    limits::EDIT_RANGES_MAX,
     operation::ResolvedTarget,
     ops::{
         encode_content::EncodedBytesToWrite,
@@ -90,9 +91,6 @@ pub(super) struct EditReport {
 
 /// The number of lines shown above and below an inexact match.
 const WINDOW_LINES: usize = 3;
-
-/// The maximum number of changed line ranges in an outcome; the last range covers all further changes.
-const RANGES_MAX: usize = 32;
 
 impl EditReport {
     pub(super) fn new(
@@ -211,9 +209,9 @@ fn changed_ranges(hunks: &[DiffHunkRanges]) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         hunks.iter().map(|hunk| (hunk.new.start + 1, hunk.new.end.max(hunk.new.start + 1))).collect();
     if let Some(&(_, last)) = ranges.last()
-        && ranges.len() > RANGES_MAX
+        && ranges.len() > EDIT_RANGES_MAX
     {
-        ranges.truncate(RANGES_MAX);
+        ranges.truncate(EDIT_RANGES_MAX);
         if let Some(range) = ranges.last_mut() {
             range.1 = last;
         }

@@ -7,13 +7,17 @@
 use std::{
     cell::{Cell, RefCell},
     fmt,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use grep_matcher::{LineMatchKind, LineTerminator, Match, Matcher, NoCaptures};
 use grep_regex::RegexMatcher;
 
-use crate::{control::CallControl, errors::Error, index::INDEXED_LINE_BYTES_MAX};
+use crate::{
+    control::CallControl,
+    errors::Error,
+    limits::{INDEXED_LINE_BYTES_MAX, SEARCH_LINE_TIME_MAX},
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchPatternCostClass {
@@ -45,7 +49,6 @@ impl SearchPatternCostClass {
 
 /// To estimate the search time of a long line, this many bytes of it are searched first.
 const COST_TRIAL_BYTES: usize = 16 << 10;
-const LINE_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct SearchInterrupted;
@@ -100,7 +103,7 @@ impl<'a> InterruptibleMatcher<'a> {
                 let parts = u32::try_from(line.len() / COST_TRIAL_BYTES).unwrap_or(u32::MAX);
                 let expected = started.elapsed().saturating_mul(parts);
                 let remaining = self.control.deadline().saturating_duration_since(Instant::now());
-                Ok(expected <= LINE_TIME_MAX.min(remaining))
+                Ok(expected <= SEARCH_LINE_TIME_MAX.min(remaining))
             }
         }
     }
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn cancellation_stops_between_pieces() {
         let (whole, text) = (compile_test_pattern("z"), "a\n".repeat(1 << 20));
-        let past = Instant::now().checked_sub(Duration::from_millis(1)).unwrap();
+        let past = Instant::now().checked_sub(std::time::Duration::from_millis(1)).unwrap();
         let control = CallControl::new(past, crate::control::CancelToken::default(), None);
         let interruptible = InterruptibleMatcher::new(&whole, SearchPatternCostClass::Literal, &control);
         assert!(interruptible.find_candidate_line(text.as_bytes()).is_err());

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::CommaTool;
+use crate::limits::COMMA_ECHOED_ARGS_CHARS_MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaToolArgType {
@@ -194,10 +195,8 @@ impl<'a> CommaToolArgs<'a> {
     }
 }
 
-const ECHOED_ARGS_CHARS_MAX: usize = 2000;
-
 fn truncate_received(received: &str) -> String {
-    match received.char_indices().nth(ECHOED_ARGS_CHARS_MAX) {
+    match received.char_indices().nth(COMMA_ECHOED_ARGS_CHARS_MAX) {
         None => received.to_owned(),
         Some((end, _)) => format!("{}… ({} bytes)", &received[..end], received.len()),
     }

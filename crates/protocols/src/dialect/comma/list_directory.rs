@@ -15,11 +15,10 @@ use super::{
     CommaToolCall,
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
 };
+use crate::limits::COMMA_LIST_DEPTH_MAX;
 
 /// The depth of a recursive listing if the call has no `maxDepth`.
 const DEPTH_DEFAULT: u64 = 8;
-const DEPTH_MAX: u64 = 32;
-pub(super) const ENTRIES_MAX: usize = 5000;
 /// The modification time that the reply contains for an entry whose modification time is unknown.
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
@@ -50,7 +49,7 @@ struct CommaDirectoryEntry {
 
 fn listing_depth(call: &CommaToolCall<'_>) -> u64 {
     match call.args.is_set("recursive") {
-        true => call.args.number("maxDepth").unwrap_or(DEPTH_DEFAULT).min(DEPTH_MAX),
+        true => call.args.number("maxDepth").unwrap_or(DEPTH_DEFAULT).min(COMMA_LIST_DEPTH_MAX),
         false => 1,
     }
 }

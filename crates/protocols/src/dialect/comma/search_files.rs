@@ -10,12 +10,11 @@ use super::{
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
     list_directory::{entry_type_and_size, path_below},
 };
+use crate::limits::{COMMA_GLOB_PATHS_MAX, COMMA_SEARCH_MATCHES_MAX};
 
 /// The globs that a search excludes if the call has no `excludeGlobs`.
 const DEFAULT_EXCLUDES: &[&str] =
     &["**/node_modules/**", "**/.git/**", "**/dist/**", "**/build/**", "**/.next/**", "**/.turbo/**", "**/coverage/**"];
-const SEARCH_MATCHES_MAX: usize = 100;
-const GLOB_PATHS_MAX: usize = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaSearchQueryKind {
@@ -37,13 +36,14 @@ pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
     let root = call.path_argument();
     let exclude = args.texts("excludeGlobs").unwrap_or_else(|| DEFAULT_EXCLUDES.to_vec());
     let include = args.texts("includeGlobs").unwrap_or_default();
-    let options = CallOptions { listing_style: ListingPageSizeAndDetail::DetailedEntries(GLOB_PATHS_MAX), ..options };
+    let options =
+        CallOptions { listing_style: ListingPageSizeAndDetail::DetailedEntries(COMMA_GLOB_PATHS_MAX), ..options };
     let filtered = |exclude: &[&str]| WalkFilter { include: compile_globs(&include), exclude: compile_globs(exclude) };
     let pattern = match (call.tool, search_mode(call)) {
         (CommaTool::Glob, _) => args.text_or_empty("pattern"),
         (_, CommaSearchQueryKind::Path) => args.text_or_empty("query"),
         (_, CommaSearchQueryKind::Text | CommaSearchQueryKind::Regex) => {
-            let max = result_limit(call, SEARCH_MATCHES_MAX);
+            let max = result_limit(call, COMMA_SEARCH_MATCHES_MAX);
             let context = args.number("contextLines").unwrap_or(0).min(limits::SEARCH_CONTEXT_MAX as u64);
             let arguments = json!({
                 "query": args.text_or_empty("query"),
@@ -62,7 +62,7 @@ pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
         None => (pattern, exclude),
         Some(other) => ("**", exclude.into_iter().chain([other]).collect()),
     };
-    let arguments = json!({ "pattern": pattern, "path": root, "all": true, "max": GLOB_PATHS_MAX });
+    let arguments = json!({ "pattern": pattern, "path": root, "all": true, "max": COMMA_GLOB_PATHS_MAX });
     TranslatedCall::new("find", arguments, CallOptions { walk_filter: filtered(&exclude), ..options })
 }
 
@@ -101,14 +101,15 @@ pub(super) fn search_or_glob_reply(call: &CommaToolCall<'_>, outcome: &CallOutco
     let found = outcome.list_field("matches").iter();
     match (call.tool, search_mode(call)) {
         (CommaTool::Glob, _) => {
-            let (matches, truncation) = limit(found.map(match_path).collect(), result_limit(call, GLOB_PATHS_MAX));
+            let (matches, truncation) =
+                limit(found.map(match_path).collect(), result_limit(call, COMMA_GLOB_PATHS_MAX));
             glob_reply(call, matches, truncation)
         }
         (_, CommaSearchQueryKind::Path) => {
             let top = outcome.text_field("path");
             let files = found.filter(|entry| entry["type"] == "file");
             let matches = files.map(|entry| render_path_match(top, entry)).collect();
-            let (matches, truncation) = limit(matches, result_limit(call, SEARCH_MATCHES_MAX));
+            let (matches, truncation) = limit(matches, result_limit(call, COMMA_SEARCH_MATCHES_MAX));
             let scanned = matches.len() as u64;
             search_reply(call, matches, truncation, scanned)
         }

@@ -8,9 +8,10 @@ use stead_path::{
 };
 
 use super::errors::invalid_input;
-use crate::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
-
-const ECHOED_NAME_CHARS_MAX: usize = 64;
+use crate::{
+    definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition},
+    limits::ECHOED_NAME_CHARS_MAX,
+};
 
 /// The inputs of a call after validation against the definition of its capability.
 pub(super) struct ValidatedKruxCallArgs<'a>(&'a Map<String, Value>);

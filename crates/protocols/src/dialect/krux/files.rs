@@ -19,10 +19,10 @@ use super::{
     encoding::{KruxFileEncoding, KruxMidFileOrEof},
     errors::invalid_input,
 };
+use crate::limits::DIALECT_LIST_ENTRIES_MAX;
 
 /// The number of bytes that a read returns if the call has no `limit`.
 const READ_BYTES_DEFAULT: u64 = 1_048_576;
-const LIST_ENTRIES_MAX: usize = 100_000;
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
@@ -66,7 +66,7 @@ pub(super) fn translate(
         }
         KruxFileOperation::List => {
             let arguments = json!({ "path": path()?, "all": inputs.is_set("include_hidden") });
-            let listing_style = ListingPageSizeAndDetail::DetailedEntries(LIST_ENTRIES_MAX);
+            let listing_style = ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX);
             TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
         }
         KruxFileOperation::Stat => {

@@ -13,6 +13,7 @@ use super::{
     errors::BINARY_FILE_MESSAGE,
     replace_invalid_bytes,
 };
+use crate::limits::{WEAVER_DIFF_BYTES_MAX, WEAVER_DIFF_LINES_MAX, WEAVER_DIFF_PREVIEW_BYTES_MAX};
 
 /// The largest page in bytes, unless the setting `read_bytes_max` changes it.
 const PAGE_BYTES_DEFAULT: u64 = 65_536;
@@ -24,11 +25,6 @@ const CONTROL_CHAR_RATIO: usize = 10;
 
 const NO_CHANGE_NOTE: &str = "(no content change)";
 const TRUNCATED_NOTE: &str = "[diff preview truncated; call read_file for the full edited contents]";
-/// The largest file whose diff is shown, in bytes.
-const DIFF_BYTES_MAX: usize = 64 * 1024;
-/// The largest file whose diff is shown, in lines.
-const DIFF_LINES_MAX: usize = 2000;
-const PREVIEW_BYTES_MAX: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WeaverPageUnit {
@@ -270,7 +266,7 @@ pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverToolResult
     let before = replace_invalid_bytes(outcome.bytes_before());
     let after = replace_invalid_bytes(file.and_then(|file| file.after.as_deref()).unwrap_or_default());
     let summary = format!("File edited: {path}");
-    let large = |text: &str| text.len() > DIFF_BYTES_MAX || text.lines().count() > DIFF_LINES_MAX;
+    let large = |text: &str| text.len() > WEAVER_DIFF_BYTES_MAX || text.lines().count() > WEAVER_DIFF_LINES_MAX;
     if large(&before) || large(&after) {
         return WeaverToolResult::silent(format!(
             "{summary}\n[diff preview skipped: file too large for inline preview]"
@@ -289,13 +285,13 @@ pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverToolResult
     };
     let labels = DiffLabels { old: &format!("a/{label}"), new: &format!("b/{label}") };
     let diff = unified_diff(&before, &after, labels, CONTEXT_LINES, usize::MAX).text;
-    if diff.len() <= PREVIEW_BYTES_MAX {
+    if diff.len() <= WEAVER_DIFF_PREVIEW_BYTES_MAX {
         return WeaverToolResult {
             for_user: fenced_diff(&summary, diff.trim_end_matches('\n')),
             ..WeaverToolResult::visible(summary)
         };
     }
-    let preview = &diff[..diff.floor_char_boundary(PREVIEW_BYTES_MAX)];
+    let preview = &diff[..diff.floor_char_boundary(WEAVER_DIFF_PREVIEW_BYTES_MAX)];
     let for_user = format!("{}\n{TRUNCATED_NOTE}", fenced_diff(&summary, preview));
     WeaverToolResult { for_user, ..WeaverToolResult::visible(format!("{summary}\n{TRUNCATED_NOTE}")) }
 }
@@ -379,7 +375,7 @@ mod tests {
             assert!(short.for_user.contains(part), "{}", short.for_user);
         }
         assert!(edit_result_for("a", "a").for_llm.ends_with(NO_CHANGE_NOTE));
-        let skipped = edit_result_for(&"x".repeat(DIFF_BYTES_MAX + 1), "y");
+        let skipped = edit_result_for(&"x".repeat(WEAVER_DIFF_BYTES_MAX + 1), "y");
         assert!(skipped.for_user.is_empty() && skipped.for_llm.contains("skipped"));
         let cut = edit_result_for(&"ä\n".repeat(1500), &"öö\n".repeat(1900));
         assert!(cut.for_llm.ends_with(TRUNCATED_NOTE) && cut.for_user.ends_with(TRUNCATED_NOTE));

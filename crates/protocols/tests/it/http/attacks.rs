@@ -1,7 +1,10 @@
 //! Malicious and malformed HTTP requests, which the server must reject before it executes anything.
 
 use serde_json::json;
-use stead_protocols::http::{AllowedHosts, HttpListener, HttpServerOptions, limits::REQUESTS_PER_CLIENT_MAX};
+use stead_protocols::{
+    http::{AllowedHosts, HttpListener, HttpServerOptions},
+    limits::REQUESTS_PER_CLIENT_MAX,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use stead_protocols::http::{
-    AllowedHosts, HttpListener, HttpServerOptions, RateLimit, UnauthenticatedPerAddressLimit,
+use stead_protocols::{
+    http::{AllowedHosts, HttpListener, HttpServerOptions, RateLimit, UnauthenticatedPerAddressLimit},
     limits::REQUESTS_PER_CLIENT_MAX,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
