@@ -33,7 +33,7 @@ impl CallNotation {
         }
     }
 
-    /// Renders an argument that is set to true.
+    /// Renders an argument that is set to true: `all: true` in a tool call, `--all` in a command.
     pub(crate) fn render_switch(self, name: &str) -> String {
         match self {
             CallNotation::ToolCall => format!("{name}: true"),

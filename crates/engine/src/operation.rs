@@ -114,16 +114,16 @@ impl RequestedPath {
 #[derive(Debug, Default)]
 pub(crate) struct RequestedPaths(Vec<RequestedPath>);
 
-/// The place of one requested path in [`RequestedPaths`]. The resolved target of the path has the same place in
+/// The position of one requested path in [`RequestedPaths`]. The resolved target of the path has the same position in
 /// [`ResolvedTargets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PathSlot(usize);
 
-/// The places of adjacent requested paths, see [`PathSlot`].
+/// The positions of adjacent requested paths in [`RequestedPaths`], see [`PathSlot`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathSlots(Range<usize>);
 
-/// The places of the source and the destination of a copy or move.
+/// The positions in [`RequestedPaths`] of the source path and the destination path of a copy or move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FromAndToSlots {
     pub(crate) from: PathSlot,

@@ -26,14 +26,10 @@ pub(crate) struct ErrorRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryAdvice {
     Never,
-    /// After a few seconds.
     Soon,
-    /// After another caller has finished.
     AfterOthers,
     AfterApproval,
-    /// At another time.
     Later,
-    /// After the server is repaired.
     AfterRepair,
 }
 

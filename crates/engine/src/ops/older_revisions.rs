@@ -142,7 +142,8 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// The versions of a file before and after a journal entry, newest first, each with whether the entry wrote it.
+/// The versions of one file in one journal entry: for each change of the file, first the version that the change wrote
+/// (`true`), then the version before the change (`false`).
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();

@@ -178,7 +178,8 @@ impl SearchArgs {
     }
 }
 
-/// The time when a search stops reading large files; `parts` searches of a call share the remaining time equally.
+/// The time when a search must stop reading large files. The search may use seven eighths of the remaining time of the
+/// call, divided by `parts`.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts

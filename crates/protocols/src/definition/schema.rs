@@ -112,7 +112,7 @@ pub struct ToolSideEffectDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecommendedToolSequence {
-    /// The purpose of the call sequence.
+    /// The purpose of this recommended sequence of tool calls, for example "Read a large file in pieces".
     pub description: String,
     /// The steps of the call sequence, in order.
     pub steps: Vec<String>,

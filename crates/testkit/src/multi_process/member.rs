@@ -139,7 +139,8 @@ impl MultiProcessTestMemberRunner {
         self.call_as_self("write", json!({ "path": path, "content": content, "base": base }))
     }
 
-    /// Appends a line with the next idempotency key; other processes use the key too, but the line must appear once.
+    /// Appends a line with this process's next idempotency key. Every process counts through the same keys and appends
+    /// the same line for a key, so each line must appear in the file only once.
     fn append_with_key(&mut self) -> Fallible<()> {
         let number = self.next_key;
         self.next_key += 1;
