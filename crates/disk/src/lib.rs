@@ -35,7 +35,7 @@ pub use errors::{DiskError, DiskErrorKind};
 pub use host::{OpenFileLimit, SystemClock, lower_thread_priority, raise_open_file_limit, random_bytes, user_names};
 pub use mounts::resolve_with_mount_points;
 pub use open_file::OpenFile;
-pub use remove::RemovalCounts;
+pub use remove::TreeRemovalCounts;
 pub use root::{RootDirectory, RootDirectoryOptions};
 pub use stage::{StagedContentSource, StagedFile};
 pub use stat::{DiskSpace, DiskStat, FileType, InodeFingerprint, InodeId};

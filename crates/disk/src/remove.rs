@@ -20,7 +20,7 @@ const OWNER_RWX: u32 = 0o700;
 
 /// How many files, directories and bytes the removal of a tree removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RemovalCounts {
+pub struct TreeRemovalCounts {
     /// The number of removed entries that were not directories.
     pub files: u64,
     /// The number of removed directories.
@@ -48,8 +48,8 @@ impl RemovalFrame {
 
 impl DirectoryHandle {
     /// Removes a file, or a directory and everything below it.
-    pub fn remove_tree(&self, name: &FileName) -> Result<RemovalCounts, DiskError> {
-        let mut removed = RemovalCounts::default();
+    pub fn remove_tree(&self, name: &FileName) -> Result<TreeRemovalCounts, DiskError> {
+        let mut removed = TreeRemovalCounts::default();
         match self.stat(name)? {
             None => return Err(DiskError::new(DiskErrorKind::NotFound, "remove tree")),
             Some(stat) if stat.file_type != FileType::Directory => {
@@ -115,7 +115,7 @@ fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskEr
 fn remove_emptied_directory(
     outer: &DirectoryHandle,
     stack: &mut Vec<RemovalFrame>,
-    removed: &mut RemovalCounts,
+    removed: &mut TreeRemovalCounts,
 ) -> Result<(), DiskError> {
     let Some(mut frame) = stack.pop() else { return Ok(()) };
     let parent = stack.last().map_or(outer, |parent| &parent.directory);
@@ -132,7 +132,7 @@ fn remove_emptied_directory(
     Ok(())
 }
 
-fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut RemovalCounts) -> Result<(), DiskError> {
+fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut TreeRemovalCounts) -> Result<(), DiskError> {
     let Some(stat) = directory.stat(name)? else { return Ok(()) };
     match directory.remove_file(name) {
         Ok(()) => {

@@ -117,29 +117,29 @@ pub(crate) struct RequestedPaths(Vec<RequestedPath>);
 /// The position of one requested path in [`RequestedPaths`]. The resolved target of the path has the same position in
 /// [`ResolvedTargets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PathSlot(usize);
+pub(crate) struct RequestedPathIndex(usize);
 
-/// The positions of adjacent requested paths in [`RequestedPaths`], see [`PathSlot`].
+/// The positions of adjacent requested paths in [`RequestedPaths`], see [`RequestedPathIndex`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PathSlots(Range<usize>);
+pub(crate) struct RequestedPathIndexRange(Range<usize>);
 
 /// The positions in [`RequestedPaths`] of the source path and the destination path of a copy or move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FromAndToSlots {
-    pub(crate) from: PathSlot,
-    pub(crate) to: PathSlot,
+pub(crate) struct FromAndToPathIndexes {
+    pub(crate) from: RequestedPathIndex,
+    pub(crate) to: RequestedPathIndex,
 }
 
 impl RequestedPaths {
-    pub(crate) fn add(&mut self, request: RequestedPath) -> PathSlot {
+    pub(crate) fn add(&mut self, request: RequestedPath) -> RequestedPathIndex {
         self.0.push(request);
-        PathSlot(self.0.len() - 1)
+        RequestedPathIndex(self.0.len() - 1)
     }
 
-    pub(crate) fn add_all(&mut self, requests: Vec<RequestedPath>) -> PathSlots {
+    pub(crate) fn add_all(&mut self, requests: Vec<RequestedPath>) -> RequestedPathIndexRange {
         let first = self.0.len();
         self.0.extend(requests);
-        PathSlots(first..self.0.len())
+        RequestedPathIndexRange(first..self.0.len())
     }
 }
 
@@ -163,19 +163,19 @@ impl Deref for ResolvedTargets {
     }
 }
 
-impl Index<PathSlot> for ResolvedTargets {
+impl Index<RequestedPathIndex> for ResolvedTargets {
     type Output = ResolvedTarget;
 
-    fn index(&self, slot: PathSlot) -> &ResolvedTarget {
-        &self.0[slot.0]
+    fn index(&self, index: RequestedPathIndex) -> &ResolvedTarget {
+        &self.0[index.0]
     }
 }
 
-impl Index<PathSlots> for ResolvedTargets {
+impl Index<RequestedPathIndexRange> for ResolvedTargets {
     type Output = [ResolvedTarget];
 
-    fn index(&self, slots: PathSlots) -> &[ResolvedTarget] {
-        &self.0[slots.0]
+    fn index(&self, range: RequestedPathIndexRange) -> &[ResolvedTarget] {
+        &self.0[range.0]
     }
 }
 
@@ -261,7 +261,7 @@ pub(crate) type PlanResult<T> = Result<OperationPlanningResult<<T as Operation>:
 /// An operation with its decoded arguments. An operation cannot write files: it names the paths that it needs and
 /// returns a plan.
 pub(crate) trait Operation {
-    /// The values that `resolve` computes once and hands to `plan`: the slots of the paths, parsed arguments, the
+    /// The values that `resolve` computes once and hands to `plan`: indexes of the paths, parsed arguments, the
     /// journal entry to revert.
     type Resolved;
     /// The result of a successful call.

@@ -38,7 +38,8 @@ pub use key_ring::{JournalKeyRecord, JournalKeyTrustChain, JournalKeyTrustChainE
 pub use keys::{Ed25519Signature, InvalidSignatureError, PublicKeyParseError, Signer, VerifyingKey};
 pub use leb128::{Leb128Error, read_leb128, write_leb128};
 pub use merkle::proof::{
-    ConsistencyProof, InclusionProof, InvalidProof, MerkleProofCreationError, consistency_proof, inclusion_proof,
+    ConsistencyProof, InclusionProof, InvalidMerkleProofError, MerkleProofCreationError, consistency_proof,
+    inclusion_proof,
 };
 pub use merkle::{MerkleFrontier, MerkleFrontierDecodeError, MerkleLeafHash};
 pub use signed_note::{MAX_NOTE_BYTES, MAX_SIGNATURES};

@@ -92,10 +92,10 @@ impl WorkspaceOpenedByEditor {
     }
 
     /// The files as a session of an agent sees them.
-    pub fn agent(&self, principal: &str, session: &str) -> Result<AgentSessionFileApi, Error> {
+    pub fn agent(&self, principal: &str, session: &str) -> Result<AcpSessionFileHandler, Error> {
         let mut caller = Caller::new(Principal::parse(principal)?, session, EDITOR_PROTOCOL);
         caller.on_behalf_of = Some(self.person_caller.principal.clone());
-        Ok(AgentSessionFileApi { engine: self.engine.clone(), caller: Arc::new(caller) })
+        Ok(AcpSessionFileHandler { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
     /// Opens a buffer for a file with this text.
@@ -210,14 +210,14 @@ fn string_field(value: &Value, name: &str) -> String {
 
 /// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. An agent reads
 /// unsaved text of the editor; its writes are merged with changes that the person made since the session last read the
-/// file. Clones of an [`AgentSessionFileApi`] share one session.
+/// file. Clones of an [`AcpSessionFileHandler`] share one session.
 #[derive(Clone)]
-pub struct AgentSessionFileApi {
+pub struct AcpSessionFileHandler {
     engine: Engine,
     caller: Arc<Caller>,
 }
 
-impl AgentSessionFileApi {
+impl AcpSessionFileHandler {
     /// Marks the start of a turn of the agent; the changes of one turn can be rejected together.
     pub fn begin_turn(&self) -> Result<(), Error> {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())

@@ -30,11 +30,11 @@ use stead_engine::{
     CallerResourceLifetime, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, Watch,
     WatchBeginOrEndRequest, WatchLifetimeKind,
 };
-use watch_rows::{WatchRequester, WatchStartStage};
+use watch_rows::{ClientWatchRequestStatus, WatchRequester};
 
 use crate::{
     open::LocalWorkspace,
-    options::ExternalChangeRecordingStart,
+    options::ExternalChangeRecordingStartPolicy,
     store::{TransactionSyncPolicy, lock_ignoring_poison},
     token::random_name,
 };
@@ -92,7 +92,9 @@ impl LocalWorkspace {
 
     /// Starts the recorder thread if there is a watch and the options allow it.
     pub(crate) fn listen_if_watched(&self) -> Result<(), Error> {
-        if self.watch_start == ExternalChangeRecordingStart::AtOpen && self.store.run_query(watch_rows::has_watches)? {
+        if self.watch_start == ExternalChangeRecordingStartPolicy::AtOpen
+            && self.store.run_query(watch_rows::has_watches)?
+        {
             self.start_listening()?;
         }
         Ok(())
@@ -194,12 +196,12 @@ impl LocalWorkspace {
         loop {
             let announced = *lock_ignoring_poison(&self.new_entries.0);
             match self.store.run_query(|connection| watch_rows::load_watch(connection, id))?.map(|row| row.stage) {
-                Some(WatchStartStage::Attached) => return Ok(()),
-                Some(WatchStartStage::LimitReached) => return Err(watch_limit_reached()),
-                Some(WatchStartStage::Unsupported) => {
+                Some(ClientWatchRequestStatus::Attached) => return Ok(()),
+                Some(ClientWatchRequestStatus::LimitReached) => return Err(watch_limit_reached()),
+                Some(ClientWatchRequestStatus::Unsupported) => {
                     return Err(watching_unsupported(DiskErrorKind::Unsupported));
                 }
-                Some(WatchStartStage::Requested) => {}
+                Some(ClientWatchRequestStatus::Requested) => {}
                 None => return Err(watch_ended_error()),
             }
             let left = deadline.saturating_duration_since(Instant::now());

@@ -39,14 +39,14 @@ mod workspace;
 mod workspace_registry;
 
 pub use editor::{
-    AgentSessionFileApi, BufferChangeResult, BufferStateReplyToEditor, ClosedEditorDraftInfo, EditorReviewHunk,
+    AcpSessionFileHandler, BufferChangeResult, BufferStateReplyToEditor, ClosedEditorDraftInfo, EditorReviewHunk,
     EditorReviewOfSessionChanges, EditorReviewedFile, WorkspaceOpenedByEditor,
 };
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};
 pub use open::LocalWorkspace;
 pub use options::{
-    Clock, ClockReading, Durability, ExternalChangeRecordingStart, IndexBuildAndUseMode, LandlockMode,
+    Clock, ClockReading, Durability, ExternalChangeRecordingStartPolicy, IndexBuildAndUseMode, LandlockMode,
     LocalWorkspaceOptions,
 };
 pub use recovery::RecoveryReport;

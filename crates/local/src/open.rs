@@ -23,7 +23,7 @@ use crate::{
     group_commit::GroupCommitQueue,
     index::SearchIndex,
     maintenance::{MaintenanceSignal, MaintenanceThread},
-    options::{Clock, Durability, ExternalChangeRecordingStart, LandlockMode, LocalWorkspaceOptions},
+    options::{Clock, Durability, ExternalChangeRecordingStartPolicy, LandlockMode, LocalWorkspaceOptions},
     path_locks::{LivenessLockRegistry, PathLocks},
     policy_file::PolicyFileLoader,
     recovery::RecoveryReport,
@@ -81,7 +81,7 @@ pub struct LocalWorkspace {
     /// When the change counter last looked into the journal, and the number of the newest change that it found.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeRecorderHandle,
-    pub(crate) watch_start: ExternalChangeRecordingStart,
+    pub(crate) watch_start: ExternalChangeRecordingStartPolicy,
     maintenance_signal: Arc<MaintenanceSignal>,
     maintenance: Mutex<Option<MaintenanceThread>>,
     background_failures: AtomicU64,
@@ -107,7 +107,7 @@ impl LocalWorkspace {
             workspace.landlock_report =
                 Some(stead_disk::landlock::restrict_process_to(&[&options.root_path, &options.state_path], &readable));
         }
-        if options.watch_start == ExternalChangeRecordingStart::AtOpen {
+        if options.watch_start == ExternalChangeRecordingStartPolicy::AtOpen {
             workspace.mark_count_in_doubt();
         }
         let workspace = Arc::new(workspace);

@@ -47,7 +47,7 @@ pub enum IndexBuildAndUseMode {
 
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExternalChangeRecordingStart {
+pub enum ExternalChangeRecordingStartPolicy {
     /// A long-running process records changes by other programs as soon as it opens the workspace, if a watch exists.
     AtOpen,
     /// A short-lived process records changes by other programs only after it has begun its first watch.
@@ -98,7 +98,7 @@ pub struct LocalWorkspaceOptions {
     /// the resolution of timestamps, a search can miss a change.
     pub index_min_file_age: Duration,
     /// When the workspace starts to record changes by other programs.
-    pub watch_start: ExternalChangeRecordingStart,
+    pub watch_start: ExternalChangeRecordingStartPolicy,
     /// The clock that the workspace reads.
     pub clock: Arc<dyn Clock>,
     /// User names by uid, read before a sandbox was activated; `None` means that they can still be read.
@@ -124,7 +124,7 @@ impl LocalWorkspaceOptions {
             index_mode: IndexBuildAndUseMode::Maintain,
             index_files_min: INDEX_FILES_MIN,
             index_min_file_age: INDEX_MIN_FILE_AGE,
-            watch_start: ExternalChangeRecordingStart::OnFirstWatch,
+            watch_start: ExternalChangeRecordingStartPolicy::OnFirstWatch,
             clock: Arc::new(MachineClock::default()),
             user_names: None,
         }

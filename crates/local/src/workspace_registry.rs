@@ -26,8 +26,8 @@ use crate::{
     limits::WORKSPACES_MAX,
     open::LocalWorkspace,
     options::{
-        Clock, Durability, ExternalChangeRecordingStart, IndexBuildAndUseMode, LandlockMode, LocalWorkspaceOptions,
-        MachineClock,
+        Clock, Durability, ExternalChangeRecordingStartPolicy, IndexBuildAndUseMode, LandlockMode,
+        LocalWorkspaceOptions, MachineClock,
     },
     store::{self, TransactionSyncPolicy},
 };
@@ -323,7 +323,7 @@ impl WorkspaceRegistry {
         options.name_profile = self.options.name_profile;
         options.resolver = self.options.resolver;
         options.index_mode = self.options.index_mode;
-        options.watch_start = ExternalChangeRecordingStart::AtOpen;
+        options.watch_start = ExternalChangeRecordingStartPolicy::AtOpen;
         options.clock = Arc::clone(&self.options.clock);
         options.user_names = Some(self.users.clone());
         options

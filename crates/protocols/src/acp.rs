@@ -35,7 +35,7 @@ pub(crate) use errors::AcpErrorCode;
 pub use crate::dialect::acp::AcpDialect;
 pub(crate) use errors::AcpError;
 pub(crate) use files::select_lines;
-pub use proxy::{BoxedAcpMessageWriter, BoxedReader};
+pub use proxy::{BoxedAcpMessageReader, BoxedAcpMessageWriter};
 pub use session::{AcpSingleFileRoot, OpenedAcpSessionRoot};
 pub use setup::{AcpCapabilityOfferStatus, AcpFileCapabilities, McpServerCommand, McpServerTicketEnvVar};
 pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
@@ -118,7 +118,7 @@ impl AcpProxy {
 /// The input and output streams of an editor or an agent.
 pub struct AcpPeerStreams {
     /// The stream of messages from the editor or agent.
-    pub input: BoxedReader,
+    pub input: BoxedAcpMessageReader,
     /// The stream of messages to the editor or agent.
     pub output: BoxedAcpMessageWriter,
 }

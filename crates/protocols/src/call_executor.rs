@@ -120,9 +120,9 @@ impl CallSemaphores {
 
 /// Limits the concurrent calls of all clients of one workspace.
 #[derive(Clone)]
-pub(crate) struct WorkspaceCallLimiter(CallSemaphores);
+pub(crate) struct WorkspaceConcurrentCallLimiter(CallSemaphores);
 
-impl WorkspaceCallLimiter {
+impl WorkspaceConcurrentCallLimiter {
     /// Allows `calls_max` calls that work on files, and the same number of calls that wait for an event.
     pub(crate) fn new(calls_max: usize) -> Self {
         Self(CallSemaphores::new(calls_max, calls_max))
@@ -185,11 +185,11 @@ impl ClientCallSlots {
     async fn acquire(
         &self,
         cost_class: CallDurationClass,
-        workspace_limit: Option<&WorkspaceCallLimiter>,
+        workspace_limit: Option<&WorkspaceConcurrentCallLimiter>,
         memory_bytes: impl FnOnce() -> u64,
     ) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
         let mut permits = vec![self.client.acquire(cost_class).await?];
-        if let Some(WorkspaceCallLimiter(workspace)) = workspace_limit {
+        if let Some(WorkspaceConcurrentCallLimiter(workspace)) = workspace_limit {
             permits.push(workspace.acquire(cost_class).await?);
         }
         let Some(shared) = &self.shared else { return Ok(permits) };
@@ -220,7 +220,7 @@ impl Default for ClientCallSlots {
 pub(crate) struct CallExecutor {
     engine: Engine,
     slots: ClientCallSlots,
-    workspace_limit: Option<WorkspaceCallLimiter>,
+    workspace_limit: Option<WorkspaceConcurrentCallLimiter>,
 }
 
 impl CallExecutor {
@@ -232,7 +232,7 @@ impl CallExecutor {
         Self { engine, slots, workspace_limit: None }
     }
 
-    pub(crate) fn with_workspace_limit(mut self, workspace_limit: WorkspaceCallLimiter) -> Self {
+    pub(crate) fn with_workspace_limit(mut self, workspace_limit: WorkspaceConcurrentCallLimiter) -> Self {
         self.workspace_limit = Some(workspace_limit);
         self
     }

@@ -9,7 +9,7 @@ mod schema;
 pub use schema::{
     DialectDefinition, DialectErrorDefinition, DialectOptionDefinition, ErrorRecoveryAction, RecommendedToolSequence,
     ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolExample, ToolExampleSetupCall,
-    ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolSideEffectDefinition, ToolVisibility,
+    ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolSideEffectDescription, ToolVisibility,
     UnknownArgumentRule,
 };
 

@@ -30,7 +30,7 @@ mod tool_call;
 mod transport;
 
 pub use extension::{
-    InvalidMcpExtensionItemError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError,
+    InvalidMcpExtensionItemError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionErrorResponse,
     McpExtensionFuture, McpListKind, McpRequestForExtension,
 };
 pub(crate) use message_check::check_line;

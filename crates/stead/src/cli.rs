@@ -137,7 +137,7 @@ pub(crate) enum ApprovalModeArg {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ApprovalFlags {
+pub(crate) struct ApprovalCliFlags {
     /// How to handle calls that need a person's approval
     #[arg(long, value_enum, default_value = "ask")]
     pub(crate) approve: ApprovalModeArg,
@@ -202,7 +202,7 @@ pub(crate) struct McpFlags {
     #[command(flatten)]
     pub(crate) caller: CallerAccessCliFlags,
     #[command(flatten)]
-    pub(crate) approval: ApprovalFlags,
+    pub(crate) approval: ApprovalCliFlags,
 }
 
 #[derive(Debug, Args)]
@@ -216,7 +216,7 @@ pub(crate) struct RpcStdioServerCliFlags {
     #[command(flatten)]
     pub(crate) caller: CallerAccessCliFlags,
     #[command(flatten)]
-    pub(crate) approval: ApprovalFlags,
+    pub(crate) approval: ApprovalCliFlags,
 }
 
 impl RpcStdioServerCliFlags {

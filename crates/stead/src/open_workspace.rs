@@ -10,13 +10,13 @@ use stead_disk::{RootDirectory, RootDirectoryOptions};
 use stead_engine::{
     ApprovalMode, Caller, CallerAccessMode, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
 };
-use stead_local::{ExternalChangeRecordingStart, LandlockMode, LocalWorkspace, LocalWorkspaceOptions};
+use stead_local::{ExternalChangeRecordingStartPolicy, LandlockMode, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
 use stead_protocols::dialect::{DialectFilesystemReach, DialectSet, DialectWorkspaceRootPath};
 
 use crate::{
     cli::{
-        self, ApprovalFlags, ApprovalModeArg, CallerAccessCliFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
+        self, ApprovalCliFlags, ApprovalModeArg, CallerAccessCliFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
         IndexModeArg, PathResolverKindCliArg, WorkspaceFlags,
     },
     host_files,
@@ -110,8 +110,8 @@ pub(crate) fn open_options(
     };
     options.watch_start = match landlock {
         // Only servers use the sandbox, so `Restrict` means that a server opens the workspace.
-        LandlockMode::Restrict => ExternalChangeRecordingStart::AtOpen,
-        LandlockMode::Off => ExternalChangeRecordingStart::OnFirstWatch,
+        LandlockMode::Restrict => ExternalChangeRecordingStartPolicy::AtOpen,
+        LandlockMode::Off => ExternalChangeRecordingStartPolicy::OnFirstWatch,
     };
     options.landlock = match reach {
         DialectFilesystemReach::Workspace => landlock,
@@ -176,7 +176,7 @@ pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<Comman
 /// Prints warnings and opens the workspace in the Landlock sandbox. `readable_paths` stay readable inside the sandbox.
 pub(crate) fn open_sandboxed(
     flags: &WorkspaceFlags,
-    approval: &ApprovalFlags,
+    approval: &ApprovalCliFlags,
     readable_paths: Vec<PathBuf>,
 ) -> Result<CommandLineWorkspace, CommandError> {
     print_warnings(flags, LandlockMode::Restrict);

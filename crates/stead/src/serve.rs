@@ -24,7 +24,7 @@ use stead_protocols::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    cli::{ApprovalFlags, CallerAccessCliFlags, WorkspaceFlags},
+    cli::{ApprovalCliFlags, CallerAccessCliFlags, WorkspaceFlags},
     host_files,
     limits::{CALLS_PER_WORKSPACE_MAX, SERVER_CALL_THREADS_MAX},
     open_workspace::{self, CallerProtocol},
@@ -96,7 +96,7 @@ pub(crate) struct ServeFlags {
     #[command(flatten)]
     caller: CallerAccessCliFlags,
     #[command(flatten)]
-    approval: ApprovalFlags,
+    approval: ApprovalCliFlags,
 }
 
 /// Checks whether a server would start, without binding the address or opening the workspace.

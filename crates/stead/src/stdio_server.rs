@@ -32,7 +32,7 @@ use tokio::{
 };
 
 use crate::{
-    cli::{ApprovalFlags, CallerAccessCliFlags, DialectFlags, McpFlags, RpcStdioServerCliFlags, WorkspaceFlags},
+    cli::{ApprovalCliFlags, CallerAccessCliFlags, DialectFlags, McpFlags, RpcStdioServerCliFlags, WorkspaceFlags},
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit},
     spans,
@@ -87,7 +87,7 @@ impl StdioServer {
         flags: &WorkspaceFlags,
         dialects: &DialectFlags,
         caller: &CallerAccessCliFlags,
-        approval: &ApprovalFlags,
+        approval: &ApprovalCliFlags,
         kind: CallerProtocol,
     ) -> Result<Self, CommandError> {
         let runtime = build_runtime(CALL_THREADS_MAX + STREAM_THREADS)?;

@@ -17,7 +17,7 @@ use crate::{
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
     wait::kill_after,
     workload::{
-        CrashTestChildConfig, CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadChildMessage,
+        CrashTestChildConfig, CrashTestChildMessage, CrashTestWorkloadStep, WorkloadChangeAcknowledgement,
         WorkspaceReferenceModel,
     },
 };
@@ -161,13 +161,13 @@ fn watch_child(
     // Changes reported before the kill are acknowledged, even if they are read later.
     for line in output.lines() {
         match parse_child_line(&line?) {
-            Some(WorkloadChildMessage::Begin(step)) => life.in_flight = Some(step),
-            Some(WorkloadChildMessage::Done(ack)) => {
+            Some(CrashTestChildMessage::Begin(step)) => life.in_flight = Some(step),
+            Some(CrashTestChildMessage::Done(ack)) => {
                 let step = life.in_flight.take().ok_or("done without a beginning")?;
                 life.acknowledged.push((step, ack));
             }
-            Some(WorkloadChildMessage::Failed(text)) => return Err(format!("a change failed: {text}").into()),
-            Some(WorkloadChildMessage::Open | WorkloadChildMessage::End) | None => {}
+            Some(CrashTestChildMessage::Failed(text)) => return Err(format!("a change failed: {text}").into()),
+            Some(CrashTestChildMessage::Open | CrashTestChildMessage::End) | None => {}
         }
         if !killed && kill.after_steps != u64::MAX && life.acknowledged.len() as u64 >= kill.after_steps {
             kill_after(child, delay)?;

@@ -118,7 +118,7 @@ pub enum ScenarioApprovalAnswer {
 
 /// The reply to a call of a krux capability.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KruxScenarioCallResult {
+pub struct KruxScenarioActualReply {
     /// The dialect's object.
     pub object: Value,
     /// Whether the reply is an error.
@@ -152,7 +152,7 @@ pub trait KruxScenarioSubject {
     fn call_as_other(&mut self, somebody: KruxScenarioOtherCallerKind, operation: &str, arguments: &Map<String, Value>);
 
     /// Makes a call.
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult;
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply;
 }
 
 /// Content to create.
@@ -255,7 +255,7 @@ fn parse_suite(name: &str, text: &str) -> KruxCapabilityScenarios {
 
 /// Runs one krux scenario and returns the replies to all calls. Panics at the first difference from an expected reply.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
-pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn KruxScenarioSubject) -> Vec<KruxScenarioCallResult> {
+pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn KruxScenarioSubject) -> Vec<KruxScenarioActualReply> {
     if scenario.needs.is_some_and(|need| !backend.supports(need)) {
         return Vec::new();
     }
@@ -320,7 +320,7 @@ pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn KruxScenarioSubj
 fn check_step(
     place: &str,
     step: &KruxScenarioStep,
-    outcome: &KruxScenarioCallResult,
+    outcome: &KruxScenarioActualReply,
     names: &BTreeMap<String, String>,
 ) {
     let object = &outcome.object;
@@ -360,9 +360,9 @@ fn follow_recovery(
     place: &str,
     action: &str,
     inputs: &Map<String, Value>,
-    outcome: &KruxScenarioCallResult,
+    outcome: &KruxScenarioActualReply,
     backend: &mut dyn KruxScenarioSubject,
-) -> KruxScenarioCallResult {
+) -> KruxScenarioActualReply {
     let led = call_recovery(place, action, inputs, outcome, backend);
     assert!(!led.is_error, "{place}: {action} leads to {}", led.object);
     led
@@ -372,9 +372,9 @@ fn follow_recovery(
 fn retry_call(
     place: &str,
     inputs: &Map<String, Value>,
-    outcome: &KruxScenarioCallResult,
+    outcome: &KruxScenarioActualReply,
     backend: &mut dyn KruxScenarioSubject,
-) -> KruxScenarioCallResult {
+) -> KruxScenarioActualReply {
     call_recovery(place, "retry", inputs, outcome, backend)
 }
 
@@ -384,9 +384,9 @@ fn call_recovery(
     place: &str,
     action: &str,
     inputs: &Map<String, Value>,
-    outcome: &KruxScenarioCallResult,
+    outcome: &KruxScenarioActualReply,
     backend: &mut dyn KruxScenarioSubject,
-) -> KruxScenarioCallResult {
+) -> KruxScenarioActualReply {
     let ways = outcome.object["recovery"].as_array();
     let Some(way) = ways.into_iter().flatten().find(|way| way["action"] == action) else {
         panic!("{place}: no way {action} in {}", outcome.object)
@@ -425,7 +425,7 @@ fn byte_list(value: &Value) -> Vec<u8> {
 }
 
 /// A reply in which values that differ between protocols, such as the session id, are replaced by `…`.
-pub fn without_protocol_fields(outcome: &KruxScenarioCallResult) -> Value {
+pub fn without_protocol_fields(outcome: &KruxScenarioActualReply) -> Value {
     let mut object = outcome.object.clone();
     for name in ["session_id", "cursor"] {
         if object.get(name).is_some() {

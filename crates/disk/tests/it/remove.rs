@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolutionMethod, RemovalCounts};
+use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolutionMethod, TreeRemovalCounts};
 use stead_path::RelPath;
 
 use crate::{
@@ -40,7 +40,7 @@ fn removes_ten_thousand_levels_with_few_handles() {
         let top = f.root(resolver).open_directory(&RelPath::root()).unwrap();
         create_nested_directories(&top, LEVELS);
         let removed = top.remove_tree(&name("d")).unwrap();
-        assert_eq!(removed, RemovalCounts { files: LEVELS / 10, directories: LEVELS, bytes: LEVELS / 5 });
+        assert_eq!(removed, TreeRemovalCounts { files: LEVELS / 10, directories: LEVELS, bytes: LEVELS / 5 });
         assert_eq!(top.list().unwrap(), []);
     }
 }
@@ -62,7 +62,7 @@ fn symlinks_are_removed_without_their_targets() {
     f.link("link", "../out");
     assert_eq!(top.remove_tree(&name("link")).unwrap().files, 1);
     assert!(f.outside.exists());
-    assert_eq!(top.remove_tree(&name("keep")).unwrap(), RemovalCounts { files: 1, directories: 0, bytes: 4 });
+    assert_eq!(top.remove_tree(&name("keep")).unwrap(), TreeRemovalCounts { files: 1, directories: 0, bytes: 4 });
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::{
     errors::Error,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
@@ -49,14 +49,14 @@ pub(crate) struct AppendOutcome {
 impl OperationOutcome for AppendOutcome {}
 
 impl Operation for AppendArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = AppendOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::write(&self.path).with_base(self.base.as_deref())?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let (mut bytes, expectation) = match target.stat {
             None => (Vec::new(), CommitExpectation::Absent),

@@ -23,8 +23,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     ops::{
         older_revisions::{FileDisappearanceCause, find_removal_or_move},
@@ -126,7 +126,7 @@ pub(crate) struct BufferListArgs {
 }
 
 impl Operation for BufferListArgs {
-    type Resolved = Option<PathSlot>;
+    type Resolved = Option<RequestedPathIndex>;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -134,7 +134,12 @@ impl Operation for BufferListArgs {
         Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: Option<RequestedPathIndex>,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let mut buffers = context.buffers()?;
         buffers.retain(|buffer| context.may_read(&buffer.path));
         if let Some(target) = path.map(|slot| &targets[slot]) {

@@ -14,7 +14,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
+        FromAndToPathIndexes, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileVersionFields, OperationOutcome, RecordedEntryFields, is_zero},
@@ -80,16 +80,21 @@ pub(crate) struct CopiedTree {
 }
 
 impl Operation for CopyArgs {
-    type Resolved = FromAndToSlots;
+    type Resolved = FromAndToPathIndexes;
     type Outcome = CopyOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let from = RequestedPath::read(&self.from);
         let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
-        Ok(FromAndToSlots { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
+        Ok(FromAndToPathIndexes { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
     }
 
-    fn plan(&self, context: &CallContext<'_>, paths: FromAndToSlots, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        paths: FromAndToPathIndexes,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;

@@ -25,8 +25,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     plan::FileKind,
     resolve,
@@ -50,7 +50,7 @@ pub(crate) struct DiffSideContent {
 }
 
 impl Operation for DiffArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -59,7 +59,7 @@ impl Operation for DiffArgs {
         Ok(paths.add(RequestedPath::read(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let current = current_side(context, target)?;
         let old = side_at_version(context, &target.path, &self.from, &current)?;

@@ -18,7 +18,8 @@ use crate::{
     glob::Globs,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     ops::{
         list,
@@ -46,14 +47,14 @@ struct FileNameMatch {
 }
 
 impl Operation for FindArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let top = &targets[path].path;
         list::require_directory(&targets[path])?;
         let pattern = match context.options.listing_style {
@@ -71,13 +72,13 @@ impl Operation for FindArgs {
                 Ok(())
             })?;
         let (mut first, mut total) = ThreadFirstMatchingPaths::merge_all(results, max);
-        let mut match_kind = FileNameMatchOutcome::Pattern;
+        let mut match_kind = FindFallbackMatchKind::Pattern;
         if total == 0 && context.options.listing_style == ListingPageSizeAndDetail::NativePage {
             let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
             match_kind = if near.total > 0 {
-                FileNameMatchOutcome::Substring
+                FindFallbackMatchKind::Substring
             } else {
-                FileNameMatchOutcome::NearestNames(near.nearest_names)
+                FindFallbackMatchKind::NearestNames(near.nearest_names)
             };
             (first, total) = (near.substring_matches, near.total);
         }
@@ -93,7 +94,7 @@ impl Operation for FindArgs {
             .with_field("path", top.to_string())
             .with_field("matches", matches)
             .with_field("total", total)
-            .with_some("partial", (match_kind == FileNameMatchOutcome::Substring).then_some(true))
+            .with_some("partial", (match_kind == FindFallbackMatchKind::Substring).then_some(true))
             .with_some("nearest", match_kind.nearest_names_json())
             .with_field("truncated", truncated)
             .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
@@ -104,7 +105,7 @@ impl Operation for FindArgs {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum FileNameMatchOutcome {
+enum FindFallbackMatchKind {
     Pattern,
     /// No path matches the pattern, but some paths contain the pattern as a substring.
     Substring,
@@ -112,15 +113,15 @@ enum FileNameMatchOutcome {
     NearestNames(Vec<RelPath>),
 }
 
-impl FileNameMatchOutcome {
+impl FindFallbackMatchKind {
     fn nearest_names_json(&self) -> Option<Vec<Value>> {
         match self {
-            FileNameMatchOutcome::NearestNames(names) if !names.is_empty() => {
+            FindFallbackMatchKind::NearestNames(names) if !names.is_empty() => {
                 Some(names.iter().map(|path| path.to_string().into()).collect())
             }
-            FileNameMatchOutcome::NearestNames(_) | FileNameMatchOutcome::Pattern | FileNameMatchOutcome::Substring => {
-                None
-            }
+            FindFallbackMatchKind::NearestNames(_)
+            | FindFallbackMatchKind::Pattern
+            | FindFallbackMatchKind::Substring => None,
         }
     }
 }
@@ -190,7 +191,7 @@ fn render_text(
     found: &[FileNameMatch],
     omitted: u64,
     pattern: &str,
-    match_kind: &FileNameMatchOutcome,
+    match_kind: &FindFallbackMatchKind,
     notation: CallNotation,
 ) -> String {
     let mut text = String::new();
@@ -206,9 +207,9 @@ fn render_text(
     let pattern = escape_deceptive_line(pattern);
     let count = found.len();
     match match_kind {
-        FileNameMatchOutcome::Pattern => text.push_str(&format!("[{count} match {pattern}")),
-        FileNameMatchOutcome::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
-        FileNameMatchOutcome::NearestNames(names) => {
+        FindFallbackMatchKind::Pattern => text.push_str(&format!("[{count} match {pattern}")),
+        FindFallbackMatchKind::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
+        FindFallbackMatchKind::NearestNames(names) => {
             text.push_str(&format!("[no match for {pattern}"));
             for (at, path) in names.iter().enumerate() {
                 text.push_str(if at == 0 { "; did you mean " } else { ", " });

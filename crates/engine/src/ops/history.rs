@@ -16,7 +16,8 @@ use crate::{
     errors::Error,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -32,14 +33,19 @@ pub(crate) struct HistoryArgs {
 const HISTORY_BATCH_ENTRIES: usize = 200;
 
 impl Operation for HistoryArgs {
-    type Resolved = Option<PathSlot>;
+    type Resolved = Option<RequestedPathIndex>;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: Option<RequestedPathIndex>,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let path = path.map(|slot| &targets[slot].path);
         let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let cursor = self.cursor.as_ref().map(JournalEntryArgument::entry_number).transpose()?;

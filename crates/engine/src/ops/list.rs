@@ -22,8 +22,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     plan::FileKind,
     workspace::FileStat,
@@ -65,7 +65,7 @@ impl ListArgs {
 }
 
 impl Operation for ListArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -73,7 +73,7 @@ impl Operation for ListArgs {
         Ok(paths.add(RequestedPath::read(self.path_argument())))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let top = &target.path;
         require_directory(target)?;

@@ -9,7 +9,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
@@ -34,7 +35,7 @@ impl LockArgs {
 }
 
 impl Operation for LockArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = LeaseOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -42,7 +43,7 @@ impl Operation for LockArgs {
         Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let path = targets[path].path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
@@ -103,14 +104,19 @@ pub(crate) struct UnlockArgs {
 }
 
 impl Operation for UnlockArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = LeaseOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
     }
 
-    fn plan(&self, _context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        _context: &CallContext<'_>,
+        path: RequestedPathIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let path = targets[path].path.clone();
         let build_outcome =
             Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Released, lease, receipt));

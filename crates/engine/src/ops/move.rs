@@ -10,7 +10,7 @@ use crate::{
     call_options::{CallTrashRetentionOverride, OverwrittenFilePolicy},
     errors::{Error, ErrorKind},
     operation::{
-        FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
+        FromAndToPathIndexes, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
     outcome::{OperationOutcome, RecordedEntryFields},
@@ -59,17 +59,22 @@ pub(crate) struct MovedTreeFields {
 impl OperationOutcome for MoveOutcome {}
 
 impl Operation for MoveArgs {
-    type Resolved = FromAndToSlots;
+    type Resolved = FromAndToPathIndexes;
     type Outcome = MoveOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let from = RequestedPath::from_argument(&self.from, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
             .including_subtree();
         let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
-        Ok(FromAndToSlots { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
+        Ok(FromAndToPathIndexes { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
     }
 
-    fn plan(&self, context: &CallContext<'_>, paths: FromAndToSlots, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        paths: FromAndToPathIndexes,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;

@@ -34,8 +34,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlots, PlanResult, RequestedPath, RequestedPathAccessKind,
-        RequestedPaths, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPathIndexRange, RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
     ops::{
         r#move::OverwriteAllowed,
@@ -62,7 +62,7 @@ pub(crate) struct PatchArgs {
 /// The sections of a patch, each with the slots of its paths.
 pub(crate) struct ResolvedPatch {
     sections: Vec<FilePatch>,
-    slots: Vec<PathSlots>,
+    slots: Vec<RequestedPathIndexRange>,
 }
 
 impl Operation for PatchArgs {

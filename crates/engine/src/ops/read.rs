@@ -16,8 +16,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     ops::{
         outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
@@ -98,7 +98,7 @@ impl ReadArgs {
 }
 
 impl Operation for ReadArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -106,7 +106,7 @@ impl Operation for ReadArgs {
         Ok(paths.add(RequestedPath::read(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         require_file(target)?;
         if context.options.before_after == BeforeAfterContentInclusion::Include {

@@ -15,7 +15,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
     ops::{
@@ -61,7 +61,7 @@ impl OperationOutcome for RemoveOutcome {
 }
 
 impl Operation for RemoveArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = RemoveOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -70,7 +70,7 @@ impl Operation for RemoveArgs {
         Ok(paths.add(request.with_base(self.base.as_deref())?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let stat = planning::require_present(target)?;
         let path = target.path.clone();
@@ -150,7 +150,7 @@ impl OperationOutcome for RestoreOutcome {}
 /// The trash item that a call restores, and the path that it is restored to.
 pub(crate) struct PlannedRestore {
     item: TrashItem,
-    destination: PathSlot,
+    destination: RequestedPathIndex,
 }
 
 impl Operation for RestoreFromTrashArgs {

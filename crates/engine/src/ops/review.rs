@@ -32,7 +32,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     ops::outcome_builder::OutcomeBuilder,
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
@@ -158,14 +159,19 @@ pub(crate) struct ReviewArgs {
 }
 
 impl Operation for ReviewArgs {
-    type Resolved = Option<PathSlot>;
+    type Resolved = Option<RequestedPathIndex>;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: Option<RequestedPathIndex>,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
         let changes = session_changes::find_session_changes(context, &session, self.since, only)?;

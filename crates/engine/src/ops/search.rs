@@ -35,7 +35,9 @@ use crate::{
     glob::Globs,
     index::{decode_indexable_text, may_be_text},
     limits,
-    operation::{Operation, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget, ResolvedTargets},
+    operation::{
+        Operation, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     plan::FileKind,
     unsaved::UnsavedFile,
     workspace::FileReader,
@@ -58,7 +60,7 @@ pub(crate) struct SearchArgs {
 }
 
 impl Operation for SearchArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -66,7 +68,7 @@ impl Operation for SearchArgs {
         Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);

@@ -14,7 +14,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
     plan::FileKind,
@@ -32,14 +32,14 @@ const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
 impl Operation for StatArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Read, FinalSymlink::Keep)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let path = &target.path;
         let stat = require_present(target)?;

@@ -10,7 +10,8 @@ use crate::{
     errors::{Error, ErrorKind},
     glob::Globs,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     ops::outcome_builder::{OutcomeBuilder, shorten_for_error},
     watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
@@ -42,7 +43,7 @@ impl WatchArgs {
 }
 
 impl Operation for WatchArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -53,7 +54,7 @@ impl Operation for WatchArgs {
         Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         if target.stat.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))

@@ -23,8 +23,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     resolve,
@@ -62,7 +62,7 @@ struct FileBeforeWrite {
 }
 
 impl Operation for WriteArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -72,7 +72,7 @@ impl Operation for WriteArgs {
         Ok(paths.add(request.with_base(base)?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let current = match target.stat {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),

@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::{
     PathAccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyTrashRetention, SupervisionTier,
     UnknownPolicyTier,
-    rule::{OperationOrPrincipalPatterns, PolicyPathPatterns, PolicyRule},
+    rule::{OperationOrPrincipalPatterns, PolicyRule, PolicyRulePathPatterns},
 };
 use crate::{
     caller::Principal,
@@ -278,7 +278,7 @@ impl PolicyParser<'_> {
         listed.get_ref().iter().map(right).collect::<Result<_, _>>().map(Some)
     }
 
-    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PolicyPathPatterns, PolicyParseError> {
+    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PolicyRulePathPatterns, PolicyParseError> {
         self.require_nonempty(listed)?;
         let patterns = listed.get_ref();
         // A leading slash before a single name anchors the name at the root. A leading slash before a longer path is
@@ -295,7 +295,7 @@ impl PolicyParser<'_> {
         }
         let globs = Globs::from_name_patterns(patterns.iter().map(String::as_str))
             .map_err(|error| self.error_at(listed, error.message))?;
-        Ok(PolicyPathPatterns { globs, source: patterns.clone() })
+        Ok(PolicyRulePathPatterns { globs, source: patterns.clone() })
     }
 
     fn parse_principal(&self, principal: &Spanned<String>) -> Result<String, PolicyParseError> {

@@ -108,12 +108,12 @@ impl OperationOrPrincipalPatterns {
 
 /// The compiled path patterns of a policy rule, with their text in the policy file.
 #[derive(Debug, Clone)]
-pub(crate) struct PolicyPathPatterns {
+pub(crate) struct PolicyRulePathPatterns {
     pub(super) globs: Globs,
     pub(super) source: Vec<String>,
 }
 
-impl PolicyPathPatterns {
+impl PolicyRulePathPatterns {
     /// Whether a path pattern could match an entry below a path.
     fn may_match_below(&self, path: &RelPath) -> bool {
         self.source.iter().any(|pattern| {
@@ -132,7 +132,7 @@ pub(crate) struct PolicyRule {
     pub(crate) line: usize,
     pub(super) operations: Option<OperationOrPrincipalPatterns>,
     pub(super) rights: Option<Vec<PathAccessRight>>,
-    pub(super) paths: Option<PolicyPathPatterns>,
+    pub(super) paths: Option<PolicyRulePathPatterns>,
     pub(super) principals: Option<OperationOrPrincipalPatterns>,
     pub(super) size_over: Option<u64>,
     pub(crate) tier: SupervisionTier,
@@ -146,8 +146,9 @@ impl PolicyRule {
 
     /// Whether the policy rule could match an entry below the path that a call accesses.
     pub(super) fn may_match_below(&self, subject: &PolicyCallAttributes<'_>, action: &RequiredPathAccess<'_>) -> bool {
-        let below =
-            |patterns: &PolicyPathPatterns| patterns.globs.covers(action.path) || patterns.may_match_below(action.path);
+        let below = |patterns: &PolicyRulePathPatterns| {
+            patterns.globs.covers(action.path) || patterns.may_match_below(action.path)
+        };
         self.matches_except_path(subject, action) && self.paths.as_ref().is_none_or(below)
     }
 

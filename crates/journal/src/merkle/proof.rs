@@ -37,7 +37,7 @@ pub struct ConsistencyProof {
 /// The error for a Merkle proof that does not lead to the expected root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the proof does not lead to the expected root")]
-pub struct InvalidProof;
+pub struct InvalidMerkleProofError;
 
 /// The reason why a Merkle proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -143,9 +143,9 @@ fn subtree_roots<E>(
 
 impl InclusionProof {
     /// Verifies that the tree with this root has `leaf` at the index that the proof states.
-    pub fn verify(&self, leaf: &MerkleLeafHash, root: &Digest) -> Result<(), InvalidProof> {
+    pub fn verify(&self, leaf: &MerkleLeafHash, root: &Digest) -> Result<(), InvalidMerkleProofError> {
         if self.index >= self.size {
-            return Err(InvalidProof);
+            return Err(InvalidMerkleProofError);
         }
         let mut walk = MerklePathCursor { position: self.index, last_position: self.size - 1 };
         let mut hash = leaf.digest();
@@ -155,19 +155,19 @@ impl InclusionProof {
                 SiblingSide::Right => node_hash(&hash, sibling),
             };
         }
-        if walk.last_position == 0 && hash == *root { Ok(()) } else { Err(InvalidProof) }
+        if walk.last_position == 0 && hash == *root { Ok(()) } else { Err(InvalidMerkleProofError) }
     }
 }
 
 impl ConsistencyProof {
     /// Verifies that the tree with `from_root` is a prefix of the tree with `to_root`.
-    pub fn verify(&self, from_root: &Digest, to_root: &Digest) -> Result<(), InvalidProof> {
+    pub fn verify(&self, from_root: &Digest, to_root: &Digest) -> Result<(), InvalidMerkleProofError> {
         if self.from == 0 || self.from == self.to {
             let known = if self.from == self.to { to_root } else { &MerkleFrontier::new().root() };
-            return if self.path.is_empty() && from_root == known { Ok(()) } else { Err(InvalidProof) };
+            return if self.path.is_empty() && from_root == known { Ok(()) } else { Err(InvalidMerkleProofError) };
         }
         if self.from > self.to {
-            return Err(InvalidProof);
+            return Err(InvalidMerkleProofError);
         }
         let mut walk = MerklePathCursor { position: self.from - 1, last_position: self.to - 1 };
         while walk.position & 1 == 1 {
@@ -177,7 +177,7 @@ impl ConsistencyProof {
         let (first, rest) = if self.from.is_power_of_two() {
             (from_root, self.path.as_slice())
         } else {
-            self.path.split_first().ok_or(InvalidProof)?
+            self.path.split_first().ok_or(InvalidMerkleProofError)?
         };
         let (mut earlier, mut later) = (*first, *first);
         for sibling in rest {
@@ -190,7 +190,7 @@ impl ConsistencyProof {
             }
         }
         let proven = walk.last_position == 0 && earlier == *from_root && later == *to_root;
-        if proven { Ok(()) } else { Err(InvalidProof) }
+        if proven { Ok(()) } else { Err(InvalidMerkleProofError) }
     }
 }
 
@@ -208,9 +208,9 @@ struct MerklePathCursor {
 impl MerklePathCursor {
     /// Returns on which side the next sibling of the proof is, and moves to the parent; fails if the cursor is at the
     /// root.
-    fn next_side(&mut self) -> Result<SiblingSide, InvalidProof> {
+    fn next_side(&mut self) -> Result<SiblingSide, InvalidMerkleProofError> {
         if self.last_position == 0 {
-            return Err(InvalidProof);
+            return Err(InvalidMerkleProofError);
         }
         let side = if self.position & 1 == 1 || self.position == self.last_position {
             // On the right edge, a level without a left sibling is skipped.

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use stead_journal::{
-    ConsistencyProof, Digest, InclusionProof, InvalidProof, MerkleFrontier, MerkleLeafHash, MerkleProofCreationError,
-    consistency_proof, inclusion_proof,
+    ConsistencyProof, Digest, InclusionProof, InvalidMerkleProofError, MerkleFrontier, MerkleLeafHash,
+    MerkleProofCreationError, consistency_proof, inclusion_proof,
 };
 
 /// The leaf inputs of the Certificate Transparency reference implementation.
@@ -87,19 +87,19 @@ fn small_trees_prove_exactly_their_inclusions() {
         for index in 0..size {
             let proof = inclusion_proof(index, size, leaves()).unwrap();
             assert_eq!(proof.verify(&leaf(index), &right), Ok(()), "{index} of {size}");
-            assert_eq!(proof.verify(&leaf(index + 1), &right), Err(InvalidProof));
-            assert_eq!(proof.verify(&leaf(index), &root(size + 1)), Err(InvalidProof));
+            assert_eq!(proof.verify(&leaf(index + 1), &right), Err(InvalidMerkleProofError));
+            assert_eq!(proof.verify(&leaf(index), &root(size + 1)), Err(InvalidMerkleProofError));
             for other in (0..=size).filter(|other| *other != index) {
                 let moved = InclusionProof { index: other, ..proof.clone() };
-                assert_eq!(moved.verify(&leaf(index), &right), Err(InvalidProof));
+                assert_eq!(moved.verify(&leaf(index), &right), Err(InvalidMerkleProofError));
             }
             let mut shorter = proof.clone();
             if shorter.path.pop().is_some() {
-                assert_eq!(shorter.verify(&leaf(index), &right), Err(InvalidProof));
+                assert_eq!(shorter.verify(&leaf(index), &right), Err(InvalidMerkleProofError));
             }
             let mut longer = proof.clone();
             longer.path.push(right);
-            assert_eq!(longer.verify(&leaf(index), &right), Err(InvalidProof));
+            assert_eq!(longer.verify(&leaf(index), &right), Err(InvalidMerkleProofError));
         }
     }
 }
@@ -110,21 +110,21 @@ fn small_trees_prove_exactly_their_consistency() {
         for from in 0..=to {
             let proof = consistency_proof(from, to, leaves()).unwrap();
             assert_eq!(proof.verify(&root(from), &root(to)), Ok(()), "{from} to {to}");
-            assert_eq!(proof.verify(&root(from + 1), &root(to)), Err(InvalidProof));
+            assert_eq!(proof.verify(&root(from + 1), &root(to)), Err(InvalidMerkleProofError));
             // The empty tree is a prefix of every tree, so only then is the later root irrelevant.
             if from > 0 {
-                assert_eq!(proof.verify(&root(from), &root(to + 1)), Err(InvalidProof));
+                assert_eq!(proof.verify(&root(from), &root(to + 1)), Err(InvalidMerkleProofError));
             }
             for index in 0..proof.path.len() {
                 let mut bent = proof.clone();
                 bent.path[index].0[0] ^= 1;
-                assert_eq!(bent.verify(&root(from), &root(to)), Err(InvalidProof));
+                assert_eq!(bent.verify(&root(from), &root(to)), Err(InvalidMerkleProofError));
                 bent.path.remove(index);
-                assert_eq!(bent.verify(&root(from), &root(to)), Err(InvalidProof));
+                assert_eq!(bent.verify(&root(from), &root(to)), Err(InvalidMerkleProofError));
             }
             let mut longer = proof.clone();
             longer.path.push(root(to));
-            assert_eq!(longer.verify(&root(from), &root(to)), Err(InvalidProof));
+            assert_eq!(longer.verify(&root(from), &root(to)), Err(InvalidMerkleProofError));
         }
     }
 }
@@ -133,7 +133,7 @@ fn small_trees_prove_exactly_their_consistency() {
 fn proofs_that_end_below_the_claimed_root_are_rejected() {
     let proof = consistency_proof(4, 8, leaves()).unwrap();
     let claimed = ConsistencyProof { to: 16, ..proof };
-    assert_eq!(claimed.verify(&root(4), &root(8)), Err(InvalidProof));
+    assert_eq!(claimed.verify(&root(4), &root(8)), Err(InvalidMerkleProofError));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::{
     classify::{ExternalChangeClassifier, OwnRenamesMatchedToEvents},
     event_batch::{UnclassifiedFsEvent, WRITER_CLOSE_WAIT},
     record::MissedFsEventsReason,
-    watch_rows::{self, WatchDatabaseRow, WatchStartStage},
+    watch_rows::{self, ClientWatchRequestStatus, WatchDatabaseRow},
     watch_scopes::CombinedWatchScopes,
     watched_tree::{OtherProcessSignals, WatchedTree, topmost_paths},
 };
@@ -230,19 +230,23 @@ impl ExternalChangeRecorder {
 
     /// Watches the directories of one client's watch. If the system's watch limit is reached, a started watch continues
     /// with the directories that are already watched, and a new watch is refused.
-    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchDatabaseRow) -> Result<WatchStartStage, Error> {
+    fn attach_watch(
+        &mut self,
+        workspace: &LocalWorkspace,
+        row: &WatchDatabaseRow,
+    ) -> Result<ClientWatchRequestStatus, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
-            return Ok(WatchStartStage::Unsupported);
+            return Ok(ClientWatchRequestStatus::Unsupported);
         };
         workspace.record_rescan(&attached.denied, MissedFsEventsReason::PermissionDenied)?;
         if attached.beyond_limit.is_empty() {
-            return Ok(WatchStartStage::Attached);
+            return Ok(ClientWatchRequestStatus::Attached);
         }
         if row.watch.started_at_entry > 0 {
             workspace.record_rescan(&attached.beyond_limit, MissedFsEventsReason::WatchLimit)?;
         }
-        Ok(WatchStartStage::LimitReached)
+        Ok(ClientWatchRequestStatus::LimitReached)
     }
 
     /// Classifies file system events and records those changes that are not in the journal yet.

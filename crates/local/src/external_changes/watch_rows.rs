@@ -15,7 +15,7 @@ const SEPARATOR: &str = ",";
 
 /// The stage that the start of a watch has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WatchStartStage {
+pub(crate) enum ClientWatchRequestStatus {
     /// The recorder thread has not handled the new watch yet.
     Requested,
     /// The recorder thread watches the directories of the watch.
@@ -25,22 +25,22 @@ pub(crate) enum WatchStartStage {
     Unsupported,
 }
 
-impl WatchStartStage {
+impl ClientWatchRequestStatus {
     fn to_number(self) -> i64 {
         match self {
-            WatchStartStage::Requested => 0,
-            WatchStartStage::Attached => 1,
-            WatchStartStage::LimitReached => 2,
-            WatchStartStage::Unsupported => 3,
+            ClientWatchRequestStatus::Requested => 0,
+            ClientWatchRequestStatus::Attached => 1,
+            ClientWatchRequestStatus::LimitReached => 2,
+            ClientWatchRequestStatus::Unsupported => 3,
         }
     }
 
     fn from_number(number: i64) -> Self {
         match number {
-            1 => WatchStartStage::Attached,
-            2 => WatchStartStage::LimitReached,
-            3 => WatchStartStage::Unsupported,
-            _ => WatchStartStage::Requested,
+            1 => ClientWatchRequestStatus::Attached,
+            2 => ClientWatchRequestStatus::LimitReached,
+            3 => ClientWatchRequestStatus::Unsupported,
+            _ => ClientWatchRequestStatus::Requested,
         }
     }
 }
@@ -48,7 +48,7 @@ impl WatchStartStage {
 #[derive(Debug, Clone)]
 pub(crate) struct WatchDatabaseRow {
     pub(crate) watch: Watch,
-    pub(crate) stage: WatchStartStage,
+    pub(crate) stage: ClientWatchRequestStatus,
 }
 
 const WATCH_COLUMNS: &str = "id, owner, session, path, deep, happenings, glob, started, stage";
@@ -65,7 +65,7 @@ fn watch_from_row(row: &Row<'_>) -> rusqlite::Result<WatchDatabaseRow> {
         glob: row.get(6)?,
         started_at_entry: row.get::<_, Option<i64>>(7)?.unwrap_or(0).unsigned_abs(),
     };
-    Ok(WatchDatabaseRow { watch, stage: WatchStartStage::from_number(row.get(8)?) })
+    Ok(WatchDatabaseRow { watch, stage: ClientWatchRequestStatus::from_number(row.get(8)?) })
 }
 
 pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchDatabaseRow>> {
@@ -135,7 +135,7 @@ pub(crate) fn insert_watch(
             *depth == WatchDepth::Deep,
             words.join(SEPARATOR),
             glob,
-            WatchStartStage::Requested.to_number(),
+            ClientWatchRequestStatus::Requested.to_number(),
             now_ms
         ],
     )?;
@@ -165,7 +165,7 @@ pub(crate) fn delete_watches_of_process(connection: &Connection, process: &str) 
     increment_generation(connection)
 }
 
-pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStartStage) -> rusqlite::Result<()> {
+pub(crate) fn set_stage(connection: &Connection, id: &str, stage: ClientWatchRequestStatus) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE watches SET stage = ?2 WHERE id = ?1")?
         .execute(params![id, stage.to_number()])?;

@@ -38,7 +38,7 @@ pub(super) struct IndexSegment {
     file: OpenFile,
     /// The concatenated paths of all directories of the segment, in byte order.
     paths: Vec<u8>,
-    directories: Vec<IndexedDirectoryLocation>,
+    directories: Vec<IndexSegmentDirectoryOffsets>,
     /// The positions of the directories in `directories`, sorted by the numbers of the files in each directory.
     directories_by_number: Vec<u32>,
     blocks: Vec<PostingBlockLocation>,
@@ -48,7 +48,7 @@ pub(super) struct IndexSegment {
 
 /// Where a segment stores the files of one directory.
 #[derive(Debug, Clone, Copy)]
-struct IndexedDirectoryLocation {
+struct IndexSegmentDirectoryOffsets {
     /// The end of the directory's path in the concatenated paths.
     path_end: u32,
     first_file: u32,
@@ -125,7 +125,7 @@ impl IndexSegment {
             let path_end = u32::try_from(self.paths.len()).ok()?;
             let (first, offset, length) =
                 (reading.read_number_u32()?, reading.read_number()?, reading.read_number_u32()?);
-            self.directories.push(IndexedDirectoryLocation { path_end, first_file: first, offset, length });
+            self.directories.push(IndexSegmentDirectoryOffsets { path_end, first_file: first, offset, length });
         }
         let count = reading.read_number()?;
         for _ in 0..count {
@@ -163,7 +163,7 @@ impl IndexSegment {
 
     /// The path of the directory at this position of `directories`.
     fn path_at(&self, index: usize) -> &[u8] {
-        let end = |row: &IndexedDirectoryLocation| row.path_end as usize;
+        let end = |row: &IndexSegmentDirectoryOffsets| row.path_end as usize;
         let start = index.checked_sub(1).and_then(|before| self.directories.get(before)).map_or(0, end);
         let end = self.directories.get(index).map_or(start, end);
         self.paths.get(start..end).unwrap_or_default()
@@ -183,7 +183,7 @@ impl IndexSegment {
         }
     }
 
-    fn read_directory_files(&self, row: &IndexedDirectoryLocation) -> Result<IndexedDirectoryFiles, IndexCorrupt> {
+    fn read_directory_files(&self, row: &IndexSegmentDirectoryOffsets) -> Result<IndexedDirectoryFiles, IndexCorrupt> {
         let bytes = self.read_block(IndexBlockKind::DirectoryFiles, row.offset, u64::from(row.length))?;
         IndexedDirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }

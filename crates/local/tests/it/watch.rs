@@ -284,7 +284,7 @@ fn restarts_keep_watches_and_report_the_gap() {
     let mut fixture = fixture.reopen();
     fs::write(fixture.path("missed"), "1").unwrap();
     let mut options = crate::support::test_options(&fixture.directory);
-    options.watch_start = stead_local::ExternalChangeRecordingStart::AtOpen;
+    options.watch_start = stead_local::ExternalChangeRecordingStartPolicy::AtOpen;
     fixture.workspace.close();
     fixture = LocalFixture::open(std::sync::Arc::clone(&fixture.directory), options);
     let mut listener = TestWatchClient { fixture: &fixture, cursor: begun["cursor"].clone() };
@@ -302,7 +302,7 @@ fn deletion_of_files_first_seen_in_a_rescan_is_reported() {
     let mut fixture = fixture.reopen();
     fs::write(fixture.path("a"), "2").unwrap();
     let mut options = crate::support::test_options(&fixture.directory);
-    options.watch_start = stead_local::ExternalChangeRecordingStart::AtOpen;
+    options.watch_start = stead_local::ExternalChangeRecordingStartPolicy::AtOpen;
     fixture.workspace.close();
     fixture = LocalFixture::open(std::sync::Arc::clone(&fixture.directory), options);
     let mut listener = TestWatchClient { fixture: &fixture, cursor: begun["cursor"].clone() };

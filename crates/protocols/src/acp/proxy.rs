@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The stream of messages from an editor or an agent.
-pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
+pub type BoxedAcpMessageReader = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of messages to an editor or an agent.
 pub type BoxedAcpMessageWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
@@ -58,7 +58,7 @@ impl AcpFileCallTasks {
 }
 
 /// The next non-empty line, or the error for a line that is too long. Returns `None` at the end of the input.
-async fn next_line(lines: &mut LineReader<BoxedReader>) -> Option<Result<Vec<u8>, AcpMessageError>> {
+async fn next_line(lines: &mut LineReader<BoxedAcpMessageReader>) -> Option<Result<Vec<u8>, AcpMessageError>> {
     loop {
         match lines.next().await {
             LineReaderEvent::End => return None,
@@ -80,8 +80,8 @@ impl AcpProxy {
     /// Forwards messages until the editor or the agent closes its side.
     pub(super) async fn run_between(
         self: Arc<Self>,
-        editor: BoxedReader,
-        agent: BoxedReader,
+        editor: BoxedAcpMessageReader,
+        agent: BoxedAcpMessageReader,
     ) -> io::Result<AcpConnectionClosedBy> {
         let from_editor = async {
             let mut lines = LineReader::new(editor);
@@ -133,7 +133,7 @@ impl AcpProxy {
     /// Forwards the messages of a conductor until the conductor closes its side.
     pub(super) async fn run_in_chain(
         self: Arc<Self>,
-        conductor: BoxedReader,
+        conductor: BoxedAcpMessageReader,
         envelope: Arc<AcpConductorEnvelopeCodec>,
     ) -> io::Result<AcpConnectionClosedBy> {
         let mut lines = LineReader::new(conductor);

@@ -83,7 +83,7 @@ pub struct ToolDefinition {
     pub version: Option<String>,
     /// The effects of a tool call besides its result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub side_effects: Vec<ToolSideEffectDefinition>,
+    pub side_effects: Vec<ToolSideEffectDescription>,
     /// Sequences of calls that use the tool together with other tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<RecommendedToolSequence>,
@@ -101,7 +101,7 @@ pub struct ToolDefinition {
 /// An effect of a tool call besides its result.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToolSideEffectDefinition {
+pub struct ToolSideEffectDescription {
     /// A description of the side effect.
     pub description: String,
     /// Whether the side effect can be undone.

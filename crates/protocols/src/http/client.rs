@@ -20,7 +20,9 @@ use super::{
     state::{HttpServerConfig, HttpServerState},
 };
 use crate::{
-    call_executor::{CallExecutor, CallRequest, CallResultOrAbortError, OtherRequestsPending, WorkspaceCallLimiter},
+    call_executor::{
+        CallExecutor, CallRequest, CallResultOrAbortError, OtherRequestsPending, WorkspaceConcurrentCallLimiter,
+    },
     dialect::{self, DialectSet, DialectWorkspaceRootPath},
     limits::{CLIENT_NAME_CHARS_MAX, REQUESTS_PER_CLIENT_MAX},
     rpc::RpcServer,
@@ -51,7 +53,7 @@ pub(super) struct AuthenticatedClientParts {
     pub(super) location: DialectWorkspaceRootPath,
     pub(super) engine: Engine,
     pub(super) caller: Caller,
-    pub(super) workspace_limit: WorkspaceCallLimiter,
+    pub(super) workspace_limit: WorkspaceConcurrentCallLimiter,
     pub(super) limits: Arc<ClientLimits>,
 }
 

@@ -23,7 +23,7 @@ use super::{
     workspace_admin::{AdminConcurrencyLimits, AuthenticatedAdminCaller},
 };
 use crate::{
-    call_executor::WorkspaceCallLimiter,
+    call_executor::WorkspaceConcurrentCallLimiter,
     dialect::{DialectSet, DialectSetupError, DialectWorkspaceRootPath},
     limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
     mcp::LoadedMcpExtension,
@@ -96,7 +96,7 @@ pub struct HttpServerState {
     pub(super) metrics: HttpMetrics,
     pub(super) unauthenticated: Arc<UnauthenticatedConnectionLimiter>,
     clients: Mutex<HashMap<String, CachedAuthenticatedClient>>,
-    workspace_limits: Mutex<HashMap<String, WorkspaceCallLimiter>>,
+    workspace_limits: Mutex<HashMap<String, WorkspaceConcurrentCallLimiter>>,
     client_limits: ClientLimitsByPrincipal,
     workspace_admin: Option<Arc<dyn WorkspaceRegistryAdmin>>,
     native_dialects: OnceLock<Arc<DialectSet>>,
@@ -227,9 +227,9 @@ impl HttpServerState {
         Some(cached.client.clone())
     }
 
-    fn workspace_limit(&self, workspace: &str) -> WorkspaceCallLimiter {
+    fn workspace_limit(&self, workspace: &str) -> WorkspaceConcurrentCallLimiter {
         let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let new_limit = || WorkspaceCallLimiter::new(self.config.workspace_calls_max);
+        let new_limit = || WorkspaceConcurrentCallLimiter::new(self.config.workspace_calls_max);
         workspace_limits.entry(workspace.to_owned()).or_insert_with(new_limit).clone()
     }
 

@@ -36,7 +36,8 @@ pub trait McpExtension: Send + Sync + 'static {
 }
 
 /// The future of [`McpExtension::handle_request`].
-pub type McpExtensionFuture<'a> = Pin<Box<dyn Future<Output = Option<Result<Value, McpExtensionError>>> + Send + 'a>>;
+pub type McpExtensionFuture<'a> =
+    Pin<Box<dyn Future<Output = Option<Result<Value, McpExtensionErrorResponse>>> + Send + 'a>>;
 
 /// A list of the MCP server that an extension can add items to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub struct McpRequestForExtension<'a> {
 
 /// The error with which an extension answers an MCP request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct McpExtensionError {
+pub struct McpExtensionErrorResponse {
     /// The JSON-RPC error code.
     pub code: i32,
     /// The error message, for people.
@@ -101,9 +102,9 @@ impl McpClientHandle<'_> {
 
     /// Sends a request to the client while the client's own request runs. Only clients that started with `initialize`
     /// answer requests of the server.
-    pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionError> {
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionErrorResponse> {
         let internal_error =
-            |message: String| McpExtensionError { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
+            |message: String| McpExtensionErrorResponse { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
         let request: ServerRequest = serde_json::from_value(json!({ "method": method, "params": params }))
             .map_err(|error| internal_error(error.to_string()))?;
         let response = self.0.peer.send_request(request).await.map_err(|error| internal_error(error.to_string()))?;

@@ -227,12 +227,12 @@ mod tests {
 
     /// A server that behaves like the protocol library: it drops a finished request and sends its response in a new
     /// task.
-    struct FakeMcpLibraryServer<'a> {
+    struct FakeMcpSdkServer<'a> {
         transport: McpLineTransport<&'a [u8], DuplexStream>,
         answered: usize,
     }
 
-    impl FakeMcpLibraryServer<'_> {
+    impl FakeMcpSdkServer<'_> {
         async fn answer_all(&mut self) {
             while let Some(message) = self.transport.receive().await {
                 let JsonRpcMessage::Request(request) = message else { panic!("only requests were sent") };
@@ -260,10 +260,10 @@ mod tests {
         }
     }
 
-    fn serve(input: &[u8]) -> (FakeMcpLibraryServer<'_>, DuplexStream) {
+    fn serve(input: &[u8]) -> (FakeMcpSdkServer<'_>, DuplexStream) {
         let (near, far) = tokio::io::duplex(64);
         let (transport, _) = McpLineTransport::new(input, near);
-        (FakeMcpLibraryServer { transport, answered: 0 }, far)
+        (FakeMcpSdkServer { transport, answered: 0 }, far)
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ use stead_protocols::{
         HttpServerConfig, HttpServerOptions, HttpServerState, WorkspaceOrAdminScope, opener_for, serve,
     },
     mcp::{
-        LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture, McpListKind,
+        LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionErrorResponse, McpExtensionFuture, McpListKind,
         McpRequestForExtension,
     },
 };
@@ -64,7 +64,7 @@ impl McpExtension for ConformanceTestMcpExtension {
     }
 }
 
-async fn call_tool(params: &Value, client: &McpClientHandle<'_>) -> Option<Result<Value, McpExtensionError>> {
+async fn call_tool(params: &Value, client: &McpClientHandle<'_>) -> Option<Result<Value, McpExtensionErrorResponse>> {
     let name = params["name"].as_str()?;
     if let Some(result) = input_required::call_tool(name, params, client) {
         return Some(result);
@@ -72,13 +72,13 @@ async fn call_tool(params: &Value, client: &McpClientHandle<'_>) -> Option<Resul
     tools::call_tool(name, &params["arguments"], client).await
 }
 
-fn get_prompt(params: &Value) -> Option<Result<Value, McpExtensionError>> {
+fn get_prompt(params: &Value) -> Option<Result<Value, McpExtensionErrorResponse>> {
     let name = params["name"].as_str()?;
     input_required::get_prompt(name, params).or_else(|| catalogue::get_prompt(name, &params["arguments"]).map(Ok))
 }
 
 /// Completes an argument of the prompt that has arguments.
-fn complete_argument(params: &Value) -> Option<Result<Value, McpExtensionError>> {
+fn complete_argument(params: &Value) -> Option<Result<Value, McpExtensionErrorResponse>> {
     if params["ref"]["name"] != "test_prompt_with_arguments" {
         return None;
     }

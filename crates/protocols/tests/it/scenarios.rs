@@ -8,7 +8,7 @@ use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath, ReplyStatus
 use testkit::{
     MemoryWorkspace,
     krux_scenario::{
-        self, InitialItem, KruxCapabilityScenarios, KruxScenario, KruxScenarioCallResult, KruxScenarioOtherCallerKind,
+        self, InitialItem, KruxCapabilityScenarios, KruxScenario, KruxScenarioActualReply, KruxScenarioOtherCallerKind,
         KruxScenarioSubject, ScenarioApprovalAnswer, ScenarioRequirement,
     },
 };
@@ -116,7 +116,7 @@ impl KruxScenarioSubject for EngineScenarioSubject {
         call_as_other(&self.workspace, somebody, operation, arguments);
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let dialect = self.dialects.find_by_tool(capability).expect("the capability is declared");
         let request = dialect.translate_with_tier(capability, inputs);
         let call = Call { options: request.options, ..Call::new(&self.caller, &request.operation, request.arguments) };
@@ -130,7 +130,7 @@ impl KruxScenarioSubject for EngineScenarioSubject {
         }
         let reply = dialect.render_reply(capability, inputs, outcome);
         assert_eq!(serde_json::from_str::<Value>(&reply.text).unwrap(), Value::Object(reply.json.clone()));
-        KruxScenarioCallResult { object: Value::Object(reply.json), is_error: reply.status == ReplyStatus::Error }
+        KruxScenarioActualReply { object: Value::Object(reply.json), is_error: reply.status == ReplyStatus::Error }
     }
 }
 
@@ -200,7 +200,7 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
         call_as_other(&self.client.workspace, somebody, operation, arguments);
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let inputs = Value::Object(inputs.clone());
         let Self { runtime, client, protocol } = self;
         match protocol {
@@ -211,25 +211,25 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
                 let object = result["structuredContent"].clone();
                 let text = result["content"][0]["text"].as_str().unwrap();
                 assert_eq!(serde_json::from_str::<Value>(text).unwrap(), object);
-                KruxScenarioCallResult { object, is_error: result["isError"] == true }
+                KruxScenarioActualReply { object, is_error: result["isError"] == true }
             }
             ScenarioProtocol::Rpc => {
                 let direct = runtime.block_on(client.request(capability, inputs));
                 let failed = direct.get("error").is_some();
                 let object = if failed { &direct["error"]["data"] } else { &direct["result"] };
-                KruxScenarioCallResult { object: object.clone(), is_error: failed }
+                KruxScenarioActualReply { object: object.clone(), is_error: failed }
             }
             ScenarioProtocol::RpcInvoke => {
                 let invoke = json!({ "capability": capability, "arguments": inputs });
                 let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
                 // An error that has its own JSON-RPC code is the error of the response, not of the result.
                 if let Some(error) = answer.get("error") {
-                    return KruxScenarioCallResult { object: error["data"].clone(), is_error: true };
+                    return KruxScenarioActualReply { object: error["data"].clone(), is_error: true };
                 }
                 let result = &answer["result"];
                 let failed = result["success"] == false;
                 let object = if failed { unwrap_error(&result["error"]) } else { result["data"].clone() };
-                KruxScenarioCallResult { object, is_error: failed }
+                KruxScenarioActualReply { object, is_error: failed }
             }
         }
     }
@@ -248,7 +248,7 @@ fn play_scenario(
     suite: &KruxCapabilityScenarios,
     scenario: &KruxScenario,
     backend: &mut dyn KruxScenarioSubject,
-) -> Vec<KruxScenarioCallResult> {
+) -> Vec<KruxScenarioActualReply> {
     assert!(!scenario.steps.is_empty(), "{}: {}", suite.capability, scenario.title);
     krux_scenario::play_scenario(scenario, backend)
 }
@@ -270,7 +270,7 @@ fn all_scenarios_match_across_engine_and_protocols() {
                 let mut client = KruxScenarioSubjectOverProtocol::new(protocol);
                 fill_disk(scenario, &client.client.workspace);
                 let client_results = play_scenario(&suite, scenario, &mut client);
-                let comparable = |outcomes: &[KruxScenarioCallResult]| -> Vec<Value> {
+                let comparable = |outcomes: &[KruxScenarioActualReply]| -> Vec<Value> {
                     outcomes.iter().map(krux_scenario::without_protocol_fields).collect()
                 };
                 // The counters of a session include `capabilities.invoke` calls, which only JSON-RPC has.

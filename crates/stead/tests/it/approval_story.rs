@@ -11,7 +11,7 @@ use testkit::krux_scenario::KruxScenarioSubject;
 
 use crate::{
     cli_fixture::CliFixture,
-    scenarios::{ProtocolProcess, StdioProtocol},
+    scenarios::{ProtocolProcess, TestedStdioProtocol},
 };
 
 const SECRET: &str = "battery staple";
@@ -90,7 +90,7 @@ fn request_delete(served: &mut ProtocolProcess) -> (Value, bool) {
     (outcome.object, outcome.is_error)
 }
 
-fn play_approval_story(protocol: StdioProtocol) {
+fn play_approval_story(protocol: TestedStdioProtocol) {
     let mut served = ProtocolProcess::new(protocol);
     let fixture = served.fixture();
     std::fs::create_dir(fixture.workspace().join("notes")).unwrap();
@@ -166,10 +166,10 @@ fn assert_approval_journaled(fixture: &CliFixture, id: &str) {
 
 #[test]
 fn mcp_delete_is_approved_at_another_terminal() {
-    play_approval_story(StdioProtocol::Mcp);
+    play_approval_story(TestedStdioProtocol::Mcp);
 }
 
 #[test]
 fn json_rpc_delete_is_approved_at_another_terminal() {
-    play_approval_story(StdioProtocol::Rpc);
+    play_approval_story(TestedStdioProtocol::Rpc);
 }

@@ -8,14 +8,14 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use testkit::krux_scenario::{
-    self, InitialItem, KruxScenarioCallResult, KruxScenarioOtherCallerKind, KruxScenarioSubject,
+    self, InitialItem, KruxScenarioActualReply, KruxScenarioOtherCallerKind, KruxScenarioSubject,
     ScenarioApprovalAnswer, ScenarioRequirement,
 };
 
 use crate::cli_fixture::CliFixture;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StdioProtocol {
+pub(crate) enum TestedStdioProtocol {
     Mcp,
     Rpc,
 }
@@ -26,7 +26,7 @@ const POLICY_FILE: &str = "policy.toml";
 /// A `stead rpc` or `stead mcp` process that serves one temporary directory.
 pub(crate) struct ProtocolProcess {
     fixture: CliFixture,
-    protocol: StdioProtocol,
+    protocol: TestedStdioProtocol,
     child: Child,
     output: Option<ChildStdin>,
     input: BufReader<ChildStdout>,
@@ -34,11 +34,11 @@ pub(crate) struct ProtocolProcess {
 }
 
 impl ProtocolProcess {
-    pub(crate) fn new(protocol: StdioProtocol) -> Self {
+    pub(crate) fn new(protocol: TestedStdioProtocol) -> Self {
         let fixture = CliFixture::new();
         let command = match protocol {
-            StdioProtocol::Mcp => "mcp",
-            StdioProtocol::Rpc => "rpc",
+            TestedStdioProtocol::Mcp => "mcp",
+            TestedStdioProtocol::Rpc => "rpc",
         };
         std::fs::write(fixture.directory.path().join(POLICY_FILE), "").unwrap();
         let mut command = fixture.command(&[command, "--durability", "fast", "--dialect", "krux"]);
@@ -48,7 +48,7 @@ impl ProtocolProcess {
         let output = child.stdin.take();
         let input = BufReader::new(child.stdout.take().unwrap());
         let mut served = Self { fixture, protocol, child, output, input, next_id: 0 };
-        if protocol == StdioProtocol::Mcp {
+        if protocol == TestedStdioProtocol::Mcp {
             let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
             served.request("initialize", &hello);
         }
@@ -138,29 +138,29 @@ impl KruxScenarioSubject for ProtocolProcess {
         assert!(answer.get("result").is_some(), "{answer}");
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let inputs = Value::Object(inputs.clone());
         match self.protocol {
-            StdioProtocol::Mcp => {
+            TestedStdioProtocol::Mcp => {
                 let params = json!({ "name": capability.replace('.', "__"), "arguments": inputs });
                 let answer = self.request("tools/call", &params);
                 let result = &answer["result"];
-                KruxScenarioCallResult {
+                KruxScenarioActualReply {
                     object: result["structuredContent"].clone(),
                     is_error: result["isError"] == true,
                 }
             }
-            StdioProtocol::Rpc => {
+            TestedStdioProtocol::Rpc => {
                 let answer = self.request(capability, &inputs);
                 let failed = answer.get("error").is_some();
                 let object = if failed { &answer["error"]["data"] } else { &answer["result"] };
-                KruxScenarioCallResult { object: object.clone(), is_error: failed }
+                KruxScenarioActualReply { object: object.clone(), is_error: failed }
             }
         }
     }
 }
 
-fn play_all_scenarios(protocol: StdioProtocol) {
+fn play_all_scenarios(protocol: TestedStdioProtocol) {
     for suite in krux_scenario::load_suites() {
         for scenario in &suite.scenarios {
             let mut served = ProtocolProcess::new(protocol);
@@ -172,17 +172,17 @@ fn play_all_scenarios(protocol: StdioProtocol) {
 
 #[test]
 fn all_scenarios_pass_over_json_rpc_on_disk() {
-    play_all_scenarios(StdioProtocol::Rpc);
+    play_all_scenarios(TestedStdioProtocol::Rpc);
 }
 
 #[test]
 fn all_scenarios_pass_over_mcp_on_disk() {
-    play_all_scenarios(StdioProtocol::Mcp);
+    play_all_scenarios(TestedStdioProtocol::Mcp);
 }
 
 #[test]
 fn alert_answered_on_the_cli_is_delivered_over_json_rpc() {
-    let mut served = ProtocolProcess::new(StdioProtocol::Rpc);
+    let mut served = ProtocolProcess::new(TestedStdioProtocol::Rpc);
     let ask = |served: &mut ProtocolProcess, capability: &str, inputs: Value| {
         let outcome = served.call(capability, inputs.as_object().unwrap());
         assert!(!outcome.is_error, "{}", outcome.object);

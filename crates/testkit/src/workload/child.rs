@@ -83,7 +83,7 @@ impl WorkloadChangeAcknowledgement {
 
 /// One message of a child process to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WorkloadChildMessage {
+pub enum CrashTestChildMessage {
     /// The child has opened the workspace.
     Open,
     /// The child is about to make this change.
@@ -102,28 +102,28 @@ pub fn run_child() -> Fallible<()> {
     std::io::stdin().lock().read_line(&mut input)?;
     let mut work: CrashTestChildConfig = serde_json::from_str(&input)?;
     let workspace = work.open()?;
-    send_to_parent(&WorkloadChildMessage::Open)?;
+    send_to_parent(&CrashTestChildMessage::Open)?;
     let engine = Engine::new(workspace as Arc<dyn stead_engine::Workspace>);
     let caller = Caller::new(Principal::Agent("worker".to_owned()), "child", "library");
     let mut chance = SeededRng::from_seed(work.seed);
     for _ in 0..work.steps {
         let step = work.model.next_step(&mut chance);
         let (operation, arguments) = work.model.call_for(&step);
-        send_to_parent(&WorkloadChildMessage::Begin(step.clone()))?;
+        send_to_parent(&CrashTestChildMessage::Begin(step.clone()))?;
         match engine.call(&Call::new(&caller, operation, arguments)) {
             Ok(answer) => {
                 let ack =
                     WorkloadChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;
                 work.model.apply_step(&step, ack.trash.clone());
-                send_to_parent(&WorkloadChildMessage::Done(ack))?;
+                send_to_parent(&CrashTestChildMessage::Done(ack))?;
             }
             Err(failure) => {
-                send_to_parent(&WorkloadChildMessage::Failed(format!("{step:?}: {failure}")))?;
+                send_to_parent(&CrashTestChildMessage::Failed(format!("{step:?}: {failure}")))?;
                 break;
             }
         }
     }
-    send_to_parent(&WorkloadChildMessage::End)?;
+    send_to_parent(&CrashTestChildMessage::End)?;
     // The parent ends the child by closing its input or by killing it.
     input.clear();
     std::io::stdin().lock().read_line(&mut input)?;

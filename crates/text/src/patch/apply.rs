@@ -7,8 +7,10 @@ use crate::edit::is_distinctive;
 use crate::locate::FuzzyTextMatchPass;
 
 use super::chunk_search::PatchChunkLocator;
-use super::interpretations::{PatchChunkLine, PatchTypingSlipRepairMode, ResolvedLineKind, StatedTerminator};
-use super::line_edits::{InsertedLine, PatchFinalNewlineRule, PatchLineEdits, default_terminator, static_terminator};
+use super::interpretations::{PatchChunkLine, PatchStatedLineTerminator, PatchTypingSlipRepairMode, ResolvedLineKind};
+use super::line_edits::{
+    PatchFinalNewlineRule, PatchInsertedLine, PatchLineEdits, default_terminator, static_terminator,
+};
 use super::line_index::{LineLookupIndex, LineWithTerminator};
 use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
@@ -286,7 +288,7 @@ fn record_chunk_edits(
     placed: &PlacedPatchChunk<'_>,
 ) {
     let source = terminator_source(lines, placed);
-    let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == StatedTerminator::NoNewline);
+    let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == PatchStatedLineTerminator::NoNewline);
     let quotes_no_line = !placed.lines.iter().any(PatchChunkLine::is_in_old_text);
     let mut at = placed.start;
     // The terminators of the removed lines. The lines that replace them get the same terminators.
@@ -309,11 +311,16 @@ fn record_chunk_edits(
             ResolvedLineKind::Add => {
                 let replaced = removed_terminators.get(added_count).or(removed_terminators.last()).copied();
                 let terminator = match (line.stated_terminator, source) {
-                    (StatedTerminator::Cr, _) => "\r",
-                    (StatedTerminator::Crlf, TerminatorSource::Chunk) => "\r\n",
-                    (StatedTerminator::Unstated | StatedTerminator::NoNewline, TerminatorSource::Chunk) => "\n",
+                    (PatchStatedLineTerminator::Cr, _) => "\r",
+                    (PatchStatedLineTerminator::Crlf, TerminatorSource::Chunk) => "\r\n",
                     (
-                        StatedTerminator::Crlf | StatedTerminator::Unstated | StatedTerminator::NoNewline,
+                        PatchStatedLineTerminator::Unstated | PatchStatedLineTerminator::NoNewline,
+                        TerminatorSource::Chunk,
+                    ) => "\n",
+                    (
+                        PatchStatedLineTerminator::Crlf
+                        | PatchStatedLineTerminator::Unstated
+                        | PatchStatedLineTerminator::NoNewline,
                         TerminatorSource::File,
                     ) => replaced.unwrap_or_else(|| neighbouring_terminator(lines, at)),
                 };
@@ -322,7 +329,7 @@ fn record_chunk_edits(
                 // If a chunk appends lines without context, its lines come after the lines that replace the last line
                 // of the text.
                 let slot = if at == lines.len() && quotes_no_line { at + 1 } else { at };
-                let new = InsertedLine { text, terminator, stated_terminator, is_explicit };
+                let new = PatchInsertedLine { text, terminator, stated_terminator, is_explicit };
                 edits.inserted.entry(slot).or_default().push(new);
             }
         }
@@ -339,15 +346,17 @@ enum TerminatorSource {
 /// New lines take their terminators from the chunk in one case: the chunk has a `\r` or `\r\n` terminator, and its old
 /// lines have the same terminators as in the file.
 fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
-    let states_terminators =
-        placed.lines.iter().any(|line| matches!(line.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
+    let states_terminators = placed
+        .lines
+        .iter()
+        .any(|line| matches!(line.stated_terminator, PatchStatedLineTerminator::Cr | PatchStatedLineTerminator::Crlf));
     let old = placed.lines.iter().filter(|line| line.is_in_old_text());
     let fits = old.zip(&lines[placed.start.min(lines.len())..]).all(|(quoted, line)| {
         let stated = match quoted.stated_terminator {
-            StatedTerminator::Unstated => "\n",
-            StatedTerminator::Cr => "\r",
-            StatedTerminator::Crlf => "\r\n",
-            StatedTerminator::NoNewline => "",
+            PatchStatedLineTerminator::Unstated => "\n",
+            PatchStatedLineTerminator::Cr => "\r",
+            PatchStatedLineTerminator::Crlf => "\r\n",
+            PatchStatedLineTerminator::NoNewline => "",
         };
         stated == line.terminator
     });

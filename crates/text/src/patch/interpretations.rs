@@ -44,7 +44,7 @@ pub(super) enum ResolvedLineKind {
 
 /// The line terminator that a patch states for a line, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StatedTerminator {
+pub(super) enum PatchStatedLineTerminator {
     Unstated,
     Cr,
     Crlf,
@@ -58,7 +58,7 @@ pub(super) struct PatchChunkLine {
     pub(super) text: String,
     /// A second text that also matches: a context line with its leading space, which may be text instead of a sign.
     pub(super) alternative: Option<String>,
-    pub(super) stated_terminator: StatedTerminator,
+    pub(super) stated_terminator: PatchStatedLineTerminator,
 }
 
 impl PatchChunkLine {
@@ -129,20 +129,23 @@ fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
         stated_terminator,
     };
     let end = match line.no_newline_marker {
-        NoNewlineMarkerPresence::Absent => StatedTerminator::Unstated,
-        NoNewlineMarkerPresence::Present => StatedTerminator::NoNewline,
+        NoNewlineMarkerPresence::Absent => PatchStatedLineTerminator::Unstated,
+        NoNewlineMarkerPresence::Present => PatchStatedLineTerminator::NoNewline,
     };
     let mut result: Vec<PatchChunkLine> = lines::iter(&line.text)
         .map(|line| match lines::split_terminator(line) {
             (body, "") => chunk_line(body, end),
-            (body, _) => chunk_line(body, StatedTerminator::Cr),
+            (body, _) => chunk_line(body, PatchStatedLineTerminator::Cr),
         })
         .collect();
     match result.last_mut() {
         None => result.push(chunk_line("", end)),
         // A carriage return at the end of the patch line and the newline after it are one terminator.
-        Some(last) if last.stated_terminator == StatedTerminator::Cr && end == StatedTerminator::Unstated => {
-            last.stated_terminator = StatedTerminator::Crlf
+        Some(last)
+            if last.stated_terminator == PatchStatedLineTerminator::Cr
+                && end == PatchStatedLineTerminator::Unstated =>
+        {
+            last.stated_terminator = PatchStatedLineTerminator::Crlf
         }
         Some(_) => {}
     }

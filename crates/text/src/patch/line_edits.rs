@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::interpretations::StatedTerminator;
+use super::interpretations::PatchStatedLineTerminator;
 use super::line_index::LineWithTerminator;
 
 /// Whether the text ends with a newline if the patch replaces its last line.
@@ -16,10 +16,10 @@ pub enum PatchFinalNewlineRule {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct InsertedLine {
+pub(super) struct PatchInsertedLine {
     pub(super) text: String,
     pub(super) terminator: &'static str,
-    pub(super) stated_terminator: StatedTerminator,
+    pub(super) stated_terminator: PatchStatedLineTerminator,
     /// Whether the chunk that inserts this line has a no-newline marker.
     pub(super) is_explicit: bool,
 }
@@ -32,13 +32,13 @@ pub(super) struct PatchLineEdits {
     pub(super) quoted_by: Vec<Option<usize>>,
     /// The lines that the patch inserts, by the index of the line of the text that they precede. For a text of n lines,
     /// lines at index n come after the last line. Lines at n + 1 come after those, from chunks without context.
-    pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
+    pub(super) inserted: BTreeMap<usize, Vec<PatchInsertedLine>>,
 }
 
 struct PatchedOutputLine<'a> {
     text: &'a str,
     terminator: &'a str,
-    new: Option<&'a InsertedLine>,
+    new: Option<&'a PatchInsertedLine>,
 }
 
 impl PatchLineEdits {
@@ -87,7 +87,7 @@ impl PatchLineEdits {
         let lacked_newline = lines.last().is_some_and(|line| line.terminator.is_empty());
         let was_replaced = self.removed_by.last().is_some_and(Option::is_some);
         let ends_without = match (line.new, file_end) {
-            (Some(new), _) if new.is_explicit => new.stated_terminator == StatedTerminator::NoNewline,
+            (Some(new), _) if new.is_explicit => new.stated_terminator == PatchStatedLineTerminator::NoNewline,
             (Some(_), PatchFinalNewlineRule::FromPatch) => lacked_newline && !was_replaced,
             (None, PatchFinalNewlineRule::FromPatch) => false,
             (Some(_) | None, PatchFinalNewlineRule::FromFile) => lacked_newline,

@@ -40,12 +40,12 @@ pub(super) struct PatchSearchBudgetExceeded;
 
 pub(super) struct LineLookupIndex<'t> {
     pub(super) lines: Vec<LineWithTerminator<'t>>,
-    pass_indexes: [OnceCell<MatchPassLineIndex>; 4],
+    pass_indexes: [OnceCell<LinePositionsByNormalizedText>; 4],
     work: Cell<usize>,
 }
 
 /// The lines of a file, normalised as one search pass compares them and numbered.
-struct MatchPassLineIndex {
+struct LinePositionsByNormalizedText {
     number_by_line: HashMap<String, usize>,
     line_numbers: Vec<usize>,
     /// For each number, the indexes of the lines that have this number.
@@ -101,7 +101,7 @@ impl<'t> LineLookupIndex<'t> {
 
     fn matches_at(
         &self,
-        index: &MatchPassLineIndex,
+        index: &LinePositionsByNormalizedText,
         pattern_numbers: &[[Option<usize>; 2]],
         start: usize,
     ) -> Result<bool, PatchSearchBudgetExceeded> {
@@ -146,18 +146,18 @@ impl<'t> LineLookupIndex<'t> {
         if self.work.get() > WORK_MAX { Err(PatchSearchBudgetExceeded) } else { Ok(()) }
     }
 
-    fn pass_index(&self, pass: FuzzyTextMatchPass) -> &MatchPassLineIndex {
+    fn pass_index(&self, pass: FuzzyTextMatchPass) -> &LinePositionsByNormalizedText {
         let at = match pass {
             FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => 0,
             FuzzyTextMatchPass::TrailingSpace => 1,
             FuzzyTextMatchPass::LookAlike => 2,
             FuzzyTextMatchPass::Indentation => 3,
         };
-        self.pass_indexes[at].get_or_init(|| MatchPassLineIndex::new(&self.lines, pass))
+        self.pass_indexes[at].get_or_init(|| LinePositionsByNormalizedText::new(&self.lines, pass))
     }
 }
 
-impl MatchPassLineIndex {
+impl LinePositionsByNormalizedText {
     fn new(lines: &[LineWithTerminator<'_>], pass: FuzzyTextMatchPass) -> Self {
         let mut index = Self { number_by_line: HashMap::new(), line_numbers: Vec::new(), lines_by_number: Vec::new() };
         for (at, line) in lines.iter().enumerate() {

@@ -15,7 +15,8 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     workspace::CommitReceipt,
 };
@@ -36,7 +37,7 @@ struct MergedBufferText {
 }
 
 impl Operation for BufferChangeArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -44,7 +45,7 @@ impl Operation for BufferChangeArgs {
         Ok(paths.add(RequestedPath::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;

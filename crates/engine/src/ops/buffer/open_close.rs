@@ -11,7 +11,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
     ops::{
@@ -36,7 +36,7 @@ pub(crate) struct BufferOpenArgs {
 }
 
 impl Operation for BufferOpenArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -45,7 +45,7 @@ impl Operation for BufferOpenArgs {
         Ok(paths.add(RequestedPath::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         if let Some(open) = context.open_buffer(&target.path)? {
             return Err(open_elsewhere_error(&open));
@@ -194,7 +194,7 @@ pub(crate) struct BufferDraftDropArgs {
 }
 
 impl Operation for BufferCloseArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -202,7 +202,7 @@ impl Operation for BufferCloseArgs {
         Ok(paths.add(RequestedPath::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let buffer = require_own_buffer(context, &targets[path].path)?;
         let saved = saved_version(context, &buffer.path);
         Ok(plan_close(&buffer, saved, "closed"))
@@ -210,7 +210,7 @@ impl Operation for BufferCloseArgs {
 }
 
 impl Operation for BufferDraftDropArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -221,7 +221,12 @@ impl Operation for BufferDraftDropArgs {
         )))
     }
 
-    fn plan(&self, context: &CallContext<'_>, _path: PathSlot, _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        _path: RequestedPathIndex,
+        _targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let draft = self.find_draft(context)?;
         Ok(plan_close(&draft, saved_version(context, &draft.path), "dropped"))
     }

@@ -11,7 +11,8 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTargets,
     },
     ops::{decode_diff_text, encode_like, planning},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
@@ -26,7 +27,7 @@ pub(crate) struct BufferSaveArgs {
 }
 
 impl Operation for BufferSaveArgs {
-    type Resolved = PathSlot;
+    type Resolved = RequestedPathIndex;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -34,7 +35,7 @@ impl Operation for BufferSaveArgs {
         Ok(paths.add(RequestedPath::write(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let target = &targets[path];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;

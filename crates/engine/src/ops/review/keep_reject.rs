@@ -13,7 +13,7 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
         RequestedPaths, ResolvedTargets,
     },
     ops::{
@@ -43,7 +43,7 @@ pub(crate) struct KeepChangesArgs {
 }
 
 impl Operation for KeepChangesArgs {
-    type Resolved = Option<PathSlot>;
+    type Resolved = Option<RequestedPathIndex>;
     type Outcome = CallOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
@@ -51,7 +51,12 @@ impl Operation for KeepChangesArgs {
         Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: Option<RequestedPathIndex>,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
         let changes = session_changes::find_session_changes(context, &reviewed, SessionOrTurnStart::Session, only)?;
@@ -154,7 +159,7 @@ enum FileRejectPlan {
 /// The session whose changes are rejected, and the path that the call names.
 pub(crate) struct RejectedSessionPaths {
     session: ReviewedSessionKey,
-    named_path: Option<PathSlot>,
+    named_path: Option<RequestedPathIndex>,
 }
 
 impl Operation for RejectChangesArgs {

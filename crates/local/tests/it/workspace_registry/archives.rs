@@ -15,7 +15,7 @@ const BLOCK: usize = 512;
 
 /// One tar entry with arbitrary, possibly invalid, header fields, as an attacker writes it.
 #[derive(Clone, Copy)]
-pub(crate) struct RawTarEntry<'a> {
+pub(crate) struct HostileTestTarEntry<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) kind: u8,
     pub(crate) content: &'a [u8],
@@ -25,10 +25,10 @@ pub(crate) struct RawTarEntry<'a> {
     pub(crate) prefix: &'a [u8],
 }
 
-pub(crate) const FILE: RawTarEntry<'static> =
-    RawTarEntry { name: b"a.txt", kind: b'0', content: b"x", size: None, magic: b"ustar\x0000", prefix: b"" };
+pub(crate) const FILE: HostileTestTarEntry<'static> =
+    HostileTestTarEntry { name: b"a.txt", kind: b'0', content: b"x", size: None, magic: b"ustar\x0000", prefix: b"" };
 
-impl RawTarEntry<'_> {
+impl HostileTestTarEntry<'_> {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut header = [0; BLOCK];
         header[..self.name.len()].copy_from_slice(self.name);
@@ -51,8 +51,8 @@ impl RawTarEntry<'_> {
 }
 
 /// Builds a tar archive: the bytes of the entries, followed by the two zero blocks that end an archive.
-pub(crate) fn build_archive(entries: &[RawTarEntry<'_>]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = entries.iter().flat_map(RawTarEntry::bytes).collect();
+pub(crate) fn build_archive(entries: &[HostileTestTarEntry<'_>]) -> Vec<u8> {
+    let mut bytes: Vec<u8> = entries.iter().flat_map(HostileTestTarEntry::bytes).collect();
     bytes.resize(bytes.len() + 2 * BLOCK, 0);
     bytes
 }
@@ -82,7 +82,7 @@ fn compressed_archives_are_reported() {
             assert!(detail.contains("is compressed"), "{detail}");
         }
     }
-    let plain = RawTarEntry { name: b"BZh", ..FILE };
+    let plain = HostileTestTarEntry { name: b"BZh", ..FILE };
     import_archive(&registry, &build_archive(&[plain])).unwrap();
 }
 
@@ -149,22 +149,22 @@ fn forks_copy_content_and_record_their_origin() {
 }
 
 /// The description of an attack, and the tar entries of its archive.
-type HostileArchiveCase = (&'static str, Vec<RawTarEntry<'static>>);
+type HostileArchiveCase = (&'static str, Vec<HostileTestTarEntry<'static>>);
 
-fn pax_record_entry(text: &'static [u8]) -> RawTarEntry<'static> {
-    RawTarEntry { name: b"x", kind: b'x', content: text, ..FILE }
+fn pax_record_entry(text: &'static [u8]) -> HostileTestTarEntry<'static> {
+    HostileTestTarEntry { name: b"x", kind: b'x', content: text, ..FILE }
 }
 
-fn gnu_long_name_entry(name: &'static [u8]) -> RawTarEntry<'static> {
-    RawTarEntry { name: b"L", kind: b'L', content: name, ..FILE }
+fn gnu_long_name_entry(name: &'static [u8]) -> HostileTestTarEntry<'static> {
+    HostileTestTarEntry { name: b"L", kind: b'L', content: name, ..FILE }
 }
 
-fn file_entry(name: &'static [u8]) -> RawTarEntry<'static> {
-    RawTarEntry { name, ..FILE }
+fn file_entry(name: &'static [u8]) -> HostileTestTarEntry<'static> {
+    HostileTestTarEntry { name, ..FILE }
 }
 
-fn kind(kind: u8) -> RawTarEntry<'static> {
-    RawTarEntry { kind, content: b"", ..FILE }
+fn kind(kind: u8) -> HostileTestTarEntry<'static> {
+    HostileTestTarEntry { kind, content: b"", ..FILE }
 }
 
 /// Archives with entry names that lead out of the workspace, or that are malformed.
@@ -180,8 +180,8 @@ fn hostile_paths() -> Vec<HostileArchiveCase> {
         ("no name", vec![file_entry(b"")]),
         ("only dot", vec![file_entry(b".")]),
         ("file named as a directory", vec![file_entry(b"a/")]),
-        ("prefix goes up", vec![RawTarEntry { prefix: b"..", ..FILE }]),
-        ("prefix is absolute", vec![RawTarEntry { prefix: b"/tmp", ..FILE }]),
+        ("prefix goes up", vec![HostileTestTarEntry { prefix: b"..", ..FILE }]),
+        ("prefix is absolute", vec![HostileTestTarEntry { prefix: b"/tmp", ..FILE }]),
     ]
 }
 
@@ -226,26 +226,26 @@ fn hostile_records() -> Vec<HostileArchiveCase> {
         ("record without an end", vec![pax_record_entry(b"9 path=bx"), FILE]),
         ("sparse record", vec![pax_record_entry(b"22 GNU.sparse.major=1\n"), FILE]),
         ("record with a size of text", vec![pax_record_entry(b"10 size=-1\n"), FILE]),
-        ("global path", vec![RawTarEntry { name: b"g", kind: b'g', content: b"9 path=b\n", ..FILE }, FILE]),
+        ("global path", vec![HostileTestTarEntry { name: b"g", kind: b'g', content: b"9 path=b\n", ..FILE }, FILE]),
     ]
 }
 
 /// Archives with false entry sizes, an invalid tar format or a path that is too deep.
 fn hostile_sizes() -> Vec<HostileArchiveCase> {
     vec![
-        ("directory with content", vec![RawTarEntry { kind: b'5', ..FILE }]),
-        ("size that is no number", vec![RawTarEntry { size: Some(b"0000000000z"), ..FILE }]),
+        ("directory with content", vec![HostileTestTarEntry { kind: b'5', ..FILE }]),
+        ("size that is no number", vec![HostileTestTarEntry { size: Some(b"0000000000z"), ..FILE }]),
         (
             "size below nothing",
-            vec![RawTarEntry { size: Some(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ..FILE }],
+            vec![HostileTestTarEntry { size: Some(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ..FILE }],
         ),
-        ("size without end", vec![RawTarEntry { size: Some(b"77777777777"), ..FILE }]),
+        ("size without end", vec![HostileTestTarEntry { size: Some(b"77777777777"), ..FILE }]),
         (
             "size larger than a number",
-            vec![RawTarEntry { size: Some(b"\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ..FILE }],
+            vec![HostileTestTarEntry { size: Some(b"\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ..FILE }],
         ),
-        ("longer than it is", vec![RawTarEntry { size: Some(b"00000100000"), ..FILE }]),
-        ("no magic", vec![RawTarEntry { magic: b"", ..FILE }]),
+        ("longer than it is", vec![HostileTestTarEntry { size: Some(b"00000100000"), ..FILE }]),
+        ("no magic", vec![HostileTestTarEntry { magic: b"", ..FILE }]),
         ("too deep", vec![gnu_long_name_entry(DEEP.as_bytes()), FILE]),
     ]
 }
@@ -284,13 +284,13 @@ fn hostile_archives_are_rejected_completely() {
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
     // A harmless archive is imported.
     let good = build_archive(&[
-        RawTarEntry { name: b"./", kind: b'5', content: b"", ..FILE },
-        RawTarEntry { name: b"g", kind: b'g', content: b"13 comment=a\n", ..FILE },
-        RawTarEntry { name: b"d/", kind: b'5', content: b"", ..FILE },
-        RawTarEntry { magic: b"ustar  \0", name: b"./d/gnu.txt", ..FILE },
-        RawTarEntry { prefix: b"deep/er", ..FILE },
+        HostileTestTarEntry { name: b"./", kind: b'5', content: b"", ..FILE },
+        HostileTestTarEntry { name: b"g", kind: b'g', content: b"13 comment=a\n", ..FILE },
+        HostileTestTarEntry { name: b"d/", kind: b'5', content: b"", ..FILE },
+        HostileTestTarEntry { magic: b"ustar  \0", name: b"./d/gnu.txt", ..FILE },
+        HostileTestTarEntry { prefix: b"deep/er", ..FILE },
         pax_record_entry(b"20 path=d/named.txt\n"),
-        RawTarEntry { name: b"short", kind: 0, ..FILE },
+        HostileTestTarEntry { name: b"short", kind: 0, ..FILE },
     ]);
     let engine = registry.open_engine(&import_archive(&registry, &good).unwrap()).unwrap();
     for path in ["d/gnu.txt", "deep/er/a.txt", "d/named.txt"] {
@@ -306,7 +306,7 @@ const DEEP: &str = "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/
 fn corrupted_archives_only_fail() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
     let registry = open_registry(directory.path());
-    let good = build_archive(&[FILE, RawTarEntry { name: b"d/b.txt", content: b"second", ..FILE }]);
+    let good = build_archive(&[FILE, HostileTestTarEntry { name: b"d/b.txt", content: b"second", ..FILE }]);
     let mut state = 7_u64;
     for _ in 0..150 {
         let mut bytes = good.clone();

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{
     admin_caller,
-    archives::{FILE, RawTarEntry, build_archive},
+    archives::{FILE, HostileTestTarEntry, build_archive},
     list_names, name, open_registry, read_file, write_file,
 };
 use crate::faults::lock_fault_tests;
@@ -38,7 +38,7 @@ impl RegistryFaultTestOperation {
     fn run(self, registry: &WorkspaceRegistry) -> Result<(), Error> {
         let (by, kept) = (admin_caller(), CreateWorkspaceRequest::default());
         let limited = CreateWorkspaceRequest { files_max: Some(10), ..CreateWorkspaceRequest::default() };
-        let bytes = build_archive(&[FILE, RawTarEntry { name: b"d/b.txt", ..FILE }]);
+        let bytes = build_archive(&[FILE, HostileTestTarEntry { name: b"d/b.txt", ..FILE }]);
         match self {
             RegistryFaultTestOperation::Create => registry.create(&by, &name("new"), &limited).map(drop),
             RegistryFaultTestOperation::Fork => registry.fork(&by, &name("old"), &name("new"), &kept).map(drop),

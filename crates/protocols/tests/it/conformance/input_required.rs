@@ -3,7 +3,7 @@
 //! tests that a changed state is rejected.
 
 use serde_json::{Map, Value, json};
-use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
+use stead_protocols::mcp::{McpClientHandle, McpExtensionErrorResponse};
 
 use super::{INVALID_PARAMS, catalogue::text_content};
 
@@ -15,7 +15,7 @@ pub(crate) fn call_tool(
     name: &str,
     params: &Value,
     client: &McpClientHandle<'_>,
-) -> Option<Result<Value, McpExtensionError>> {
+) -> Option<Result<Value, McpExtensionErrorResponse>> {
     let state = params["requestState"].as_str();
     let round = match name {
         "test_input_required_result_elicitation" => ask_one(params, name_question("user_name"), None),
@@ -45,7 +45,7 @@ pub(crate) fn call_tool(
 }
 
 /// Gets a prompt that needs input from the client; `None` if there is no such prompt.
-pub(crate) fn get_prompt(name: &str, params: &Value) -> Option<Result<Value, McpExtensionError>> {
+pub(crate) fn get_prompt(name: &str, params: &Value) -> Option<Result<Value, McpExtensionErrorResponse>> {
     if name != "test_input_required_result_prompt" {
         return None;
     }
@@ -151,8 +151,8 @@ fn state_with_checksum(state: &str) -> String {
     format!("{state}.{sum:08x}")
 }
 
-fn tampered_state_error() -> McpExtensionError {
-    McpExtensionError {
+fn tampered_state_error() -> McpExtensionErrorResponse {
+    McpExtensionErrorResponse {
         code: INVALID_PARAMS,
         message: "the request state was changed: its checksum does not match".to_owned(),
         data: None,

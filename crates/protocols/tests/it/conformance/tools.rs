@@ -1,7 +1,7 @@
 //! Test tools that answer with one result, some after sending notifications or requests to the client.
 
 use serde_json::{Value, json};
-use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
+use stead_protocols::mcp::{McpClientHandle, McpExtensionErrorResponse};
 
 use super::catalogue::{audio_content, image_content, text_content};
 
@@ -13,7 +13,7 @@ pub(crate) async fn call_tool(
     name: &str,
     arguments: &Value,
     client: &McpClientHandle<'_>,
-) -> Option<Result<Value, McpExtensionError>> {
+) -> Option<Result<Value, McpExtensionErrorResponse>> {
     let text = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
     let contents = match name {
         "test_simple_text" => vec![text_content("This is a simple text response for testing.")],
@@ -77,7 +77,7 @@ async fn send_progress(client: &McpClientHandle<'_>) -> Vec<Value> {
     vec![text_content(&token.to_string())]
 }
 
-async fn request_sampling(prompt: &str, client: &McpClientHandle<'_>) -> Result<Value, McpExtensionError> {
+async fn request_sampling(prompt: &str, client: &McpClientHandle<'_>) -> Result<Value, McpExtensionErrorResponse> {
     let messages = json!([{ "role": "user", "content": text_content(prompt) }]);
     let params = json!({ "messages": messages, "maxTokens": 100 });
     let response = client.request("sampling/createMessage", params).await?;
@@ -89,7 +89,7 @@ async fn request_elicitation(
     message: &str,
     schema: &Value,
     client: &McpClientHandle<'_>,
-) -> Result<Value, McpExtensionError> {
+) -> Result<Value, McpExtensionErrorResponse> {
     let params = json!({ "message": message, "requestedSchema": schema });
     let response = client.request("elicitation/create", params).await?;
     let action = response["action"].as_str().unwrap_or_default();
@@ -97,11 +97,11 @@ async fn request_elicitation(
     Ok(json!({ "content": [text_content(&text)] }))
 }
 
-fn require_sampling(client: &McpClientHandle<'_>) -> Result<Value, McpExtensionError> {
+fn require_sampling(client: &McpClientHandle<'_>) -> Result<Value, McpExtensionErrorResponse> {
     if client.capabilities()["sampling"].is_object() {
         return Ok(json!({ "content": [text_content("The client can sample.")] }));
     }
-    Err(McpExtensionError {
+    Err(McpExtensionErrorResponse {
         code: MISSING_CAPABILITY,
         message: "the client cannot sample".to_owned(),
         data: Some(json!({ "requiredCapabilities": { "sampling": {} } })),
