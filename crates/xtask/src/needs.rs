@@ -1,6 +1,7 @@
 //! Programs and libraries that the tests need besides Rust. Python environments contain several versions of the
 //! official MCP client and the ACP library. From npm come the MCP Inspector, the conformance suite and clients. Agents
-//! are built on the official Rust ACP library. The program `strace` makes system calls of the embedded database fail.
+//! are built on the official Rust ACP library. cargo-deny checks dependencies. The program `strace` makes system calls
+//! of the embedded database fail.
 //!
 //! The tools directory is in the user's cache and shared by all clones of the repository. System packages are installed
 //! only with consent. If a program cannot be installed, the command fails with the reason; a missing program never
@@ -83,6 +84,8 @@ const NPM_PACKAGES: &[(&str, &str)] = &[
     ("@agentclientprotocol/sdk", "2.4.0"),
     ("acpx", "0.19.1"),
 ];
+/// The version of cargo-deny, which checks the dependencies of the project.
+const CARGO_DENY_VERSION: &str = "0.20.2";
 /// The supported package managers.
 const INSTALLERS: &[SystemPackageManager] = &[
     SystemPackageManager {
@@ -159,6 +162,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     let consent = SystemPackageInstallConsent::from_arguments(arguments);
     require_strace(consent)?;
+    require_cargo_deny()?;
     for (name, value) in test_variables(consent)? {
         println!("{name}={}", value.display());
     }
@@ -275,6 +279,33 @@ fn build_peers() -> Result<PathBuf, String> {
     crate::run_program(&mut build)
         .map_err(|error| format!("agents on the Rust ACP library cannot be built: {error}"))?;
     Ok(home.join("debug"))
+}
+
+/// Installs cargo-deny if needed, and returns its program. It is built without optimization and debug information,
+/// which takes a third of the time; it runs for only seconds.
+pub fn require_cargo_deny() -> Result<PathBuf, String> {
+    let _lock = lock_tools_directory()?;
+    let home = tools_directory()?.join(format!("cargo-deny-{CARGO_DENY_VERSION}"));
+    let program = home.join("bin").join("cargo-deny");
+    if program.is_file() {
+        println!("needs: cargo-deny {CARGO_DENY_VERSION} found");
+        return Ok(program);
+    }
+    println!("needs: installing cargo-deny {CARGO_DENY_VERSION} from crates.io into {}", home.display());
+    let mut install = Command::new("cargo");
+    install.args([
+        "install",
+        "cargo-deny",
+        "--quiet",
+        "--locked",
+        "--debug",
+        "--version",
+        CARGO_DENY_VERSION,
+        "--root",
+    ]);
+    install.arg(&home).env("CARGO_PROFILE_DEV_DEBUG", "false").env_remove("CARGO_TARGET_DIR");
+    crate::run_program(&mut install).map_err(|error| format!("cargo-deny cannot be installed: {error}"))?;
+    Ok(program)
 }
 
 /// The names and versions of packages as text for people.
