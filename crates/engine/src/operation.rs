@@ -278,40 +278,32 @@ pub(crate) trait Operation {
 /// The operation of a call, as the pipeline sees it: without the types of the operation, so that the pipeline is
 /// compiled once.
 pub(crate) trait PipelineOperation {
-    /// Requests the paths of the call and keeps the resolved values for the next `plan`.
-    fn resolve(&mut self, context: &CallContext<'_>) -> Result<RequestedPaths, Error>;
-
-    /// Plans the effect of the call. Each `plan` follows its own `resolve`.
-    fn plan(&mut self, context: &CallContext<'_>, targets: &ResolvedTargets) -> Result<OperationPlanningResult, Error>;
+    /// Requests the paths of the call, and returns the function that plans the call with their targets.
+    fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error>;
 }
 
-/// An operation and the values that its latest `resolve` computed.
-pub(crate) struct OperationRun<T: Operation> {
-    operation: T,
-    resolved: Option<T::Resolved>,
+/// The paths that a call requests, and the function that plans the call when these paths are resolved.
+pub(crate) struct ResolvedCall<'a> {
+    pub(crate) paths: RequestedPaths,
+    pub(crate) plan: PlanCallFn<'a>,
 }
 
-impl<T: Operation> OperationRun<T> {
-    pub(crate) fn new(operation: T) -> Self {
-        Self { operation, resolved: None }
-    }
-}
+type PlanCallFn<'a> =
+    Box<dyn FnOnce(&CallContext<'_>, &ResolvedTargets) -> Result<OperationPlanningResult, Error> + 'a>;
 
-impl<T: Operation> PipelineOperation for OperationRun<T> {
-    fn resolve(&mut self, context: &CallContext<'_>) -> Result<RequestedPaths, Error> {
+impl<T: Operation> PipelineOperation for T
+where
+    T::Resolved: 'static,
+{
+    fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error> {
         let mut paths = RequestedPaths::default();
-        self.resolved = Some(self.operation.resolve(context, &mut paths)?);
-        Ok(paths)
-    }
-
-    fn plan(&mut self, context: &CallContext<'_>, targets: &ResolvedTargets) -> Result<OperationPlanningResult, Error> {
-        let resolved = match self.resolved.take() {
-            Some(resolved) => resolved,
-            None => self.operation.resolve(context, &mut RequestedPaths::default())?,
+        let resolved = self.resolve(context, &mut paths)?;
+        let plan = move |context: &CallContext<'_>, targets: &ResolvedTargets| {
+            let notation = context.options.call_notation;
+            let planned = self.plan(context, resolved, targets)?;
+            Ok(planned.map(move |outcome| outcome.into_call_outcome(notation)))
         };
-        let notation = context.options.call_notation;
-        let planned = self.operation.plan(context, resolved, targets)?;
-        Ok(planned.map(move |outcome| outcome.into_call_outcome(notation)))
+        Ok(ResolvedCall { paths, plan: Box::new(plan) })
     }
 }
 

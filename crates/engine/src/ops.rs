@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     engine::CallDurationEstimateRule,
     errors::Error,
-    operation::{OperationEffectClass, OperationRun, PipelineOperation, decode_arguments},
+    operation::{OperationEffectClass, PipelineOperation, decode_arguments},
 };
 
 mod alerts;
@@ -85,7 +85,7 @@ macro_rules! operations {
             effect: OperationEffectClass::$effect,
             content_arguments: &[$($($content),+)?],
             cost_model: CallDurationEstimateRule::$cost_model,
-            decode: |arguments| Ok(Box::new(OperationRun::new(decode_arguments::<$args>(arguments)?))),
+            decode: |arguments| Ok(Box::new(decode_arguments::<$args>(arguments)?)),
         },)+];
     };
 }

@@ -21,7 +21,7 @@ use crate::{
     limits,
     operation::{
         OperationEffectClass, OperationPlanningResult, PipelineOperation, RequestedPath, RequestedPathAccessKind,
-        ResolvedTarget,
+        ResolvedCall, ResolvedTarget,
     },
     ops::{self, OperationDefinition},
     plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
@@ -118,7 +118,7 @@ fn run_rounds(
     record: &mut JournalCallRecord<'_>,
 ) -> Result<CallOutcomeAndJournalStatus, Error> {
     let workspace = context.workspace();
-    let mut operation = (row.decode)(&call.arguments)?;
+    let operation = (row.decode)(&call.arguments)?;
     if let Some(completion) = find_completed_call(workspace, call)? {
         return Ok(completion);
     }
@@ -128,7 +128,7 @@ fn run_rounds(
     let mut usage_recounted = false;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
         call.control.check()?;
-        let result = match pipeline.run_round(&mut *operation, record) {
+        let result = match pipeline.run_round(&*operation, record) {
             Err(error) if error.kind == ErrorKind::QuotaExceeded && !usage_recounted => {
                 // Other callers may have freed space since usage was last counted.
                 usage_recounted = true;
@@ -177,12 +177,12 @@ struct CallPlanningRoundRunner<'t> {
 impl CallPlanningRoundRunner<'_> {
     fn run_round(
         &self,
-        operation: &mut dyn PipelineOperation,
+        operation: &dyn PipelineOperation,
         record: &mut JournalCallRecord<'_>,
     ) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.row);
         let workspace = context.workspace();
-        let requests = operation.resolve(context)?;
+        let ResolvedCall { paths: requests, plan } = operation.resolve_call(context)?;
         let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
         let ReadAndWritePolicyVerdicts { reads, writes } =
@@ -196,7 +196,7 @@ impl CallPlanningRoundRunner<'_> {
         let _guard = lock_targets(workspace, row.effect, &requests, &targets, self.call)?;
         context.discard_buffer_snapshot();
         resolve::check_bases(context, &mut targets)?;
-        let mut planned = operation.plan(context, &targets)?;
+        let mut planned = plan(context, &targets)?;
         let written = contents_written(context, &planned);
         let notices = if let OperationPlanningResult::Files { plan, .. } = &mut planned {
             unsaved::rebase_plan_onto_disk(context, plan)?

@@ -13,7 +13,9 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     native_text::usage::render_quota_lines,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets, nearest_name},
+    operation::{
+        Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedCall, ResolvedTargets, nearest_name,
+    },
     outcome::to_json_object,
     policy::{PolicyVerdict, SupervisionTier},
     quota, resolve, unsaved,
@@ -120,13 +122,13 @@ fn explain_call(
         (Some(error), _) => Err(error.clone()),
         (None, operation) => Ok(operation?),
     };
-    let verdict = operation.and_then(|mut operation| {
-        let requests = operation.resolve(&inner)?;
+    let verdict = operation.and_then(|operation| {
+        let ResolvedCall { paths: requests, plan } = operation.resolve_call(&inner)?;
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &options.path_spelling)?;
         let verdicts = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
         resolve::check_bases(&inner, &mut targets)?;
         let verdict = verdicts.reads.stricter_of(verdicts.writes);
-        Ok(match operation.plan(&inner, &targets)? {
+        Ok(match plan(&inner, &targets)? {
             OperationPlanningResult::Files { mut plan, .. } => {
                 unsaved::rebase_plan_onto_disk(&inner, &mut plan)?;
                 verdict.stricter_of(authorization::check_plan(&inner, &plan)?)
