@@ -1,4 +1,5 @@
-//! Measures the time to resolve and open a file five directories down. Run with `--release`.
+//! Measures how long resolving and opening a file five directories below the root takes. Run this example with
+//! `--release`.
 
 #![expect(clippy::print_stdout, reason = "a measurement prints its figures")]
 
@@ -7,9 +8,7 @@ use std::time::Instant;
 use stead_disk::{DiskError, FinalSymlink, InodeId, PathResolutionMethod, RootDirectory, RootDirectoryOptions};
 use stead_path::RelPath;
 
-/// The number of times that one measurement resolves or opens the file.
 const ROUNDS: u32 = 100_000;
-/// The number of measurements, of which the best one is printed.
 const REPEATS: u32 = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,7 +38,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The average time of one `step` in the fastest of all measurements, in microseconds.
 fn best_time(mut step: impl FnMut() -> Result<(), DiskError>) -> Result<f64, DiskError> {
     let mut best = f64::MAX;
     for _ in 0..REPEATS {

@@ -1,7 +1,6 @@
-//! Attributes that a new file takes over from the file that it replaces: the mode without set-id bits, the owner and
-//! group if permitted, the POSIX access list, and user attributes. File attributes that could not be copied are
-//! reported, never silently dropped. If the group or the access list cannot be copied, the group of the new file gets
-//! only the permissions that the mode gives to all other users.
+//! Copies the attributes of a replaced file to the new file: mode, owner, group, POSIX access list and user attributes.
+//! Set-id bits are never copied. Attributes that could not be copied are reported. If the group or the access list is
+//! lost, the group of the new file gets only the permissions of all other users.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,18 +8,15 @@ use rustix::io::Errno;
 
 use crate::{DiskError, DiskErrorKind, OpenFile, sys, sys::file_io};
 
-/// The extended attribute that holds the POSIX access list of a file.
 const ACL_ATTRIBUTE: &[u8] = b"system.posix_acl_access";
-/// The name prefix of extended attributes that users set.
 const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 
 /// The source of the mode, owner and further attributes of a staged file.
 #[derive(Debug, Clone, Copy)]
 pub enum FileAttributeSource<'a> {
-    /// The staged file is new, so its attributes come from `mode`, the umask and the default access list of its
-    /// directory.
+    /// A new staged file gets the permissions `mode`, limited by the umask or the default access list of its directory.
     New {
-        /// The permission bits of the new file; set-id bits are ignored.
+        /// The permission bits of the new file, whose set-id bits are ignored.
         mode: u32,
     },
     /// The staged file replaces this file and gets a copy of its attributes.
@@ -41,7 +37,7 @@ pub enum LostAttribute {
 }
 
 impl LostAttribute {
-    /// The displayed name of the file attribute.
+    /// The English name of the lost attribute, such as `Owner`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Owner => "Owner",
@@ -52,11 +48,9 @@ impl LostAttribute {
     }
 }
 
-/// Copies the attributes of the file `model` to the new file `file` and returns those that could not be copied.
 pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<LostAttribute>, DiskError> {
     let mut lost = Vec::new();
-    // User attributes are set first: setting them needs write permission, and at this point only the owner can access
-    // the file.
+    // User attributes are set before the owner changes, because setting them needs write permission on the file.
     copy_user_attributes(file, model, &mut lost)?;
     let model_stat = model.stat();
     let file_stat = sys::stat_handle(file)?.stat;
@@ -105,7 +99,6 @@ fn copy_user_attributes(
     Ok(())
 }
 
-/// `true` for success, `false` if the operation is not supported or not permitted; any other error is returned.
 fn succeeded_unless_unsupported(result: Result<(), DiskError>) -> Result<bool, DiskError> {
     match result {
         Ok(()) => Ok(true),

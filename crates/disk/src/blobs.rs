@@ -1,7 +1,6 @@
-//! Content-addressed storage. The state directory stores each distinct file content once, as a file (a blob) that is
-//! named by its SHA-256. Promises: the content of a blob is complete before the blob gets its name. A source file may
-//! change while it is copied, so the finished copy is hashed, and becomes a blob only if the hash is right. After a
-//! power cut, a blob that was stored with [`BlobSyncTiming::Later`] may be incomplete, so readers compare the hash.
+//! Stores each distinct file content once in the state directory, as a file (a blob) that is named by its SHA-256. The
+//! content of a blob is complete before the blob gets its name. A blob that was stored with [`BlobSyncTiming::Later`]
+//! may be incomplete after a power cut, so readers compare the hash.
 
 use std::os::fd::AsFd;
 
@@ -14,7 +13,6 @@ use crate::{
 };
 
 const BLOBS_DIRECTORY: &str = "blobs";
-/// The number of characters at the start of a digest that name the subdirectory of its blob.
 const FAN_OUT_CHARACTERS: usize = 2;
 const DIGEST_CHARACTERS: usize = 64;
 const BLOB_MODE: u32 = 0o400;
@@ -22,7 +20,7 @@ const BLOB_MODE: u32 = 0o400;
 /// Whether a blob is synced to disk at once or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobSyncTiming {
-    /// The blob is synced to disk before the call that stores it returns.
+    /// The blob is synced to disk before the call that stores the blob returns.
     Now,
     /// The blob reaches the disk with the next sync of the whole file system.
     Later,
@@ -56,8 +54,8 @@ impl BlobFilePath {
 }
 
 impl StateDirectory {
-    /// Stores content as a blob named by its SHA-256, unless the blob already exists. Fails with `ChangedConcurrently`
-    /// if `source` is a file and its content no longer has the hash `digest_hex`.
+    /// Stores content as a blob named by its SHA-256, unless the blob already exists. Storing a file as a blob fails
+    /// with `ChangedConcurrently` if the file no longer has the hash `digest_hex`.
     pub fn put_blob(
         &self,
         digest_hex: &str,
@@ -89,8 +87,8 @@ impl StateDirectory {
         }
     }
 
-    /// Moves the file `name` out of the directory `from` and makes it a blob. If the file is on another mount, or can
-    /// be changed through another hard link, it is copied instead of moved.
+    /// Moves the file `name` out of the directory `from` and makes the file a blob. A file on another mount or with
+    /// several hard links is copied to the blob and then removed.
     pub fn adopt_blob(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
         let slot = BlobFilePath::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
@@ -118,12 +116,13 @@ impl StateDirectory {
         from.remove_file(name)
     }
 
-    /// Opens a blob; `None` if the blob does not exist.
+    /// Opens a blob, or returns `None` if the blob does not exist.
     pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateDirectoryAccessError> {
         self.find_blob(digest_hex).map_err(StateDirectoryAccessError::new)
     }
 
-    /// The content of a blob, at most `limit_bytes`; `None` if the blob does not exist.
+    /// Reads the content of a blob, or returns `None` if the blob does not exist. Reading a blob fails with `TooLarge`
+    /// if its content exceeds `limit_bytes`.
     pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateDirectoryAccessError> {
         let file = self.open_blob(digest_hex)?;
         file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryAccessError::new)
@@ -135,7 +134,7 @@ impl StateDirectory {
         none_if_missing(directory.open_file(&slot.name))
     }
 
-    /// Removes a blob; `false` if the blob did not exist.
+    /// Removes a blob and returns whether the blob existed.
     pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateDirectoryAccessError> {
         let slot = BlobFilePath::from_digest(digest_hex).map_err(StateDirectoryAccessError::new)?;
         let Some(directory) = slot.existing_directory(self).map_err(StateDirectoryAccessError::new)? else {
@@ -146,7 +145,6 @@ impl StateDirectory {
     }
 }
 
-/// Fails if a blob that was copied from a file has another hash than expected: the file changed while it was copied.
 fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
         StagedContentSource::Bytes(_) => Ok(()),
@@ -158,7 +156,7 @@ fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_he
     }
 }
 
-/// Syncs an existing blob, which may have been stored with [`BlobSyncTiming::Later`].
+/// An earlier call may have stored the existing blob with [`BlobSyncTiming::Later`], so the blob is synced again.
 fn ensure_durable(
     state: &StateDirectory,
     directory: &DirectoryHandle,
@@ -171,7 +169,6 @@ fn ensure_durable(
     sync_directories(state, directory, durable)
 }
 
-/// Syncs the directory of a blob and its parents, for [`BlobSyncTiming::Now`].
 fn sync_directories(
     state: &StateDirectory,
     directory: &DirectoryHandle,

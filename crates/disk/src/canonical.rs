@@ -1,6 +1,6 @@
-//! Resolution of a path with symbolic links to its canonical path. Symbolic links are read and expanded in user space,
-//! one at a time. The kernel never follows a link, and the result is never outside the root. A symbolic link that
-//! leaves the root is an error, even if its target leads back into the root.
+//! Resolves the symbolic links of a path to get its canonical path. Links are read and expanded in user space, one at a
+//! time, so the kernel never follows a link. A symbolic link that leaves the root is an error, even if its target leads
+//! back into the root.
 
 use std::os::fd::AsFd;
 
@@ -13,13 +13,13 @@ use crate::{
     sys,
 };
 
-/// The most symbolic links expanded for one path; the kernel has the same limit.
+/// The most symbolic links that are expanded for one path; the kernel has the same limit.
 pub const SYMLINKS_MAX: usize = 40;
-/// The most path components visited to resolve one path, including the components of link targets.
+/// The most path components that are visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// The canonical path of `path`, and the stat of the file if the kernel could open `path` as it is, without expanding a
-/// link. Path components that do not exist are kept as written.
+/// Path components that do not exist are kept as written in the canonical path. The stat is returned only if the kernel
+/// could open `path` without expanding a link.
 pub(crate) fn resolve_canonical(
     confines: &ConfinedPathResolver,
     roots: &[Vec<u8>],
@@ -51,13 +51,11 @@ pub(crate) fn resolve_canonical(
     Ok((SymlinkExpander::start(confines, roots, path)?.run(last)?, None))
 }
 
-/// Resolves a path one component at a time and expands each symbolic link in it.
 struct SymlinkExpander<'a> {
     confines: &'a ConfinedPathResolver,
-    /// The absolute paths of the root; an absolute link target that starts with one of them is inside the root.
+    /// The absolute paths of the root; an absolute link target below one of these paths is inside the root.
     roots: &'a [Vec<u8>],
     current: OPathFdWithStat,
-    /// The canonical path components from the root to the directory `current`.
     resolved: Vec<Vec<u8>>,
     /// The path components that are not resolved yet, in reverse order.
     pending: Vec<Vec<u8>>,
@@ -107,7 +105,6 @@ impl<'a> SymlinkExpander<'a> {
         join_components(&self.resolved)
     }
 
-    /// Reads the target of a symbolic link and resolves it before the remaining path components.
     fn expand_symlink(&mut self, link: &OPathFdWithStat) -> Result<(), DiskError> {
         self.symlinks_followed += 1;
         if self.symlinks_followed > SYMLINKS_MAX {
@@ -128,15 +125,13 @@ impl<'a> SymlinkExpander<'a> {
         Ok(())
     }
 
-    /// Resolves `..`: removes the last canonical component and opens the shorter path again from the root.
     fn go_up(&mut self) -> Result<(), DiskError> {
         self.resolved.pop().ok_or(resolution_error(DiskErrorKind::OutsideRoot))?;
         self.current = self.confines.open(&join_components(&self.resolved)?)?;
         Ok(())
     }
 
-    /// Resolves the rest of a path after a component that does not exist. A `..` after a missing component is an error:
-    /// `NotFound`, or `OutsideRoot` if the `..` leads out of the root.
+    /// A `..` after a missing path component is an error.
     fn finish_missing(mut self, name: Vec<u8>) -> Result<RelPath, DiskError> {
         self.resolved.push(name);
         let mut went_up = false;
@@ -163,7 +158,7 @@ fn join_components(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
         .map_err(|_| resolution_error(DiskErrorKind::NameTooLong))
 }
 
-/// The rest of an absolute link target after `root`. Paths are compared component by component, not as strings.
+/// Returns the rest of an absolute link target after `root`; both paths are compared component by component.
 fn strip_root<'t>(target: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
     let mut rest = target;
     for wanted in root.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {

@@ -1,6 +1,6 @@
-//! Confines every file access to the open root directory. Promises: the kernel never follows a symbolic link, never
-//! leaves the root, and never enters a hidden directory or a mount that is not allowed. Paths are resolved by the
-//! system call `openat2`, or component by component on kernels without `openat2`; both give the same results.
+//! Confines every file access to the open root directory. The kernel never follows a symbolic link, never leaves the
+//! root, and never enters a hidden directory or a mount that is not allowed. Paths are resolved by the system call
+//! `openat2`, or component by component on kernels without `openat2`; both give the same results.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -12,16 +12,16 @@ use stead_path::RelPath;
 
 use crate::{DiskError, DiskErrorKind, FileType, InodeId, stat::StatWithMount, sys};
 
-/// Whether the kernel or this crate resolves paths.
+/// The method of path resolution: by the kernel or by this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathResolutionMethod {
-    /// Chooses `Kernel` if the kernel has the system call `openat2`, otherwise `Walker`. If a seccomp filter denies
-    /// `openat2`, opening the root fails; choose `Walker` under such a filter.
+    /// The kernel resolves paths if it has the system call `openat2`; otherwise this crate does. Opening the root fails
+    /// if a seccomp filter denies `openat2`.
     #[default]
     Auto,
-    /// The kernel resolves a whole path in one `openat2` call; without this system call, opening the root fails.
+    /// The kernel resolves a whole path in one `openat2` call; opening the root fails on a kernel without `openat2`.
     Kernel,
-    /// This crate resolves a path by opening one component after the other.
+    /// This crate resolves a path by opening one path component after the other.
     Walker,
 }
 
@@ -36,17 +36,14 @@ impl PathResolutionMethod {
     }
 }
 
-/// The `openat2` flags with which path resolution stays below the start directory and follows no symbolic link.
 const RESOLVE_BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// The `openat2` flags that also forbid path resolution to cross a mount.
 const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFlags::NO_XDEV);
 
-/// How often `openat2` is retried if the kernel reports that the path crosses a mount.
 const MOUNT_RETRIES_MAX: usize = 8;
 
 /// Lets the kernel resolve and open a path without crossing a mount. `openat2` returns the same error for a mount and
-/// for a directory that is being moved out of the root. If the error remains after retries, the cause is a mount.
+/// for a directory that is being moved out of the root, so the call is repeated.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {
@@ -57,7 +54,6 @@ fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result
     }
 }
 
-/// An open `O_PATH` handle and the stat of its file.
 #[derive(Debug)]
 pub(crate) struct OPathFdWithStat {
     pub(crate) handle: OwnedFd,
@@ -78,7 +74,6 @@ impl OPathFdWithStat {
         self.meta.stat.file_type
     }
 
-    /// Fails if the handle is not a directory. The error kind is `symlink_error` if the handle is a symbolic link.
     fn ensure_directory_or(self, symlink_error: DiskErrorKind, step: &'static str) -> Result<Self, DiskError> {
         if self.file_type() == FileType::Directory {
             return Ok(self);
@@ -108,7 +103,6 @@ impl OPathFdWithStat {
 pub(crate) struct ConfinedPathResolver {
     root: OPathFdWithStat,
     resolver: PathResolutionMethod,
-    /// The mount points inside the root that may be crossed, sorted by depth.
     allowed_mounts: Vec<RelPath>,
     hidden_inodes: Vec<InodeId>,
 }
@@ -123,7 +117,7 @@ impl ConfinedPathResolver {
         mounts.sort_by_key(RelPath::depth);
         let resolver = match resolver {
             PathResolutionMethod::Walker => PathResolutionMethod::Walker,
-            // The kernel is tested once. Only the error `ENOSYS` means that the kernel lacks the call.
+            // Only the error `ENOSYS` means that the kernel lacks `openat2`.
             PathResolutionMethod::Auto | PathResolutionMethod::Kernel => {
                 match sys::open_beneath(root.handle.as_fd(), b".", sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH_ONE_MOUNT) {
                     Ok(_) => PathResolutionMethod::Kernel,
@@ -134,7 +128,7 @@ impl ConfinedPathResolver {
                 }
             }
         };
-        // Without mount ids, this module could not detect mounts.
+        // Mounts cannot be detected without mount ids.
         if root.meta.mount_id.is_none() {
             return Err(DiskError::new(DiskErrorKind::Unsupported, "mount id"));
         }
@@ -159,7 +153,7 @@ impl ConfinedPathResolver {
         !self.hidden_inodes.is_empty()
     }
 
-    /// Whether a hidden directory has this inode number; only a quick first check, because the device may differ.
+    /// Whether a hidden directory has this inode number, on this or on another device.
     pub(crate) fn may_hide_inode(&self, ino: u64) -> bool {
         self.hidden_inodes.iter().any(|id| id.ino == ino)
     }
@@ -171,8 +165,7 @@ impl ConfinedPathResolver {
         }
     }
 
-    /// Opens an `O_PATH` handle for a canonical path; if the last component is a symbolic link, for the link itself. If
-    /// an earlier path component has become a symbolic link, the call fails.
+    /// Opening a canonical path fails if a component before the last one has become a symbolic link.
     pub(crate) fn open(&self, path: &RelPath) -> Result<OPathFdWithStat, DiskError> {
         let opened = match self.resolver {
             PathResolutionMethod::Walker => return self.open_by_walking(path),
@@ -204,7 +197,6 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// Lets the kernel resolve and open a whole path.
     pub(crate) fn open_in_kernel(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, DiskError> {
         match self.deepest_allowed_mount(path)? {
             None => open_on_one_mount(self.root.handle.as_fd(), path.as_bytes(), flags),
@@ -228,13 +220,11 @@ impl ConfinedPathResolver {
         Ok(current)
     }
 
-    /// Opens an `O_PATH` handle for an entry of the directory `parent`, or for the link itself if the entry is a
-    /// symbolic link. The entry may be the root of an allowed mount.
+    /// Opens an `O_PATH` handle for an entry of the directory `parent`, which may be the top of an allowed mount.
     pub(crate) fn child(&self, parent: &OPathFdWithStat, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
 
-    /// Like [`Self::child`], but takes the handle and the mount id of the parent directory separately.
     pub(crate) fn child_of(
         &self,
         parent: BorrowedFd<'_>,
@@ -250,7 +240,7 @@ impl ConfinedPathResolver {
         }
     }
 
-    /// Opens a directory entry without following a link; fails if the entry is hidden or on another mount.
+    /// Opening a directory entry fails if the entry is hidden or on another mount.
     pub(crate) fn open_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -270,7 +260,7 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// Opens an `O_PATH` handle for a directory entry on any mount; the caller must check whether the mount is allowed.
+    /// The caller must check whether the mount of the opened directory entry is allowed.
     fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
         let handle = match self.resolver {
             PathResolutionMethod::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
@@ -283,8 +273,6 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// Reads the stat of a directory entry with one system call. Fails if the entry is hidden or on a mount that is not
-    /// allowed.
     pub(crate) fn stat_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -299,7 +287,6 @@ impl ConfinedPathResolver {
         Ok(meta)
     }
 
-    /// The deepest allowed mount point above `path`, and the part of `path` below that mount point.
     fn deepest_allowed_mount(&self, path: &RelPath) -> Result<Option<(OPathFdWithStat, RelPath)>, DiskError> {
         let mut anchor: Option<(OPathFdWithStat, RelPath)> = None;
         let mut passed = RelPath::root();
@@ -337,14 +324,14 @@ impl ConfinedPathResolver {
         })
     }
 
-    /// Fails if any component of `path`, including the last, is a hidden directory. The search for hidden directories
-    /// ends at the first path component that cannot be read, because nothing below it can be reached.
+    /// The check for hidden directories ends at the first component that cannot be read, because nothing below it can
+    /// be reached.
     pub(crate) fn refuse_hidden_components(&self, path: &RelPath) -> Result<(), DiskError> {
         let bytes = path.as_bytes();
         self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
     }
 
-    /// Fails if one of the first parts of a path is a hidden directory; `ends` has the lengths of these parts in bytes.
+    /// Fails if a prefix of the path `bytes` is a hidden directory; `ends` has the lengths of the prefixes in bytes.
     fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
         for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {

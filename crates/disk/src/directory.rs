@@ -1,7 +1,6 @@
-//! An open directory. A change in the workspace names a file by the open handle of its directory and one name, so no
-//! path is resolved twice. Promises: no call on a directory follows a link, enters a mount that is not allowed, or
-//! reaches a hidden directory. A hidden directory is never moved or replaced. The kernel checks within a rename, not
-//! before it, whether the target exists. Paths are never built by joining strings.
+//! An open directory, through which the server changes files by a single name, so that no path is resolved twice. No
+//! call on a directory follows a link, enters a mount that is not allowed, or reaches a hidden directory. The kernel
+//! checks within a rename, not before it, whether the target exists.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -22,20 +21,20 @@ use crate::{
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskDirectoryEntry {
-    /// The name of the entry.
+    /// The name of the directory entry.
     pub name: FileName,
-    /// The file type at the time of the listing.
+    /// The file type of the directory entry at the time of the listing.
     pub file_type: FileType,
 }
 
-/// How a rename handles a target name that exists.
+/// What a rename does if the target name already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingTargetPolicy {
-    /// If the target name exists, the rename fails with `Exists`.
+    /// The rename fails with the error `Exists` if the target name exists.
     Refuse,
-    /// The source and target names of the rename are exchanged.
+    /// The rename exchanges the source and target names.
     Exchange,
-    /// An existing target of the rename is replaced atomically.
+    /// The rename atomically replaces the file with the target name.
     Replace,
 }
 
@@ -76,17 +75,15 @@ impl DirectoryHandle {
         self.path_handle.as_fd()
     }
 
-    /// Opens an `O_PATH` handle for a name in this directory; a symbolic link is not followed.
     pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<OPathFdWithStat, DiskError> {
         self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
-    /// Opens this directory again, for listing and syncing, because two listings must not share one read position.
+    /// Opens this directory again, because two listings must not share one read position.
     pub(crate) fn reopen_for_listing(&self) -> Result<OwnedFd, DiskError> {
         sys::open_name(self.path_handle(), b".", sys::LIST_FLAGS, 0)
     }
 
-    /// Fails if `name` is a hidden directory.
     pub(crate) fn refuse_hidden(&self, name: &FileName) -> Result<(), DiskError> {
         if !self.confinement.hides_anything() {
             return Ok(());
@@ -95,18 +92,17 @@ impl DirectoryHandle {
         meta.map_or(Ok(()), |meta| self.confinement.refuse_hidden_inode(meta.id()))
     }
 
-    /// The device and inode that identify this directory.
+    /// The device and inode numbers that identify this directory.
     pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// Whether files can be renamed between this directory and `other`. A rename never crosses a mount, not even within
-    /// one file system.
+    /// Whether files can be renamed between this directory and `other`, because both are on the same mount.
     pub fn shares_mount(&self, other: &Self) -> bool {
         self.mount_id.is_some() && self.mount_id == other.mount_id
     }
 
-    /// The stat of this directory.
+    /// The metadata of this directory.
     pub fn stat_self(&self) -> Result<DiskStat, DiskError> {
         Ok(sys::stat_handle(self.path_handle())?.stat)
     }
@@ -117,12 +113,12 @@ impl DirectoryHandle {
         Ok(Self { path_handle, id: self.id, mount_id: self.mount_id, confinement: Arc::clone(&self.confinement) })
     }
 
-    /// Lists this directory without its hidden entries, in the order of the file system.
+    /// Lists the entries of this directory that are not hidden, in the order of the file system.
     pub fn list(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         self.list_with_handle(self.reopen_for_listing()?.as_fd())
     }
 
-    /// Opens and lists a subdirectory through one handle.
+    /// Opens a subdirectory of this directory and lists its entries through one handle.
     pub fn open_and_list(&self, name: &FileName) -> Result<(Self, Vec<DiskDirectoryEntry>), DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::LIST_FLAGS) {
             Ok(opened) => {
@@ -161,13 +157,13 @@ impl DirectoryHandle {
         Ok(entries)
     }
 
-    /// The stat of a name in this directory; `None` if the name does not exist; a symbolic link is not followed.
+    /// The metadata of an entry of this directory without following a link; `None` if the entry does not exist.
     pub fn stat(&self, name: &FileName) -> Result<Option<DiskStat>, DiskError> {
         let meta = self.confinement.stat_child(self.path_handle(), self.mount_id, name.as_bytes());
         none_if_missing(meta.map(|meta| meta.stat))
     }
 
-    /// Opens a subdirectory.
+    /// Opens a subdirectory of this directory.
     pub fn open_directory(&self, name: &FileName) -> Result<Self, DiskError> {
         Self::from_path_handle(self.open_path_handle(name)?, Arc::clone(&self.confinement))
     }
@@ -179,8 +175,8 @@ impl DirectoryHandle {
         })
     }
 
-    /// Opens a file that a listing showed as a regular file. Opening takes one system call instead of two, to read many
-    /// files fast. If a FIFO or device replaced the file, the call fails without blocking.
+    /// Opens a file that a listing showed as a regular file, with one system call instead of two. If a FIFO or device
+    /// replaced the listed file, opening fails without blocking.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
             Ok(opened) => OpenFile::from_open_handle(opened),
@@ -189,23 +185,23 @@ impl DirectoryHandle {
         }
     }
 
-    /// The target of a link in this directory, as stored.
+    /// The target of a symbolic link in this directory, exactly as stored.
     pub fn read_link(&self, name: &FileName) -> Result<Vec<u8>, DiskError> {
         link_target(&self.open_path_handle(name)?)
     }
 
-    /// Creates a subdirectory; the umask applies to `mode`, and set-id bits are never set.
+    /// Creates a subdirectory with the permission bits of `mode`, limited by the umask.
     pub fn create_directory(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         sys::create_directory(self.path_handle(), name.as_bytes(), mode & 0o777)
     }
 
-    /// Creates a symbolic link; the target is not checked.
+    /// Creates a symbolic link in this directory without checking its target.
     pub fn create_symlink(&self, name: &FileName, target: &[u8]) -> Result<(), DiskError> {
         sys::create_symlink(self.path_handle(), name.as_bytes(), target)
     }
 
-    /// Renames an entry of this directory to `to_name` in the directory `to`. Fails with `CrossesMount` if `to` is on
-    /// another mount. Fails with `Unsupported` if the file system does not support `if_exists`.
+    /// Renames an entry of this directory to `to_name` in the directory `to`. A rename fails with `CrossesMount` if
+    /// `to` is on another mount. A rename fails with `Unsupported` if the file system does not support `if_exists`.
     pub fn rename(
         &self,
         name: &FileName,
@@ -229,13 +225,13 @@ impl DirectoryHandle {
         sys::unlink(self.path_handle(), name.as_bytes())
     }
 
-    /// Removes an empty directory.
+    /// Removes an empty subdirectory of this directory.
     pub fn remove_directory(&self, name: &FileName) -> Result<(), DiskError> {
         self.refuse_hidden(name)?;
         sys::remove_directory(self.path_handle(), name.as_bytes())
     }
 
-    /// Sets the permissions of a file or directory; clears the set-id bits of a file and keeps those of a directory.
+    /// Sets the permissions of a file or directory; a file loses its set-id bits, a directory keeps them.
     pub fn set_mode(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         let opened = self.open_path_handle(name)?;
         let special_bits = match opened.file_type() {
@@ -255,8 +251,7 @@ impl DirectoryHandle {
     }
 }
 
-/// The target of an open symbolic link. Fails with `ChangedConcurrently` if the handle is not a symbolic link, because
-/// the link was replaced before it was opened.
+/// Reading the target of a link fails with `ChangedConcurrently` if another file has replaced the link.
 pub(crate) fn link_target(opened: &OPathFdWithStat) -> Result<Vec<u8>, DiskError> {
     if opened.file_type() != FileType::Symlink {
         return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link"));

@@ -3,57 +3,57 @@
 
 use rustix::io::Errno;
 
-/// The cause of a failed disk access.
+/// The kind of a disk error: the cause of a failed disk access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiskErrorKind {
-    /// The path does not exist.
+    /// The disk access failed because the path does not exist.
     NotFound,
-    /// The path already exists.
+    /// The disk access failed because the path already exists.
     Exists,
-    /// The path is not a directory, but a directory is required.
+    /// The disk access failed because the path is not a directory.
     NotDirectory,
-    /// The path is a directory, but another file type is required.
+    /// The disk access failed because the path is a directory and another file type is required.
     IsDirectory,
-    /// The path is a FIFO, socket or device, but a regular file is required.
+    /// The disk access failed because the path is a FIFO, socket or device instead of a regular file.
     NotRegularFile,
-    /// The path is a symbolic link, and the called function does not follow links.
+    /// The disk access failed because the path is a symbolic link, which the called function does not follow.
     IsSymlink,
-    /// The path has too many links, or a link that leads to itself.
+    /// The disk access failed because the path has too many symbolic links, or a link to itself.
     SymlinkLoop,
-    /// The path would leave the root directory.
+    /// The disk access failed because the path would leave the root directory.
     OutsideRoot,
-    /// The path would cross into a mount that is not allowed.
+    /// The disk access failed because the path would cross into a mount that is not allowed.
     CrossesMount,
-    /// The path enters or names a hidden directory.
+    /// The disk access failed because the path enters or names a hidden directory.
     Hidden,
-    /// The directory is not empty.
+    /// The disk access failed because the directory is not empty.
     NotEmpty,
-    /// The path changed while the call used it; the caller should resolve the path again.
+    /// The disk access failed because the path changed meanwhile; the caller should resolve the path again.
     ChangedConcurrently,
-    /// The kernel or another process is using the file.
+    /// The disk access failed because the kernel or another process is using the file.
     Busy,
-    /// The file system is full.
+    /// The disk access failed because the file system is full.
     NoSpace,
-    /// The file-system quota is exceeded.
+    /// The disk access failed because it would exceed the file-system quota.
     QuotaExceeded,
-    /// The file system is read-only.
+    /// The disk access failed because the file system is read-only.
     ReadOnly,
-    /// The operating system denies permission.
+    /// The disk access failed because the operating system denied permission.
     PermissionDenied,
-    /// A name or the whole path is too long.
+    /// The disk access failed because a name or the whole path is too long.
     NameTooLong,
-    /// Too many files are open.
+    /// The disk access failed because the process or the system has too many open files.
     TooManyOpenFiles,
-    /// The file content is larger than the caller's limit.
+    /// The disk access failed because the file content is larger than the limit.
     TooLarge,
-    /// The file system or kernel does not support the operation.
+    /// The disk access failed because the file system or kernel does not support the operation.
     Unsupported,
-    /// Any error without a kind of its own; the field `errno` has the error number.
+    /// The disk access failed for another reason; the field `errno` may have the error number.
     Io,
 }
 
 impl DiskErrorKind {
-    /// The error kind as an English phrase, such as `not found`.
+    /// The kind of the disk error as an English phrase, such as `not found`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "not found",
@@ -88,24 +88,21 @@ impl DiskErrorKind {
 pub struct DiskError {
     /// The kind of the disk error.
     pub kind: DiskErrorKind,
-    /// The system call or internal step that failed.
+    /// The name of the system call or internal step that failed.
     pub step: &'static str,
-    /// The error number, if the operating system reported the error.
+    /// The error number of the operating system, if the operating system reported the disk error.
     pub errno: Option<i32>,
 }
 
 impl DiskError {
-    /// Creates an error that this crate detected, without an `errno`.
     pub(crate) const fn new(kind: DiskErrorKind, step: &'static str) -> Self {
         Self { kind, step, errno: None }
     }
 
-    /// Creates an error from an `errno` of the operating system.
     pub(crate) fn from_errno(step: &'static str, errno: Errno) -> Self {
         Self { kind: kind_of_errno(errno), step, errno: Some(errno.raw_os_error()) }
     }
 
-    /// Replaces the kind of this error by one that describes the cause better.
     pub(crate) fn with_kind(self, kind: DiskErrorKind) -> Self {
         Self { kind, ..self }
     }
@@ -115,7 +112,6 @@ impl DiskError {
     }
 }
 
-/// Turns the error `NotFound` into `None`.
 pub(crate) fn none_if_missing<T>(result: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
     match result {
         Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),

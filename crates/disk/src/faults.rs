@@ -1,8 +1,7 @@
-//! Fault injection. Before every system call, this crate calls a hook (the fault gate). With the `faults` feature, a
-//! test can let the n-th system call fail, or abort the process before that call. Without the `faults` feature, the
-//! fault gate does nothing and costs nothing.
+//! Lets tests inject faults into system calls. With the `faults` feature, a test can let the n-th system call fail, or
+//! abort the process before that call. Without the `faults` feature, the hook before every system call does nothing.
 
-/// A system call that tests can let fail.
+/// A system call that the fault injection of tests can let fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the system call of that name")]
 pub enum FaultInjectionSystemCall {
@@ -123,17 +122,17 @@ mod armed {
     /// A test's plan for injected faults: which system call fails, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// The number of the counted system call at which the fault occurs: 1 for the first call, 0 for none.
+        /// The number of the counted system call at which the fault occurs; 0 means that no call fails.
         pub call_number: u64,
-        /// The effect of the injected fault.
+        /// The effect of the fault that the fault plan injects.
         pub action: InjectedFaultEffect,
-        /// The threads whose system calls the plan counts.
+        /// The threads whose system calls the fault plan counts.
         pub scope: FaultPlanThreadFilter,
         /// The kinds of system calls that a fault plan counts.
         pub calls: FaultFilter,
     }
 
-    /// The result of a fault plan: the number of counted system calls, and the first one that failed.
+    /// The report of a fault plan: how many system calls were counted, and which one failed first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FaultPlanSystemCallReport {
         /// The number of system calls that the fault plan counted.
@@ -155,7 +154,7 @@ mod armed {
         ARMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Activates a fault plan in place of the previous one.
+    /// Activates a fault plan and replaces the previous fault plan.
     pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
         *armed_fault() = Some(ArmedFault { plan, thread, report: FaultPlanSystemCallReport::default() });

@@ -1,12 +1,8 @@
-//! Directory change events of the kernel (inotify).
+//! Reports changes in open directories of a workspace with the kernel's inotify. A change is queued before the call
+//! that made it returns, and an overflow of the queue is reported. inotify misses writes through a hard link in another
+//! directory, and reports writes through a shared memory mapping only later.
 //!
-//! Promises: only open directories of a workspace and lock files of the server are watched. A change is queued before
-//! the call that made it returns. An overflow of the queue is reported. Writes through a hard link in another directory
-//! and changes below unwatched directories are not reported. Writes through a shared memory mapping are not reported
-//! before it is unmapped. The event queue resolves no path and reads no file.
-//!
-//! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link,
-//! and reports paths. This module watches open directories and reports watch ids in the order of the kernel's queue.
+//! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -21,10 +17,9 @@ use crate::{DirectoryHandle, DiskError, MultiSlotLockFile, mounts, sys::inotify_
 
 /// The most events that one call of [`FsEventQueue::drain`] returns.
 pub const EVENTS_PER_DRAIN_MAX: usize = 65_536;
-/// The assumed limit on inotify watches per user if the system does not state it; old kernels have this limit.
+/// Old kernels allow this many inotify watches per user.
 const WATCH_LIMIT_DEFAULT: usize = 8_192;
 const WATCH_LIMIT_FILE: &str = "/proc/sys/fs/inotify/max_user_watches";
-/// The inotify events for which a directory is watched.
 const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::CLOSE_WRITE)
@@ -35,7 +30,7 @@ const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::EXCL_UNLINK);
 
-/// The id of a watched directory or file in one event queue; watching it again gives the same id.
+/// The id of a watched directory or file in one event queue; watching the same file again gives the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InotifyWatchId(i32);
 
@@ -46,9 +41,9 @@ pub enum FsEventKind {
     Created,
     /// The content of a file in the watched directory changed.
     Modified,
-    /// A program closed a file that it had opened for writing.
+    /// A program closed a file of the watched directory that it had opened for writing.
     WriterClosed,
-    /// The mode, owner, times, number of hard links or extended attributes of a file changed.
+    /// The mode, owner, times, hard-link count or extended attributes of a file in the watched directory changed.
     AttributesChanged,
     /// A name was moved out of the watched directory; the `MovedTo` event of the same rename has the same cookie.
     MovedFrom(u32),
@@ -60,31 +55,31 @@ pub enum FsEventKind {
     SelfMoved,
     /// The watched directory itself was removed.
     SelfDeleted,
-    /// No more events follow: the watch or the watched directory was removed, or the file system was unmounted.
+    /// The inotify watch ended and reports no more events.
     WatchRemoved,
     /// The event queue overflowed and lost events, so any watched file may have changed.
     Overflow,
 }
 
-/// Whether an event is about a directory or about another file.
+/// Whether a file change event is about a directory or about another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FsEventFileType {
-    /// A directory.
+    /// The file change event is about a directory.
     Directory,
-    /// The event is about a file that is not a directory, or about no file, such as an overflow.
+    /// The file change event is about a file that is not a directory, or about no file at all.
     Other,
 }
 
-/// One inotify event.
+/// One file change event that inotify reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsEvent {
     /// The watch that reported the event; `None` if the event reports an overflow of the queue.
     pub watch: Option<InotifyWatchId>,
-    /// The changed name in the watched directory; `None` if the event is about the directory itself or an overflow.
+    /// The changed name in the watched directory; `None` if the event names no directory entry.
     pub name: Option<FileName>,
-    /// Whether the event is about a directory or about another file.
+    /// Whether the file change event is about a directory or about another file.
     pub subject: FsEventFileType,
-    /// The kind of change that the event reports.
+    /// The kind of change that the file change event reports.
     pub kind: FsEventKind,
 }
 
@@ -95,26 +90,27 @@ pub struct FsEventQueue {
 }
 
 impl FsEventQueue {
-    /// Creates an event queue for the file system of `directory`. Fails with `Unsupported` on network and FUSE file
-    /// systems, and with `TooManyOpenFiles` if this user has too many inotify queues.
+    /// Creates an event queue for the file system of `directory`; fails with `Unsupported` on network and FUSE file
+    /// systems. Creating an event queue fails with `TooManyOpenFiles` if this user has too many inotify queues.
     pub fn new(directory: &DirectoryHandle) -> Result<Self, DiskError> {
         mounts::refuse_unwatchable(directory.path_handle())?;
         Ok(Self { queue: inotify_calls::create_queue()? })
     }
 
-    /// Watches a directory. Changes after this call are reported, so start the watch before you list the directory.
-    /// Fails with `NoSpace` if this user has reached the limit on inotify watches.
+    /// Watches a directory. Only changes after this call are reported, so callers start the watch before they list the
+    /// directory. Watching a directory fails with `NoSpace` if this user has reached the limit on inotify watches.
     pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<InotifyWatchId, DiskError> {
         inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(InotifyWatchId)
     }
 
-    /// Watches the lock file of a state directory, to notice notifications and released locks.
+    /// Watches the lock file of a state directory, to notice released locks and [`MultiSlotLockFile::notify_watchers`].
     pub fn watch_lock_file(&self, file: &MultiSlotLockFile) -> Result<InotifyWatchId, DiskError> {
         let flags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE);
         inotify_calls::watch_file(self.queue.as_fd(), file.handle(), flags).map(InotifyWatchId)
     }
 
-    /// Removes a watch, if it still exists. Events of the removed watch that are already queued are still delivered.
+    /// Removes a watch, if the watch still exists. Events of the removed watch that are already queued are still
+    /// delivered.
     pub fn remove_watch(&self, watch: InotifyWatchId) -> Result<(), DiskError> {
         match inotify_calls::remove_watch(self.queue.as_fd(), watch.0) {
             Err(error) if error.errno == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
@@ -122,7 +118,7 @@ impl FsEventQueue {
         }
     }
 
-    /// Appends the queued events to `events`, in order, without waiting. Returns whether the queue is now empty.
+    /// Appends the queued events to `events`, in order and without waiting, and returns whether the queue is now empty.
     pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<FsEventDrainCompleteness, DiskError> {
         let is_empty = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
             events.extend(parse_event(raw))
@@ -130,12 +126,12 @@ impl FsEventQueue {
         Ok(if is_empty { FsEventDrainCompleteness::Complete } else { FsEventDrainCompleteness::Partial })
     }
 
-    /// Waits at most `timeout` for an event and returns whether one is queued.
+    /// Waits at most `timeout` for a file change event and returns whether one is queued.
     pub fn wait(&self, timeout: Duration) -> Result<bool, DiskError> {
         inotify_calls::wait_readable(&[self.queue.as_fd()], timeout)
     }
 
-    /// Waits until an event is queued, `waker` ends the wait, or `timeout` has passed.
+    /// Waits until a file change event is queued, `waker` ends the wait, or `timeout` has passed.
     pub fn wait_with_waker(&self, waker: &FsEventQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         inotify_calls::wait_readable(&[self.queue.as_fd(), waker.counter.as_fd()], timeout)?;
         inotify_calls::clear_signal(waker.counter.as_fd());
@@ -143,15 +139,15 @@ impl FsEventQueue {
     }
 }
 
-/// Wakes a thread that waits for an event queue; any thread can call `wake`. A wake while no thread waits ends the next
-/// wait at once.
+/// A waker, which ends the wait of a thread for file change events. If no thread waits, waking ends the next wait at
+/// once.
 #[derive(Debug, Clone)]
 pub struct FsEventQueueWaker {
     counter: Arc<OwnedFd>,
 }
 
 impl FsEventQueueWaker {
-    /// Creates a waker on which `wake` was not called yet.
+    /// Creates a waker that has not been woken yet.
     pub fn new() -> Result<Self, DiskError> {
         Ok(Self { counter: Arc::new(inotify_calls::create_eventfd()?) })
     }
@@ -172,9 +168,9 @@ impl AsFd for FsEventQueue {
 /// Whether [`FsEventQueue::drain`] emptied the event queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsEventDrainCompleteness {
-    /// All queued events were returned, and the queue is empty.
+    /// The call returned all queued events, and the event queue is empty.
     Complete,
-    /// The call returned [`EVENTS_PER_DRAIN_MAX`] events, and more may be queued.
+    /// The call returned [`EVENTS_PER_DRAIN_MAX`] events, and more events may be queued.
     Partial,
 }
 

@@ -1,5 +1,5 @@
 //! Services of this machine that are not file access: the clock, random bytes, user names, the limit on open files and
-//! thread priority. Only this module reads the system clock; other crates get the time as a value.
+//! thread priority. Only this module reads the wall clock; other crates get the time as a value.
 
 use std::{
     collections::HashMap,
@@ -17,20 +17,18 @@ use crate::{DiskError, DiskErrorKind};
 
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 const PASSWD_FILE: &str = "/etc/passwd";
-/// The most bytes of `/etc/passwd` that are read.
 const PASSWD_BYTES_MAX: u64 = 1 << 20;
-/// The nice value of background threads: low priority, but enough to make progress on a busy machine.
 const BACKGROUND_PRIORITY: i32 = 15;
 
-/// Reads the wall clock, the monotonic clock and the boot id of this machine.
+/// A clock that reads the wall clock, the monotonic clock and the boot id of this machine.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     boot_id: String,
 }
 
 impl Default for SystemClock {
-    /// Reads the boot id of the kernel, or creates a random id if the kernel has none. A random id equals no stored id,
-    /// so stored monotonic times count as times of an earlier boot.
+    /// Reads the boot id of the kernel. Without a kernel boot id, a random id is created, so stored monotonic times
+    /// count as times of an earlier boot.
     fn default() -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID_FILE).map(|text| text.trim().to_owned());
         let boot_id = boot_id.ok().filter(|id| !id.is_empty()).unwrap_or_else(|| {
@@ -42,19 +40,19 @@ impl Default for SystemClock {
 }
 
 impl SystemClock {
-    /// Creates the clock; the same as [`SystemClock::default`].
+    /// Creates a clock that knows the boot id of this machine.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Milliseconds since 1970 by the wall clock.
+    /// The time of the wall clock in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Milliseconds since the machine started, including the time in sleep. The monotonic time never decreases and is
-    /// the same for every process.
+    /// The time since the machine started in milliseconds, including the time in sleep. The monotonic time never
+    /// decreases and is the same for every process.
     pub fn monotonic_ms(&self) -> u64 {
         let time = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
@@ -72,17 +70,17 @@ pub fn lower_thread_priority() {
     setpriority_process(None, BACKGROUND_PRIORITY).unwrap_or_default();
 }
 
-/// The limit on open files of this process.
+/// The limit on the number of files that this process may have open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenFileLimit {
-    /// At most this many files may be open in the process.
+    /// The process may have at most this many files open.
     Bounded(u64),
-    /// The number of open files is not limited.
+    /// The process may have any number of files open.
     Unbounded,
 }
 
-/// Raises the soft limit on open files to the hard limit, because the usual default is too low for a server. Returns
-/// the new limit on open files, or the old one if it could not be raised.
+/// Raises the soft limit on open files to the hard limit and returns the limit that now applies. The limit is raised
+/// because the usual default is too low for a server.
 pub fn raise_open_file_limit() -> OpenFileLimit {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let limit = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -103,8 +101,8 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], DiskError> {
     Ok(bytes)
 }
 
-/// User names by user id, read from `/etc/passwd`; empty if that file cannot be read. Users that are defined only in a
-/// directory service such as LDAP are missing.
+/// Reads user names by user id from `/etc/passwd`; the result is empty if that file cannot be read. Users that are
+/// defined only in a directory service such as LDAP are missing from the user names.
 pub fn user_names() -> HashMap<u32, String> {
     let mut text = String::new();
     match File::open(PASSWD_FILE).and_then(|file| file.take(PASSWD_BYTES_MAX).read_to_string(&mut text)) {
@@ -113,7 +111,7 @@ pub fn user_names() -> HashMap<u32, String> {
     }
 }
 
-/// Parses `/etc/passwd`. If several users have the same user id, the first name is used.
+/// If several users have the same user id, the first name is used.
 fn parse_passwd(text: &str) -> HashMap<u32, String> {
     let mut users = HashMap::new();
     for line in text.lines() {

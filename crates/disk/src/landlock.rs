@@ -1,7 +1,6 @@
-//! Landlock sandbox, a second line of defence. Once the sandbox is active, the calling thread and the threads that it
-//! starts can open files only below the given paths. Even a bug in other code cannot open other files. The sandbox
-//! enforces as much as the kernel supports, and a report says how much that is. The sandbox does not restrict reading
-//! metadata, changing modes by path, or the use of handles that are already open.
+//! A Landlock sandbox: the calling thread and the threads that it starts can open files only below the given paths. The
+//! sandbox enforces as much as the kernel supports, and a report says how much that is. The sandbox does not restrict
+//! reading metadata, changing modes by path, or the use of handles that are already open.
 
 use std::path::Path;
 
@@ -10,9 +9,8 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-/// The newest Landlock ABI that this code knows. An older kernel enforces only the rules that it supports.
+/// An older kernel enforces only the rules of its own Landlock ABI.
 const NEWEST_ABI: ABI = ABI::V9;
-/// The directory of the kernel's data about this process, which the sandbox always leaves readable.
 const PROC_SELF: &str = "/proc/self";
 
 /// How many of the sandbox rules the kernel enforces.
@@ -33,17 +31,17 @@ pub struct LandlockReport {
     pub status: LandlockOutcome,
     /// The Landlock ABI of the kernel; `None` if the kernel has no Landlock.
     pub abi: Option<i32>,
-    /// The reason why the kernel does not enforce all sandbox rules.
+    /// The reason why the kernel does not enforce all sandbox rules; `None` if it enforces all of them.
     pub reason: Option<String>,
 }
 
-/// Restricts file access of the process to the paths `read_write`. Call this function before the first thread starts:
-/// up to Landlock ABI 7, threads that are already running stay unrestricted.
+/// Restricts the file access of the process to the paths `read_write`. A program must call this function before its
+/// first thread starts: up to Landlock ABI 7, threads that already run stay unrestricted.
 pub fn restrict_process(read_write: &[&Path]) -> LandlockReport {
     restrict_process_to(read_write, &[])
 }
 
-/// Like [`restrict_process`], but also lets the process read the paths `read_only`.
+/// Restricts the file access of the process to the paths `read_write`, and also lets it read the paths `read_only`.
 pub fn restrict_process_to(read_write: &[&Path], read_only: &[&Path]) -> LandlockReport {
     match apply_ruleset(read_write, read_only) {
         Ok(status) => landlock_report(&status),
@@ -71,7 +69,6 @@ fn apply_ruleset(read_write: &[&Path], read_only: &[&Path]) -> Result<Restrictio
     Ok(rules.restrict_self()?)
 }
 
-/// The reason why the sandbox could not be activated, without any path.
 #[derive(Debug, thiserror::Error)]
 enum LandlockError {
     #[error("the kernel refused a Landlock rule")]

@@ -1,9 +1,7 @@
-//! Implements all access to disks: confined paths, directories, the state directory with its blobs and locks, and
-//! watches. This crate also has the Landlock sandbox, the clock and random bytes.
-//!
-//! Promises: a path reaches the kernel only as a checked [`stead_path::RelPath`] or [`stead_path::FileName`] below an
-//! open handle; the kernel never follows a link; a special file is never opened; every handle closes on exec; an error
-//! never contains a path. This crate does not decide which changes are permitted, and it writes no journal.
+//! All access to disks: confined paths, directories, the state directory with its blobs and locks, and file watches. A
+//! path of a caller reaches the kernel only as a checked [`stead_path::RelPath`] or [`stead_path::FileName`] below an
+//! open handle, and the kernel follows no link in it. A special file is never read, and an error never contains a
+//! path. This crate does not decide which changes are permitted, and it writes no journal.
 
 mod attributes;
 mod blobs;

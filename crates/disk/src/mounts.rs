@@ -1,6 +1,5 @@
 //! Finds the mount points above a path, and rejects file systems on which the state directory or watches are
-//! unreliable. Network file systems are unsuitable, because their locks, renames and syncs have weaker guarantees. A
-//! network file system is recognised by its magic number, or by its mount type if it uses FUSE.
+//! unreliable. Network file systems are rejected, because their locks, renames and syncs have weaker guarantees.
 
 use std::{
     ffi::OsStr,
@@ -31,15 +30,16 @@ const NETWORK_MAGICS: &[i64] = &[
     0x0117_7642, // BeeGFS
     0x4750_4653, // GPFS
 ];
-/// The `statfs` magic number that all FUSE file systems have, local and remote.
+/// All FUSE file systems have this `statfs` magic number, local and remote.
 const FUSE_MAGIC: i64 = 0x6573_5546;
-/// The types of FUSE file systems that use a network, as in `/proc/self/mountinfo` but without the prefix `fuse.`.
+/// The types of FUSE file systems that use a network, without the prefix `fuse.`.
 const REMOTE_FUSE_NAMES: &str = "\
     sshfs s3fs goofys mountpoint-s3 gcsfuse rclone glusterfs davfs davfs2 curlftpfs smbnetfs ceph ceph-fuse juicefs \
     seaweedfs moosefs blobfuse blobfuse2 google-drive-ocamlfuse";
 
-/// The canonical path of `path`, relative to `/`, and every mount point above it, outermost first. Path components that
-/// do not exist are kept as written. This function follows symbolic links, so the given path must be trusted.
+/// Returns the canonical path of `path`, relative to `/`, and every mount point above it, outermost first. Path
+/// components that do not exist are kept as written. This function follows symbolic links, so the given path must be
+/// trusted.
 pub fn resolve_with_mount_points(path: &Path) -> Result<(RelPath, Vec<RelPath>), DiskError> {
     let whole = resolve_symlinks(path)?;
     let mut mounts = Vec::new();
@@ -63,7 +63,6 @@ fn mount_id_of(path: &Path) -> Result<Option<u64>, DiskError> {
     Ok(OPathFdWithStat::from_handle(sys::open_trusted(path, OFlags::PATH)?)?.meta.mount_id)
 }
 
-/// Resolves all symbolic links of a path on this machine. Path components that do not exist are kept as written.
 fn resolve_symlinks(path: &Path) -> Result<RelPath, DiskError> {
     let given = std::path::absolute(path).map_err(|error| from_io_error("absolute path", &error))?;
     let mut missing: Vec<&OsStr> = Vec::new();
@@ -94,7 +93,6 @@ pub(crate) fn refuse_unwatchable(handle: BorrowedFd<'_>) -> Result<(), DiskError
     if unwatchable { Err(DiskError::new(DiskErrorKind::Unsupported, "watch")) } else { Ok(()) }
 }
 
-/// Fails if a directory is on a network file system, including the known network file systems that use FUSE.
 pub(crate) fn refuse_network_filesystem(handle: BorrowedFd<'_>, meta: &StatWithMount) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let remote = NETWORK_MAGICS.contains(&magic)
@@ -106,13 +104,11 @@ fn is_remote_fuse(name: &str) -> bool {
     name.strip_prefix("fuse.").is_some_and(|name| REMOTE_FUSE_NAMES.split(' ').any(|remote| remote == name))
 }
 
-/// The file-system type of a mount, such as `fuse.sshfs`.
 fn fuse_filesystem_name(meta: &StatWithMount) -> Option<String> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     filesystem_type_of_mount(&table, meta.mount_id?)
 }
 
-/// The file-system type of the mount with this id, according to the text of `/proc/self/mountinfo`.
 fn filesystem_type_of_mount(table: &str, mount: u64) -> Option<String> {
     table.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;

@@ -1,6 +1,5 @@
-//! A regular file open for reading. The type of a file is checked before the file is opened for reading. Promises: a
-//! FIFO, socket or device is never opened; every read has a size limit. Every read gets its file position as an
-//! argument, so threads can share one open file.
+//! Opens regular files for reading; a FIFO, socket or device is never read. Every read has a size limit and gets its
+//! file position as an argument, so threads can share one open file.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,13 +8,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{DiskError, DiskErrorKind, DiskStat, confinement::OPathFdWithStat, sys, sys::file_io};
 
-/// The number of bytes per read call while a file is hashed or copied.
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 
-/// The number of bytes that [`OpenFile::read_into`] reads before it calls `continue_after`.
 const FIRST_READ_BYTES: usize = 64 * 1024;
 
-/// A regular file open for reading.
+/// A regular file that is open for reading.
 #[derive(Debug)]
 pub struct OpenFile {
     file: OwnedFd,
@@ -40,7 +37,6 @@ impl OpenFile {
         Ok(Self { file, stat })
     }
 
-    /// Wraps a handle that is already open for reading, and fails if it is not a regular file.
     pub(crate) fn from_open_handle(path_handle: OPathFdWithStat) -> Result<Self, DiskError> {
         let path_handle = path_handle.ensure_file()?;
         Ok(Self { file: path_handle.handle, stat: path_handle.meta.stat })
@@ -60,15 +56,15 @@ impl OpenFile {
         Ok(sys::stat_handle(self.file.as_fd())?.stat)
     }
 
-    /// Reads the whole file; fails with `TooLarge` if its content exceeds `limit_bytes`.
+    /// Reads the whole file; fails with `TooLarge` if the file content exceeds `limit_bytes`.
     pub fn read_all(&self, limit_bytes: u64) -> Result<Vec<u8>, DiskError> {
         let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
         if self.stat.size > limit_bytes {
             return Err(too_large);
         }
         let mut bytes: Vec<u8> = Vec::new();
-        // The buffer has room for one byte more than the expected size, so that the end of the file is detected without
-        // growing the buffer.
+        // Room for one byte more than the expected size lets a read detect the end of the file without growing the
+        // buffer.
         reserve_buffer(&mut bytes, self.stat.size.saturating_add(1))?;
         while file_io::read_next(self.file.as_fd(), &mut bytes)? > 0 {
             if bytes.len() as u64 > limit_bytes {
@@ -81,8 +77,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// Reads the file into the buffer `bytes`. If the file is large, `continue_after` gets its first bytes and decides
-    /// whether the rest is read. Fails with `TooLarge` if the file content exceeds `limit_bytes`.
+    /// Reads the file into the buffer `bytes`; fails with `TooLarge` if the file content exceeds `limit_bytes`.
+    /// `continue_after` gets the first bytes of a large file and decides whether the rest is read.
     pub fn read_into(
         &self,
         bytes: &mut Vec<u8>,
@@ -117,12 +113,13 @@ impl OpenFile {
         }
     }
 
-    /// Reads bytes from `offset` with one system call and returns their number, which is 0 at the end of the file.
+    /// Reads bytes of the file from `offset` with one system call. Returns the number of bytes read, which is 0 at the
+    /// end of the file.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
         file_io::read_at(self.file.as_fd(), buffer, offset)
     }
 
-    /// Reads `length` bytes from `offset`, or fewer if the file ends earlier.
+    /// Reads `length` bytes of the file from `offset`, or fewer if the file ends earlier.
     pub fn read_range(&self, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
         let available = self.restat()?.size.saturating_sub(offset);
         let length = usize::try_from(available).unwrap_or(usize::MAX).min(length);
@@ -139,8 +136,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// The SHA-256 and the length of the file content. Only bytes up to the size at opening are hashed, so that hashing
-    /// ends even if the file keeps growing.
+    /// Returns the SHA-256 of the file content and the number of hashed bytes. Bytes beyond the size at opening are not
+    /// hashed, so hashing ends even if the file keeps growing.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.stat.size)
     }
@@ -153,7 +150,6 @@ impl OpenFile {
     }
 }
 
-/// The SHA-256 of the first `size` bytes of a file, and the number of bytes that were read.
 pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 32], u64), DiskError> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; CHUNK_BYTES.min(usize::try_from(size).unwrap_or(CHUNK_BYTES))];
@@ -170,7 +166,6 @@ pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 
     Ok((hasher.finalize().into(), offset))
 }
 
-/// Reserves buffer memory for `more` bytes; fails with `TooLarge` if there is not enough memory.
 fn reserve_buffer(bytes: &mut Vec<u8>, more: u64) -> Result<(), DiskError> {
     let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
     let more = usize::try_from(more).map_err(|_| too_large)?;

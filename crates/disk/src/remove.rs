@@ -1,6 +1,6 @@
-//! Removal of a directory tree. Promises: the removal of a tree never follows a link and never enters a mount or a
-//! hidden directory. At most [`OPEN_HANDLES_MAX`] directories are open: a deeper directory is moved to the top of the
-//! tree first. Removal of a tree stops at the first error, and entries that were already removed stay removed.
+//! Removes a directory tree without following a link and without entering a mount or a hidden directory. At most
+//! [`OPEN_HANDLES_MAX`] directories are open: a deeper directory is first moved to the top of the tree. The removal
+//! stops at the first error, and entries that were already removed stay removed.
 
 use std::os::fd::AsFd;
 
@@ -11,14 +11,12 @@ use crate::{
     confinement::OPathFdWithStat, stage::random_temp_name, sys,
 };
 
-/// The most directories that the removal of a tree keeps open at once.
 const OPEN_HANDLES_MAX: usize = 64;
-/// How often the removal of a directory is tried again if other programs keep creating files in it.
+/// Other programs may keep creating files in a directory that is being removed, so the retries are limited.
 const LISTING_ROUNDS_MAX: u32 = 4;
-/// The permissions that the owner needs on a directory to empty it.
 const OWNER_RWX: u32 = 0o700;
 
-/// How many files, directories and bytes the removal of a tree removed.
+/// The number of files, directories and bytes that the removal of a tree removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TreeRemovalCounts {
     /// The number of removed entries that were not directories.
@@ -29,7 +27,6 @@ pub struct TreeRemovalCounts {
     pub bytes: u64,
 }
 
-/// A directory that the removal of a tree is emptying.
 struct RemovalFrame {
     directory: DirectoryHandle,
     name: FileName,
@@ -78,7 +75,7 @@ impl DirectoryHandle {
         Ok(removed)
     }
 
-    /// All entries, including hidden directories, so that the removal of a tree fails at them and does not miss them.
+    /// Hidden directories are listed too, so that the removal of a tree fails at them instead of missing them.
     fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(self.reopen_for_listing()?.as_fd(), |bytes, listed, _| {
@@ -111,7 +108,6 @@ fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskEr
     Ok(())
 }
 
-/// Removes the directory on top of the stack after it was emptied.
 fn remove_emptied_directory(
     outer: &DirectoryHandle,
     stack: &mut Vec<RemovalFrame>,
@@ -149,8 +145,7 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut TreeR
     }
 }
 
-/// Gives the owner all permissions on a directory. An error is ignored here, because the next access to the directory
-/// then fails with an error of its own.
+/// An error of the permission change is ignored, because the next access to the directory then fails.
 fn grant_owner_access(directory_handle: &OPathFdWithStat) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {

@@ -1,6 +1,5 @@
-//! The root directory of a workspace. All access to the workspace starts from the open handle of the root directory.
-//! Once the root directory is open, its path is never resolved again. Every other function takes a canonical path,
-//! which [`RootDirectory::canonicalize`] returns.
+//! All access to a workspace starts from the open handle of its root directory, whose path is never resolved again.
+//! Functions on the root directory take a canonical path, which [`RootDirectory::canonicalize`] returns.
 
 use std::{
     ffi::OsStr,
@@ -23,29 +22,29 @@ use crate::{
     sys::file_io,
 };
 
-/// Options for opening a root directory.
+/// The options for opening a root directory.
 #[derive(Debug, Clone, Default)]
 pub struct RootDirectoryOptions {
-    /// Whether the kernel or this crate resolves paths.
+    /// Whether the kernel or this crate resolves paths below the root directory.
     pub resolver: PathResolutionMethod,
-    /// Mount points inside the root that paths may cross; no other mount may be crossed.
+    /// The mount points inside the root directory that paths may cross; no other mount may be crossed.
     pub allowed_mounts: Vec<RelPath>,
-    /// Directories that no path may enter or name, such as the state directory.
+    /// The device and inode of each directory that no path may enter or name, such as the state directory.
     pub hidden_inodes: Vec<InodeId>,
 }
 
-/// An open root directory.
+/// An open root directory of a workspace.
 #[derive(Debug, Clone)]
 pub struct RootDirectory {
     confinement: Arc<ConfinedPathResolver>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
-    /// The absolute paths of the root as bytes; a symbolic link to a path below one of them stays inside the root.
+    /// A symbolic link to a path below one of these absolute paths stays inside the root.
     equivalent_path_bytes: Arc<[Vec<u8>]>,
 }
 
 impl RootDirectory {
-    /// Opens a root directory; its path must be trusted, because symbolic links in it are followed.
+    /// Opens a root directory; symbolic links in `path` are followed, so the path must be trusted.
     pub fn open(path: &Path, options: RootDirectoryOptions) -> Result<Self, DiskError> {
         let handle = sys::open_trusted(path, OFlags::PATH | OFlags::DIRECTORY)?;
         let opened = OPathFdWithStat::from_handle(handle)?;
@@ -61,40 +60,40 @@ impl RootDirectory {
         })
     }
 
-    /// The device and inode of the root directory.
+    /// The device and inode numbers of the root directory.
     pub fn id(&self) -> InodeId {
         self.confinement.root().meta.id()
     }
 
-    /// The absolute path of the root as given, to display it and to convert absolute paths to relative ones.
+    /// The absolute path of the root directory as given, to display it and to convert absolute paths to relative ones.
     pub fn absolute_path(&self) -> &str {
         &self.absolute_path
     }
 
-    /// The absolute path of the root with all symbolic links resolved.
+    /// The absolute path of the root directory with all symbolic links resolved.
     pub fn canonical_path(&self) -> PathBuf {
         let raw = self.equivalent_path_bytes.last().map(Vec::as_slice).unwrap_or_default();
         PathBuf::from(OsStr::from_bytes(raw))
     }
 
-    /// The absolute paths of this root, as given and with symbolic links resolved, if they are UTF-8.
+    /// The absolute paths of the root directory, as given and with symbolic links resolved, that are valid UTF-8.
     pub fn equivalent_paths(&self) -> &[String] {
         &self.equivalent_paths
     }
 
-    /// The resolution method in use: `Kernel` or `Walker`, never `Auto`.
+    /// The path resolution method in use: `Kernel` or `Walker`, never `Auto`.
     pub fn resolver(&self) -> PathResolutionMethod {
         self.confinement.resolver()
     }
 
-    /// Resolves the symbolic links in a path and returns its canonical path. Path components that do not exist are kept
+    /// Resolves the symbolic links in a path and returns the canonical path. Path components that do not exist are kept
     /// as written.
     pub fn canonicalize(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, DiskError> {
         self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// Like [`Self::canonicalize`], but also returns the stat of the path if it is known without another system call.
-    /// The stat is usually known if the path has no symbolic links; `None` does not mean that the path is missing.
+    /// Resolves a path like [`Self::canonicalize`], and returns its stat if no further system call is needed. A missing
+    /// stat does not mean that the path does not exist.
     pub fn canonicalize_with_stat(
         &self,
         path: &RelPath,
@@ -103,12 +102,12 @@ impl RootDirectory {
         resolve_canonical(&self.confinement, &self.equivalent_path_bytes, path, last)
     }
 
-    /// The stat of a path, without following a symbolic link; `None` if the path does not exist.
+    /// The metadata of a path without following a symbolic link; `None` if the path does not exist.
     pub fn stat(&self, path: &RelPath) -> Result<Option<DiskStat>, DiskError> {
         none_if_missing(self.confinement.open(path).map(|opened| opened.meta.stat))
     }
 
-    /// Opens a regular file for reading.
+    /// Opens a regular file of the workspace for reading.
     pub fn open_file(&self, path: &RelPath) -> Result<OpenFile, DiskError> {
         OpenFile::from_path_handle(self.confinement.open(path)?, || {
             let (parent, name) = path.split().ok_or(DiskError::new(DiskErrorKind::IsDirectory, "open file"))?;
@@ -117,12 +116,12 @@ impl RootDirectory {
         })
     }
 
-    /// Opens a directory.
+    /// Opens a directory of the workspace.
     pub fn open_directory(&self, path: &RelPath) -> Result<DirectoryHandle, DiskError> {
         DirectoryHandle::from_path_handle(self.confinement.open(path)?, Arc::clone(&self.confinement))
     }
 
-    /// Opens a directory. Missing directories on the path are created, and the paths of the created ones are returned.
+    /// Opens a directory, creates the missing directories on its path, and returns the paths of the created ones.
     pub fn create_directories(&self, path: &RelPath, mode: u32) -> Result<(DirectoryHandle, Vec<RelPath>), DiskError> {
         match self.open_directory(path) {
             Err(error) if error.kind == DiskErrorKind::NotFound => {}
@@ -154,7 +153,7 @@ impl RootDirectory {
         Ok((current, created))
     }
 
-    /// The target of a symbolic link, exactly as stored.
+    /// The target of a symbolic link of the workspace, exactly as stored.
     pub fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, DiskError> {
         link_target(&self.confinement.open(path)?)
     }
@@ -164,7 +163,6 @@ impl RootDirectory {
         let root = RelPath::root();
         for path in std::iter::once(&root).chain(self.confinement.allowed_mounts()) {
             match self.open_directory(path) {
-                // An allowed mount point that is missing has nothing to sync.
                 Err(error) if error.kind == DiskErrorKind::NotFound && !path.is_root() => {}
                 other => file_io::sync_file_system(other?.reopen_for_listing()?.as_fd())?,
             }
@@ -172,14 +170,13 @@ impl RootDirectory {
         Ok(())
     }
 
-    /// The free and total space of the root's file system.
+    /// The free and total space of the root directory's file system.
     pub fn disk_space(&self) -> Result<DiskSpace, DiskError> {
         sys::disk_space(self.confinement.root().handle.as_fd())
     }
 }
 
-/// The absolute paths of the root: the given path made absolute, and the path with all symbolic links resolved. A path
-/// that no longer leads to the opened root directory is left out.
+/// A path that no longer leads to the opened root directory is left out.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

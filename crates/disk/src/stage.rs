@@ -1,6 +1,6 @@
-//! Staged files. A staged file already has its new content and attributes, but still a temporary name in its final
-//! directory. A rename gives the file its final name. Promises: a staged file is created exclusively, never reached
-//! through a link, and removed if staging fails. Staging neither syncs the file nor touches the file to be replaced.
+//! A staged file has its new content and attributes, but still a temporary name in its final directory; a rename then
+//! gives it its final name. A staged file is created exclusively, never reached through a link, and removed if staging
+//! fails. Staging neither syncs the staged file nor touches the file to be replaced.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,29 +16,25 @@ use crate::{
     sys::file_io,
 };
 
-/// The 32 characters of temporary names; each character stands for five random bits. No two characters differ only in
-/// case, because some file systems ignore case in names.
+/// No two characters of a temporary name differ only in case, because some file systems ignore case in names.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// The number of random characters in a temporary name, which gives 50 random bits.
+/// Ten characters give a temporary name 50 random bits.
 const TEMP_NAME_LETTERS: usize = 10;
-/// How many random temporary names are tried if a file with that name already exists.
 const TEMP_NAME_TRIES_MAX: u32 = 8;
-/// The most bytes that one system call copies from file to file.
 const COPY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The permissions of a staged file before its attributes are set.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
-/// Where the content of a staged file comes from.
+/// The source of the content of a staged file.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedContentSource<'a> {
     /// The content of the staged file is given as bytes in memory.
     Bytes(&'a [u8]),
-    /// The content of the staged file is copied from an open file. If the file system supports it, the copy shares the
-    /// blocks of the source file.
+    /// The content of the staged file is copied from an open file; if possible, the copy shares the blocks of the open
+    /// file.
     File(&'a OpenFile),
 }
 
-/// A file with new content under a temporary name; it stays open, so that it can be synced and identified.
+/// A file with new content under a temporary name, kept open so that it can be synced and identified.
 #[derive(Debug)]
 pub struct StagedFile {
     name: FileName,
@@ -62,12 +58,12 @@ impl StagedFile {
         })
     }
 
-    /// The temporary name.
+    /// The temporary name of the staged file.
     pub fn name(&self) -> &FileName {
         &self.name
     }
 
-    /// The device and inode of the staged file, which a rename does not change.
+    /// The device and inode numbers of the staged file, which a rename does not change.
     pub fn id(&self) -> InodeId {
         self.id
     }
@@ -87,12 +83,12 @@ impl StagedFile {
         &self.lost_attributes
     }
 
-    /// The current fingerprint of the staged file, which a rename changes by updating the inode change time.
+    /// The current fingerprint of the staged file; a rename of the staged file changes it.
     pub fn fingerprint(&self) -> Result<InodeFingerprint, DiskError> {
         Ok(sys::stat_handle(self.file.as_fd())?.stat.fingerprint)
     }
 
-    /// The SHA-256 and the length of the staged content.
+    /// Returns the SHA-256 and the length of the staged content.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.size)
     }
@@ -104,22 +100,22 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Syncs the content. Fails with `PermissionDenied` if the file was reopened and the server may not read it,
-    /// because such a handle cannot be synced.
+    /// Syncs the content of the staged file to disk. The sync fails with `PermissionDenied` if the file was reopened
+    /// and the server may not read it.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_content(self.file.as_fd()).map_err(|error| {
             if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
         })
     }
 
-    /// Removes the file under the temporary name: the staged file or, after its name was exchanged, the replaced file.
+    /// Removes the file under the temporary name: the staged file or, after an exchange of names, the replaced file.
     pub fn discard(self, directory: &DirectoryHandle) -> Result<(), DiskError> {
         none_if_missing(directory.remove_file(&self.name)).map(|_| ())
     }
 }
 
 impl DirectoryHandle {
-    /// Writes new content to a file with a temporary name in this directory.
+    /// Writes new content to a file with a temporary name in this directory, which becomes a staged file.
     pub fn stage_file(
         &self,
         content: StagedContentSource<'_>,
@@ -143,7 +139,7 @@ impl DirectoryHandle {
         staged
     }
 
-    /// Reopens a staged file by its temporary name; `None` if the file no longer exists.
+    /// Reopens a staged file by its temporary name; returns `None` if the staged file no longer exists.
     pub fn reopen_staged(&self, name: &FileName) -> Result<Option<StagedFile>, DiskError> {
         let Some(path_handle) = none_if_missing(self.open_path_handle(name))? else { return Ok(None) };
         let path_handle = path_handle.ensure_file()?;
@@ -175,8 +171,8 @@ impl DirectoryHandle {
         }
     }
 
-    /// Exchanges the names of a staged file and the file `name`, so that the old file gets the temporary name. Fails
-    /// with `Unsupported` if the file system cannot exchange names; then use [`Self::replace_with_staged`].
+    /// Exchanges the names of a staged file and the file `name`, so that the old file gets the temporary name. Callers
+    /// use [`Self::replace_with_staged`] if the exchange fails with `Unsupported`.
     pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
     }
@@ -186,7 +182,6 @@ impl DirectoryHandle {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Replace)
     }
 
-    /// Creates an empty file under an unused temporary name.
     fn create_temp_file(&self, mode: u32) -> Result<(FileName, OwnedFd), DiskError> {
         let mut tries = 1;
         loop {
@@ -199,7 +194,6 @@ impl DirectoryHandle {
     }
 }
 
-/// Creates an unpredictable name for a temporary file.
 pub(crate) fn random_temp_name() -> Result<FileName, DiskError> {
     let bytes = random_bytes::<TEMP_NAME_LETTERS>()?;
     let mut name = TEMPORARY_PREFIX.as_bytes().to_vec();
@@ -214,8 +208,7 @@ fn write_content(to: BorrowedFd<'_>, source: StagedContentSource<'_>) -> Result<
     }
 }
 
-/// Copies a file by sharing its blocks, or else in the kernel, or else in user space. Bytes beyond the size that the
-/// source file had when it was opened are not copied.
+/// Bytes beyond the size that the source file had when it was opened are not copied.
 fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     let size = from.stat().size;
     if size == 0 || file_io::clone_file(from.handle(), to).is_ok() {

@@ -5,21 +5,21 @@ use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 /// The type of a file, such as regular file, directory or symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileType {
-    /// A regular file.
+    /// The file is a regular file.
     File,
-    /// A directory.
+    /// The file is a directory.
     Directory,
-    /// A symbolic link.
+    /// The file is a symbolic link.
     Symlink,
-    /// A named pipe.
+    /// The file is a named pipe.
     Fifo,
-    /// A socket.
+    /// The file is a socket.
     Socket,
-    /// A character device.
+    /// The file is a character device.
     CharDevice,
-    /// A block device.
+    /// The file is a block device.
     BlockDevice,
-    /// The directory listing did not state the type of the file.
+    /// The type of the file is not known, because the directory listing did not state it.
     Unknown,
 }
 
@@ -38,25 +38,25 @@ impl From<rustix::fs::FileType> for FileType {
     }
 }
 
-/// The device and inode numbers, which together identify a file as long as the file exists.
+/// The device and inode numbers of a file, which identify the file as long as it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId {
     /// The number of the device that contains the file.
     pub dev: u64,
-    /// The inode number.
+    /// The inode number of the file on its device.
     pub ino: u64,
 }
 
-/// Metadata by which callers detect a change: if two fingerprints of a file differ, the file may have changed.
+/// File metadata by which callers detect a change: different fingerprints mean that the file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InodeFingerprint {
-    /// The device and inode of the file.
+    /// The device and inode numbers of the file.
     pub id: InodeId,
-    /// The file size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
     /// The time when the file content last changed, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// The time when the content or the metadata last changed (ctime), in nanoseconds since 1970.
+    /// The time when the file's content or metadata last changed (ctime), in nanoseconds since 1970.
     pub changed_ns: i128,
 }
 
@@ -65,13 +65,13 @@ pub struct InodeFingerprint {
 pub struct DiskStat {
     /// The type of the file.
     pub file_type: FileType,
-    /// The file size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The permission bits of the file with the set-id and sticky bits, but without its type.
+    /// The permission bits of the file with the set-id and sticky bits, but without the file type.
     pub mode: u32,
     /// The user id of the file's owner.
     pub uid: u32,
-    /// The group id.
+    /// The group id of the file.
     pub gid: u32,
     /// The number of hard links of the file.
     pub hard_links: u64,
@@ -83,20 +83,18 @@ pub struct DiskStat {
     pub fingerprint: InodeFingerprint,
 }
 
-/// The free and total size of a file system.
+/// The free and total space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// The number of free bytes that this user may write.
+    /// The number of free bytes on the file system that this user may write.
     pub free_bytes: u64,
     /// The total size of the file system in bytes.
     pub total_bytes: u64,
 }
 
-/// The metadata of a file and the id of its mount.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatWithMount {
     pub(crate) stat: DiskStat,
-    /// The id of the file's mount; `None` if the kernel does not state it.
     pub(crate) mount_id: Option<u64>,
 }
 

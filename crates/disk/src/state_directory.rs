@@ -1,13 +1,11 @@
-//! The state directory, where the server stores its data about a workspace. This module also has the lock file, by
-//! which processes exclude each other, and the error type. Promises: the state directory belongs to the server's user,
-//! is closed to other users, is not a symbolic link, and is on a local file system. A [`StateDirectoryAccessError`] is
-//! always about the server's own files: the state directory, its lock file or a [`ServerOnlyDirectoryHandle`]. Only
-//! this crate can create a [`StateDirectoryAccessError`], so a failure in the workspace never looks like a broken state
-//! directory.
+//! The state directory, where the server stores its data about a workspace, and its lock file. The state directory
+//! belongs to the server's user, is closed to other users, and is on a local file system. A
+//! [`StateDirectoryAccessError`] is always about the server's own files, so a failure in the workspace never looks like
+//! a broken state directory.
 //!
-//! A lock covers one byte of the lock file (a slot) and belongs to an open file description, not to a process. When a
-//! process dies, the kernel releases the locks of the process. Threads that share one [`MultiSlotLockFile`] share its
-//! locks and do not exclude each other. Threads that must exclude each other open the lock file separately.
+//! A lock covers one byte of the lock file (a slot) and belongs to an open file description, not to a process. Threads
+//! that must exclude each other open the lock file separately, because threads with one [`MultiSlotLockFile`] share its
+//! locks.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -32,9 +30,7 @@ use crate::{
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// The name of the lock file in the state directory.
 const LOCK_FILE_NAME: &str = "locks";
-/// The largest secret file that the server reads, in bytes.
 const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The error of a failed access to the server's own files.
@@ -43,7 +39,6 @@ const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 pub struct StateDirectoryAccessError(DiskError);
 
 impl StateDirectoryAccessError {
-    /// Wraps the error of a call that accessed only the server's own files.
     pub(crate) fn new(error: DiskError) -> Self {
         Self(error)
     }
@@ -54,7 +49,6 @@ impl StateDirectoryAccessError {
     }
 }
 
-/// Lets a call that accesses both the workspace and the server's own files return all errors as [`DiskError`].
 impl From<StateDirectoryAccessError> for DiskError {
     fn from(error: StateDirectoryAccessError) -> Self {
         error.0
@@ -66,7 +60,6 @@ impl From<StateDirectoryAccessError> for DiskError {
 pub struct ServerOnlyDirectoryHandle(DirectoryHandle);
 
 impl ServerOnlyDirectoryHandle {
-    /// Wraps a subdirectory of the state directory.
     pub(crate) fn new(directory: DirectoryHandle) -> Self {
         Self(directory)
     }
@@ -84,7 +77,7 @@ impl ServerOnlyDirectoryHandle {
         work(&self.0).map_err(StateDirectoryAccessError)
     }
 
-    /// Opens a subdirectory.
+    /// Opens a subdirectory of this server-only directory.
     pub fn open_directory(&self, name: &FileName) -> Result<Self, StateDirectoryAccessError> {
         self.with(|directory| directory.open_directory(name)).map(Self)
     }
@@ -94,13 +87,13 @@ impl ServerOnlyDirectoryHandle {
         &self.0
     }
 
-    /// Converts this value into the plain handle of the directory.
+    /// Converts a server-only directory handle into the plain handle of the directory.
     pub fn into_directory(self) -> DirectoryHandle {
         self.0
     }
 }
 
-/// An open state directory.
+/// An open state directory, where the server stores its data about a workspace.
 #[derive(Debug, Clone)]
 pub struct StateDirectory {
     root: RootDirectory,
@@ -108,7 +101,7 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
-    /// Opens a state directory, and creates it if it is missing.
+    /// Opens a state directory, and creates the state directory if it is missing.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         let path = std::path::absolute(path).map_err(|error| from_io_error("state directory", &error))?;
         std::fs::DirBuilder::new()
@@ -133,7 +126,7 @@ impl StateDirectory {
         Ok(Self { root, path })
     }
 
-    /// The device and inode by which a workspace that contains the state directory recognises and hides it.
+    /// The device and inode numbers by which a workspace recognises and hides a state directory inside it.
     pub fn id(&self) -> InodeId {
         self.root.id()
     }
@@ -156,7 +149,7 @@ impl StateDirectory {
             .map_err(StateDirectoryAccessError::new)
     }
 
-    /// Opens a subdirectory of the state directory; `None` if the subdirectory does not exist.
+    /// Opens a subdirectory of the state directory, or returns `None` if the subdirectory does not exist.
     pub fn existing_subdirectory(
         &self,
         sub: &str,
@@ -174,12 +167,12 @@ impl StateDirectory {
         &self.root
     }
 
-    /// A handle of the state directory, to watch it for changes by other processes.
+    /// Opens a handle of the state directory, to watch it for changes by other processes.
     pub fn root_directory(&self) -> Result<DirectoryHandle, DiskError> {
         self.root.open_directory(&RelPath::root())
     }
 
-    /// Opens the lock file; each returned [`MultiSlotLockFile`] holds its own locks.
+    /// Opens the lock file of the state directory; each returned [`MultiSlotLockFile`] holds its own locks.
     pub fn open_lock_file(&self) -> Result<MultiSlotLockFile, StateDirectoryAccessError> {
         self.try_open_lock_file().map_err(StateDirectoryAccessError::new)
     }
@@ -194,7 +187,7 @@ impl StateDirectory {
         Ok(MultiSlotLockFile::new(OPathFdWithStat::from_handle(file)?.ensure_file()?.handle))
     }
 
-    /// Writes a small file that only the server's user can read, atomically and durably.
+    /// Writes a small file in the state directory that only the server's user can read, atomically and durably.
     pub fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
         let root = self.root_directory()?;
@@ -208,7 +201,7 @@ impl StateDirectory {
         root.sync()
     }
 
-    /// Reads a small private file of the server; `None` if the file does not exist.
+    /// Reads a small private file of the state directory, or returns `None` if the file does not exist.
     pub fn read_secret(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
         let file = none_if_missing(self.root_directory()?.open_file(&name))?;
@@ -216,7 +209,7 @@ impl StateDirectory {
     }
 }
 
-/// Whether a lock is shared or exclusive.
+/// Whether a lock on a slot of the lock file is shared or exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
     /// Several processes can hold a shared lock on the same slot of the lock file.
@@ -225,7 +218,7 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// An open lock file; dropping it releases its locks.
+/// An open lock file, whose locks are released when it is dropped.
 #[derive(Debug)]
 pub struct MultiSlotLockFile {
     file: OwnedFd,
@@ -236,8 +229,9 @@ impl MultiSlotLockFile {
         Self { file }
     }
 
-    /// Locks a slot of the lock file, or changes the mode of the lock that this value already holds. Returns `false` if
-    /// another process holds a conflicting lock on the slot. Never waits. The largest slot number is `i64::MAX - 1`.
+    /// Locks a slot of the lock file without waiting, or changes the mode of a lock that this value already holds.
+    /// Locking a slot returns `false` if another process holds a conflicting lock on the slot. The largest slot number
+    /// is `i64::MAX - 1`.
     pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryAccessError> {
         let lock = match mode {
             LockMode::Shared => RangeLockOperation::Shared,
@@ -246,15 +240,15 @@ impl MultiSlotLockFile {
         lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryAccessError::new)
     }
 
-    /// Releases the lock that this value holds on a slot; without such a lock, nothing happens.
+    /// Releases the lock that this value holds on a slot of the lock file, if any.
     pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryAccessError> {
         lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock)
             .map(|_| ())
             .map_err(StateDirectoryAccessError::new)
     }
 
-    /// Notifies every process that watches the lock file. A process that misses the notification notices the change
-    /// later by polling.
+    /// Notifies every process that watches the lock file. A process that misses the notification of the lock file
+    /// notices the change later by polling.
     pub fn notify_watchers(&self) {
         inotify_calls::update_timestamps(self.file.as_fd());
     }

@@ -1,6 +1,5 @@
-//! Wraps all system calls on names and handles; no other module makes these calls. Promises: every call passes the
-//! fault gate, is repeated after `EINTR`, and opens handles that close on exec. A function follows a link in the last
-//! component only if its name says so. [`crate::confinement`] decides which files may be opened.
+//! Wraps the system calls on names and handles. Every wrapped call passes the fault gate, is repeated after `EINTR`,
+//! and opens handles that close on exec. A function follows a link in the last path component only if its name says so.
 
 pub(crate) mod file_io;
 pub(crate) mod inotify_calls;
@@ -26,24 +25,19 @@ use crate::{
     stat::StatWithMount,
 };
 
-/// How often the kernel is asked again to resolve a path after a concurrent rename or mount disturbed the resolution.
+/// A concurrent rename or mount disturbs the kernel's path resolution, so the call is tried again this often.
 const RESOLVE_TRIES_MAX: u32 = 64;
-/// The size in bytes of the buffer that receives the entries of a directory listing.
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
 const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
-/// Flags that open an `O_PATH` handle, which identifies a file but cannot read it.
+/// An `O_PATH` handle identifies a file but cannot read it.
 pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// Flags that open a regular file for reading. If a FIFO or terminal has replaced the regular file, opening it does not
-/// block or take over the terminal.
+/// A FIFO or terminal that replaced the regular file must not block the open or become the controlling terminal.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
-/// Flags that open a directory for listing and syncing.
 pub(crate) const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
-/// Flags that create a new file, and fail if the name exists.
 pub(crate) const CREATE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
-/// Makes a system call after passing the fault gate, and repeats the call after `EINTR`.
 pub(crate) fn run_system_call<T>(
     call: FaultInjectionSystemCall,
     mut step: impl FnMut() -> rustix::io::Result<T>,
@@ -56,7 +50,6 @@ pub(crate) fn run_system_call<T>(
     }
 }
 
-/// Lets the kernel resolve and open a path below `directory`. An empty path means `directory` itself.
 pub(crate) fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &[u8],
@@ -103,7 +96,6 @@ pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> 
     run_system_call(FaultInjectionSystemCall::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
 }
 
-/// The path in `/proc/self/fd` that refers to an open handle.
 fn proc_fd_path(handle: BorrowedFd<'_>) -> String {
     let mut link = String::with_capacity(24);
     link.push_str("/proc/self/fd/");
@@ -123,7 +115,6 @@ pub(crate) fn stat_handle(handle: BorrowedFd<'_>) -> Result<StatWithMount, DiskE
     }
 }
 
-/// The stat of a name in `directory`; a symbolic link in the last component is not followed.
 pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWithMount, DiskError> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let meta: StatWithMount =
@@ -135,19 +126,17 @@ pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWi
     }
 }
 
-/// The mount id of a handle according to `/proc`, for kernels before 5.8, whose `statx` does not return it.
+/// Kernels before 5.8 do not return the mount id from `statx`, so it is read from `/proc`.
 fn mount_id_from_proc(handle: BorrowedFd<'_>) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:")).and_then(|id| id.trim().parse().ok())
 }
 
-/// The target of the symbolic link that an `O_PATH` handle refers to.
 pub(crate) fn read_link(link: BorrowedFd<'_>) -> Result<Vec<u8>, DiskError> {
     run_system_call(FaultInjectionSystemCall::Readlink, || rustix::fs::readlinkat(link, c"", Vec::new()))
         .map(|target| target.into_bytes())
 }
 
-/// Calls `entry` with the name, type and inode number of every directory entry except `.` and `..`.
 pub(crate) fn list_directory(
     listing: BorrowedFd<'_>,
     mut entry: impl FnMut(&[u8], FileType, u64) -> Result<(), DiskError>,
@@ -180,7 +169,7 @@ pub(crate) fn create_symlink(directory: BorrowedFd<'_>, name: &[u8], target: &[u
     run_system_call(FaultInjectionSystemCall::Symlink, || rustix::fs::symlinkat(target, directory, name))
 }
 
-/// Creates a hard link; fails if the new name already exists.
+/// Creating a hard link fails if the new name already exists.
 pub(crate) fn hard_link(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -200,7 +189,6 @@ pub(crate) fn remove_directory(directory: BorrowedFd<'_>, name: &[u8]) -> Result
     run_system_call(FaultInjectionSystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
-/// Renames a name. The `flags` of a rename decide what happens to an existing target.
 pub(crate) fn rename(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -217,7 +205,6 @@ pub(crate) fn rename(
     })
 }
 
-/// Sets the permissions of the file that an `O_PATH` handle refers to.
 pub(crate) fn set_mode_by_path_handle(path_handle: BorrowedFd<'_>, mode: u32) -> Result<(), DiskError> {
     let link = proc_fd_path(path_handle);
     let mode = Mode::from_raw_mode(mode);

@@ -1,5 +1,4 @@
-//! Prompts for secrets. A prompt uses the controlling terminal, so that a program connected to standard input cannot
-//! answer it.
+//! Prompts for secrets on the controlling terminal, so that a program connected to standard input cannot answer.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,10 +8,9 @@ use std::{
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// The longest answer line that a prompt reads, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// The control characters of Ctrl-C, Ctrl-\ and Ctrl-Z, which interrupt a prompt.
+/// The control characters of Ctrl-C, Ctrl-\ and Ctrl-Z.
 const INTERRUPT_KEYS: [u8; 3] = [0x03, 0x1c, 0x1a];
 
 /// Prompts on the terminal and reads one line without echo, such as a password. If the user presses Ctrl-C, the prompt
@@ -47,8 +45,7 @@ fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     }
 }
 
-/// Prints a question on the terminal and reads one line. One read call is enough, because a read from a terminal ends
-/// at the end of a line.
+/// One read call is enough, because a read from a terminal ends at the end of a line.
 fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     terminal.write_all(question.as_bytes())?;
     terminal.flush()?;
@@ -59,7 +56,6 @@ fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// A guard that restores the terminal settings when it is dropped.
 struct TerminalEchoGuard<'t> {
     terminal: &'t File,
     original_settings: Termios,
@@ -85,7 +81,6 @@ mod tests {
 
     use super::*;
 
-    /// Types `keys` at a test terminal, and returns the answer and whether the terminal echoes afterwards.
     fn type_keys(keys: &[u8]) -> (io::Result<String>, bool) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&keyboard).expect("grant");

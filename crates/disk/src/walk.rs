@@ -1,21 +1,19 @@
-//! Walks over directory trees. Promises: a walk follows no link, and enters no hidden directory and no mount that is
-//! not allowed. A walk visits names in order and reports whether it visited everything. A walk opens each directory by
-//! the handle of its parent and one name, never by a joined path.
+//! Walks over directory trees without following a link and without entering a hidden directory or a mount that is not
+//! allowed. A walk visits names in order and reports whether it visited everything.
 
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use crate::{DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, FileType};
 
-/// The most unreadable directories that the report of a walk lists; the rest is only counted.
 const UNREADABLE_LISTED_MAX: usize = 100;
 
 /// The limits on the depth and the number of entries of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// The number of directory levels below the start directory that a walk visits. With a depth of 1, a walk visits
-    /// only the entries of the start directory.
+    /// The number of directory levels that a walk visits; with 1, a walk visits only the entries of the start
+    /// directory.
     pub depth: usize,
-    /// The most entries that a walk visits.
+    /// The largest number of entries that a walk visits.
     pub entries: u64,
 }
 
@@ -28,24 +26,24 @@ impl Default for WalkLimits {
 /// A file or directory that a walk visits.
 #[derive(Debug)]
 pub struct WalkEntry<'a> {
-    /// The path of the entry, relative to the start of the walk.
+    /// The path of the visited entry, relative to the start directory of the walk.
     pub path: &'a RelPath,
-    /// The directory that contains the entry.
+    /// The directory that contains the visited entry.
     pub parent: &'a DirectoryHandle,
-    /// The name of the entry in `parent`.
+    /// The name of the visited entry in its directory.
     pub name: &'a FileName,
-    /// The type of the entry.
+    /// The file type of the visited entry.
     pub file_type: FileType,
 }
 
 /// The visitor's decision how the walk continues after an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkControl {
-    /// The walk continues. If the visited entry is a directory, the walk enters it.
+    /// The walk continues and enters the visited entry if it is a directory.
     Continue,
     /// The walk continues without entering the visited directory.
     SkipDirectory,
-    /// The walk ends.
+    /// The walk ends after the visited entry.
     Stop,
 }
 
@@ -63,13 +61,13 @@ pub enum WalkEndReason {
 /// A directory that a walk could not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkDirectoryReadFailure {
-    /// The path of the directory, relative to the start of the walk.
+    /// The path of the unreadable directory, relative to the start directory of the walk.
     pub path: RelPath,
-    /// The error that occurred when the walk read the directory.
+    /// The kind of the error that occurred when the walk read the directory.
     pub kind: DiskErrorKind,
 }
 
-/// The result of a walk.
+/// The report of a walk: what was visited, what was skipped, and why the walk ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkReport {
     /// The number of entries that the walk visited.
@@ -78,7 +76,7 @@ pub struct WalkReport {
     pub too_deep: u64,
     /// The number of directories that the walk could not read.
     pub unreadable_count: u64,
-    /// The first directories that the walk could not read.
+    /// The first directories that the walk could not read, at most 100.
     pub unreadable: Vec<WalkDirectoryReadFailure>,
     /// The reason why the walk ended.
     pub end_reason: WalkEndReason,
@@ -100,7 +98,6 @@ pub struct DiskTreeSize {
 struct WalkFrame {
     directory: DirectoryHandle,
     path: RelPath,
-    /// The directory entries that are not visited yet, in reverse order.
     entries: Vec<DiskDirectoryEntry>,
 }
 
@@ -112,7 +109,8 @@ impl WalkFrame {
     }
 }
 
-/// Calls `visit` for everything below `root`, but not for `root` itself. A walk fails only if `root` cannot be read.
+/// Walks the tree below `root` and calls `visit` for every entry except `root` itself. A walk fails only if its start
+/// directory cannot be read.
 pub fn walk_tree(
     root: &DirectoryHandle,
     limits: WalkLimits,
@@ -177,7 +175,7 @@ impl WalkReport {
     }
 }
 
-/// Counts the files, directories and bytes below `root`.
+/// Counts the files, directories and bytes in the tree below `root`.
 pub fn measure_tree(root: &DirectoryHandle, limits: WalkLimits) -> Result<DiskTreeSize, DiskError> {
     let (mut files, mut directories, mut bytes) = (0_u64, 0_u64, 0_u64);
     let walk = walk_tree(root, limits, &mut |walked| {

@@ -1,8 +1,6 @@
-//! Approvals: a person's consent to one exact plan. This module has the approval types, the digests that bind an
-//! approval to its plan, and the pipeline step that runs, delays or refuses a call that needs approval.
-//!
-//! An approval permits one principal to run one call with one plan, once. Only a person who presented the approver
-//! secret can answer an approval request, or the client itself if the operator allows that.
+//! Approvals: a person's consent to one exact plan of a call. An approval permits one principal to run one call with
+//! one plan, once. Only a person who presented the approver secret can answer an approval request, or the client itself
+//! if the operator allows that.
 
 mod digest;
 mod gate;
@@ -18,17 +16,17 @@ pub use preview::{render_plan_lines, summarize_plan};
 /// A stored approval request with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The id of the approval.
+    /// The id of the approval request.
     pub id: String,
     /// The approval request as the call made it.
     pub request: ApprovalRequest,
-    /// When approval was requested, in unix milliseconds.
+    /// The time when the approval was requested, in Unix milliseconds.
     pub created_ms: i64,
-    /// When the approval request expires, in unix milliseconds.
+    /// The time when the approval request expires, in Unix milliseconds.
     pub expires_ms: i64,
     /// Whether the approval request is pending, answered, used, stale or expired.
     pub state: ApprovalState,
-    /// Who answered the approval request and why; `None` if nobody has answered.
+    /// The principal who answered the approval request and the reason; `None` if nobody has answered.
     pub resolution: Option<ApproverAndReason>,
     /// The number of the journal entry of the call that used the approval.
     pub used_by_entry: Option<u64>,
@@ -46,7 +44,7 @@ impl Approval {
 pub struct ApproverAndReason {
     /// The principal who answered the approval request.
     pub resolved_by: String,
-    /// The reason that the principal gave for the answer.
+    /// The reason that the principal gave for the answer to the approval request.
     pub reason: Option<String>,
 }
 
@@ -55,20 +53,20 @@ pub struct ApproverAndReason {
 pub enum ApprovalState {
     /// Nobody has answered the approval request yet.
     Pending,
-    /// A person approved the plan, and the call may run once.
+    /// A person approved the plan of the call, and the call may run once.
     Approved,
-    /// A person denied the call.
+    /// A person denied the call that needs approval.
     Denied,
     /// The approved call ran and used up its approval.
     Used,
-    /// A newer request replaced this one, because the files or the policy changed in between.
+    /// A newer approval request replaced this one, because the files or the policy changed in between.
     Stale,
     /// The approval request expired before it was answered or used.
     Expired,
 }
 
 impl ApprovalState {
-    /// Every state.
+    /// All states of an approval request.
     pub const ALL: &[ApprovalState] = &[
         ApprovalState::Pending,
         ApprovalState::Approved,
@@ -91,44 +89,44 @@ impl ApprovalState {
     }
 }
 
-/// A call's request for approval. If a call is repeated and its plan has changed, the new request makes the earlier
-/// pending and approved requests of this principal for this call stale.
+/// The approval request of a call. If a call is repeated with a changed plan, its earlier open approval requests become
+/// stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
-    /// The principal who made the call.
+    /// The principal who made the call that needs approval.
     pub principal: String,
-    /// The session in which the call was made.
+    /// The session of the call that needs approval.
     pub session: String,
-    /// The operation's name.
+    /// The name of the operation that needs approval.
     pub operation: String,
-    /// The name of the dialect's tool that was called, if any.
+    /// The name of the dialect's tool that the client called, if any.
     pub tool: Option<String>,
-    /// The digest of the call's operation, tool and arguments.
+    /// The digest of the operation, tool and arguments of the call that needs approval.
     pub call_digest: Digest,
-    /// The digest of the call, its planned changes, the entries that they expect to find, and the policy version.
+    /// The digest of the call, its planned changes, the files that they expect to find, and the policy version.
     pub plan_digest: Digest,
-    /// The preview of the planned changes that a person sees before answering, as JSON.
+    /// The preview of the planned changes, as JSON, that a person sees before answering the approval request.
     pub plan_preview: String,
-    /// A description of the policy rule that requires approval.
+    /// The description of the policy rule that requires approval.
     pub reason: String,
     /// The version of the policy that requires approval.
     pub policy_version: u64,
-    /// How long the approval request can be answered and used, in milliseconds.
+    /// The time in milliseconds during which the approval request can be answered and used.
     pub valid_for_ms: i64,
 }
 
 /// A person's answer to an approval request.
 #[derive(Debug, Clone)]
 pub struct ApprovalAnswer {
-    /// The id of the approval.
+    /// The id of the approval request that the person answers.
     pub id: String,
     /// Whether the person approves or denies the call.
     pub decision: ApprovalDecision,
-    /// The person's reason for the decision, if given.
+    /// The person's reason for the approval decision, if given.
     pub reason: Option<String>,
 }
 
-/// The decision on an approval request.
+/// The decision on an approval request: approve or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalDecision {
     /// The call may run once, with exactly the approved plan.
@@ -137,20 +135,20 @@ pub enum ApprovalDecision {
     Deny,
 }
 
-/// Selects approvals. The selected approvals are returned from the newest to the oldest.
+/// A filter for stored approvals, which are returned from the newest to the oldest.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// Selects only approval requests of this principal.
+    /// The filter selects only approval requests of this principal.
     pub principal: Option<String>,
-    /// Selects only approval requests for the call with this digest.
+    /// The filter selects only approval requests for the call with this digest.
     pub call_digest: Option<Digest>,
-    /// Selects only approvals in this state.
+    /// The filter selects only approval requests in this state.
     pub state: Option<ApprovalState>,
-    /// The largest number of approvals to return.
+    /// The largest number of approvals that the filter returns.
     pub limit: usize,
 }
 
-/// How the server handles calls that need approval; the operator chooses the mode at the start.
+/// The server's treatment of calls that need approval, which the operator chooses at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApprovalMode {
     /// The server asks a person for approval; until the person approves, the call waits or is refused.
@@ -158,7 +156,7 @@ pub enum ApprovalMode {
     AskPerson,
     /// A call that needs approval is refused, and nobody is asked.
     DenyAll,
-    /// A call that needs approval runs without it, and the journal records [`ALLOWED_BY_OPERATOR`] as its approval.
+    /// A call that needs approval runs without one, and the journal records [`ALLOWED_BY_OPERATOR`] as its approval.
     AllowAll,
     /// The server requests approval, and the client may answer the request in place of a person.
     TrustClient,

@@ -1,8 +1,5 @@
 //! Authorization of a call: granted paths, read-only access, policy rules, portable names and leases. Authorization
-//! checks the resolved paths of a call and later its plan; it changes nothing.
-//!
-//! A call that the policy blocks is refused during authorization, before any content is read. If a call needs approval,
-//! authorization returns the tier `ApprovalRequired`, and the pipeline requests approval after planning. A plan that
+//! checks the resolved paths of a call before any content is read, and later its plan; it changes nothing. A plan that
 //! moves, removes or restores a tree names only the top directory, so the entries below it are checked separately. The
 //! entries of a moved tree are also checked at their new paths, because a move must not create a protected path.
 
@@ -28,16 +25,13 @@ use crate::{
     workspace::{FileNamePolicy, FileStatFingerprint},
 };
 
-/// The policy's verdicts on the paths of a call, before the call is planned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadAndWritePolicyVerdicts {
-    /// The policy verdict on the paths that the call reads.
     pub(crate) reads: PolicyVerdict,
-    /// The policy verdict on the paths that the call would change, as far as they are known before planning.
+    /// The paths that the call would change are known only in part before planning.
     pub(crate) writes: PolicyVerdict,
 }
 
-/// Checks whether the caller may access the resolved paths of a call.
 pub(crate) fn check_targets(
     context: &CallContext<'_>,
     effect: OperationEffectClass,
@@ -120,7 +114,6 @@ fn check_target(
     evaluate_policy(context, &RequiredPathAccess::new(right, &target.path))
 }
 
-/// The policy's verdict on one access to a path; fails if the policy blocks the access.
 pub(crate) fn evaluate_policy(
     context: &CallContext<'_>,
     action: &RequiredPathAccess<'_>,
@@ -164,14 +157,13 @@ fn check_readable(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<
     Err(out_of_scope_error("read"))
 }
 
-/// The error for a path outside the caller's scope. It does not name the path, because the resolved path would reveal
-/// where a symlink leads.
+/// An out-of-scope error does not name the path, because the resolved path would reveal where a symlink leads.
 pub(crate) fn out_of_scope_error(verb: &str) -> Error {
     Error::new(ErrorKind::OutOfScope, format!("the path is outside the directories that you may {verb}"))
         .with_next_step("call session to see which directories you may read and change")
 }
 
-/// Fails if the caller's grants forbid changing a path, or an agent would change its policy file; checks no rules.
+/// Checks the caller's grants and protects the policy file from agents, but evaluates no policy rules.
 fn check_writable(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -188,7 +180,6 @@ fn check_writable(
     Ok(())
 }
 
-/// The error for an agent that tries to change its own policy file.
 fn policy_file_error(path: &RelPath) -> Error {
     Error::new(
         ErrorKind::ProtectedPath,
@@ -216,8 +207,7 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
     }
 }
 
-/// Checks every path that a plan changes and every new name that it creates. A plan may change paths that are not
-/// arguments of the call.
+/// Checks every path that a plan changes, because a plan may change paths that are not arguments of the call.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<PolicyVerdict, Error> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
         return Err(Error::new(
@@ -246,7 +236,6 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
     Ok(verdict)
 }
 
-/// The file identity of the entry at a path, to recognize the policy file; `None` if that is not in the workspace.
 fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileStatFingerprint>, Error> {
     if context.policy.file_location.is_none() {
         return Ok(None);
@@ -254,7 +243,7 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileS
     Ok(context.workspace().stat(path)?.map(|node| node.identity))
 }
 
-/// The access rights that a planned change needs on its own paths. [`check_subtree`] checks the entries below these.
+/// The access rights that a planned change needs on its own paths; [`check_subtree`] checks the entries below them.
 fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { PathAccessRight::Create } else { PathAccessRight::Modify }
@@ -279,7 +268,6 @@ fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2]
     }
 }
 
-/// The path whose new name must be checked; `None` if the change creates no name or one that existed before.
 fn newly_created_path<'c>(context: &CallContext<'_>, change: &'c PlannedChange) -> Result<Option<&'c RelPath>, Error> {
     Ok(match change {
         PlannedChange::Put { path, expectation: CommitExpectation::Absent, .. }
@@ -323,7 +311,6 @@ fn check_new_name(context: &CallContext<'_>, path: &RelPath, change: &PlannedCha
     }
 }
 
-/// Checks the entries below the path of a planned change.
 fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<PolicyVerdict, Error> {
     match change {
         PlannedChange::Move { from, to, tree, .. } => {
@@ -379,7 +366,6 @@ fn refuse_moving_server_files(context: &CallContext<'_>, path: &RelPath) -> Resu
     Ok(())
 }
 
-/// Checks every entry of a moved tree at its source and its destination.
 fn check_moved_tree(
     context: &CallContext<'_>,
     from: &RelPath,
@@ -419,8 +405,8 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     Ok(verdict)
 }
 
-/// Checks whether a tree whose entries cannot be listed, such as a trash item, may be restored. If a restored tree
-/// returns to its original path, only policy rules are checked below it; protected paths were checked at its removal.
+/// Checks a restored tree whose entries cannot be listed, such as a trash item. A tree that returns to its original
+/// path is not checked for protected paths, because its removal checked them.
 fn check_unlisted_tree(
     context: &CallContext<'_>,
     path: &RelPath,

@@ -1,8 +1,6 @@
-//! Open buffers: the texts of files that editors have open, whether saved or unsaved. This module has the buffer types
-//! and the trait that stores buffers. Every process that uses the workspace sees the same buffers.
-//!
-//! When the connection that opened a buffer ends, the buffer becomes a draft. The owner of a draft can list, resume or
-//! drop it. A draft is never read in place of the file.
+//! Open buffers: the texts of files that editors have open, whether saved or unsaved. Every process that uses the
+//! workspace sees the same buffers. When the connection that opened a buffer ends, the buffer becomes a draft, which
+//! its owner can list, resume or drop. A draft is never read in place of the file.
 
 use stead_path::RelPath;
 
@@ -32,10 +30,10 @@ pub enum EditorLineEndingConversion {
     LfOnly,
 }
 
-/// The metadata of an open buffer or draft, without the text.
+/// The metadata of an open buffer or draft, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorBufferMetadata {
-    /// The buffer id.
+    /// The id of the buffer.
     pub id: String,
     /// The path of the file that the editor has open.
     pub path: RelPath,
@@ -45,7 +43,7 @@ pub struct EditorBufferMetadata {
     pub session: String,
     /// Whether an editor has the buffer open.
     pub open_state: BufferEditorConnectionState,
-    /// The revision number of the buffer, which increases whenever the editor or a call changes the text.
+    /// The revision number of the buffer, which increases whenever the editor or a call changes its text.
     pub revision: u64,
     /// The version (content hash) that the file would have if the buffer were saved.
     pub version: Version,
@@ -55,9 +53,9 @@ pub struct EditorBufferMetadata {
     pub base: Option<Version>,
     /// The line endings of the text that the editor sends.
     pub line_endings: EditorLineEndingConversion,
-    /// The newest revision of the buffer that the editor has, because it sent or received this revision.
+    /// The newest revision of the buffer that the editor sent or received.
     pub editor_revision: u64,
-    /// When the text of the buffer last changed, in unix milliseconds.
+    /// The time when the text of the buffer last changed, in Unix milliseconds.
     pub changed_ms: i64,
 }
 
@@ -70,7 +68,7 @@ impl EditorBufferMetadata {
         }
     }
 
-    /// Whether the buffer's text is not saved: it differs from its base version and from `saved`, the version on disk.
+    /// Whether the buffer's text is unsaved: it differs from its base version and from `saved`, the version on disk.
     pub fn is_unsaved(&self, saved: Option<Version>) -> bool {
         Some(self.version) != self.base && Some(self.version) != saved
     }
@@ -81,49 +79,49 @@ impl EditorBufferMetadata {
 pub struct BufferWithText {
     /// The metadata of the buffer at the moment when its texts were read.
     pub buffer: EditorBufferMetadata,
-    /// The current text.
+    /// The current text of the buffer.
     pub text: Vec<u8>,
-    /// The text that the editor has: the newest revision of the buffer that it sent or received.
+    /// The text of the newest buffer revision that the editor sent or received.
     pub editor_text: Vec<u8>,
 }
 
 /// A request to open, resume, change or close a buffer.
 #[derive(Debug, Clone)]
 pub enum BufferStoreRequest {
-    /// Opens a buffer. The request fails if an editor already has the file open.
+    /// The request opens a buffer, and fails if an editor already has the file open.
     Open {
-        /// The path of the file that the editor has open.
+        /// The path of the file that the editor opens.
         path: RelPath,
-        /// The new text.
+        /// The text of the new buffer.
         text: Vec<u8>,
-        /// The version of the file that the new text is based on; `None` if the file does not exist.
+        /// The version of the file that the buffer's text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
         line_endings: EditorLineEndingConversion,
-        /// The ids of drafts to drop: the new text replaces them, or they have no unsaved text.
+        /// The ids of drafts to drop, because the new buffer replaces them or they have no unsaved text.
         replaced_drafts: Vec<String>,
     },
-    /// Turns a draft into an open buffer again. The request fails if an editor already has the file open.
+    /// The request turns a draft into an open buffer, and fails if an editor already has the file open.
     ResumeDraft {
-        /// The buffer id.
+        /// The buffer id of the resumed draft.
         id: String,
     },
-    /// Replaces the text of a buffer.
+    /// The request replaces the text of a buffer.
     Change {
-        /// The buffer id.
+        /// The id of the changed buffer.
         id: String,
         /// The revision that the buffer must have before the change; otherwise the request fails.
         revision: u64,
-        /// The new text.
+        /// The new text of the buffer.
         text: Vec<u8>,
         /// The version of the file that the new text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
         line_endings: EditorLineEndingConversion,
     },
-    /// Closes a buffer or a draft and deletes its text.
+    /// The request closes a buffer or a draft and deletes its text.
     Close {
-        /// The buffer id.
+        /// The id of the buffer or draft to close.
         id: String,
     },
 }
@@ -131,9 +129,9 @@ pub enum BufferStoreRequest {
 /// A change of a buffer that is committed together with the file changes of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedBufferChange {
-    /// The buffer id.
+    /// The id of the changed buffer.
     pub id: String,
-    /// The revision that the buffer must have before the change; otherwise the commit fails.
+    /// The revision that the buffer must have before the commit; otherwise the commit fails.
     pub expected_revision: u64,
     /// How the plan changes the buffer.
     pub kind: PlannedBufferChangeKind,
@@ -142,29 +140,29 @@ pub struct PlannedBufferChange {
 /// How a plan changes a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedBufferChangeKind {
-    /// Replaces the text of the buffer and the version of the file that it is based on.
+    /// The plan replaces the text of the buffer and the version of the file that the text is based on.
     ReplaceText {
-        /// The new text.
+        /// The new text of the buffer.
         text: Vec<u8>,
         /// The version of the file after the commit, on which the buffer is then based.
         base: Version,
     },
-    /// Marks the text of the buffer as saved.
+    /// The plan marks the text of the buffer as saved.
     MarkSaved {
         /// The version of the file after the commit, on which the buffer is then based.
         base: Version,
     },
-    /// Moves the buffer to another path.
+    /// The plan moves the buffer to this path.
     Rename(RelPath),
 }
 
-/// Stores open buffers and drafts.
+/// The store of open buffers and drafts.
 pub trait BufferStore {
     /// Every open buffer and draft of the workspace, sorted by path. Implementations must be fast if no buffer exists,
     /// because every call lists the buffers.
     fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error>;
 
-    /// One buffer with its current text and the editor's text.
+    /// One buffer with its current text and the editor's text; `None` if no buffer has this id.
     fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
 
     /// Opens, resumes, changes or closes a buffer, and records the call in the journal. The calling code must hold the

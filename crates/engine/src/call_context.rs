@@ -1,6 +1,5 @@
-//! The context of one call: the caller, its options, and read access to the workspace within the caller's scope. Every
-//! read is checked against the caller's scope, even if the path is not an argument of the call. A context changes no
-//! file.
+//! The context of one call: the caller, its options, and read access to the workspace. Every read is checked against
+//! the caller's scope, even if the path is not an argument of the call. A context changes no file.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -23,26 +22,21 @@ use crate::{
     workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, FileStatLookupResult, Workspace},
 };
 
-/// The context in which the engine runs one call.
 pub(crate) struct CallContext<'a> {
     workspace: &'a dyn Workspace,
     pub(crate) caller: &'a Caller,
     pub(crate) control: &'a CallControl<'a>,
     pub(crate) options: &'a CallOptions,
-    /// The policy that applies to this call.
     pub(crate) policy: &'a ActivePolicy,
-    /// The operation's name, as policy rules use it.
     pub(crate) operation: &'a str,
     /// The paths that the pipeline authorized this call to read; empty if the policy does not restrict reading.
     allowed_targets: RwLock<Vec<RelPath>>,
     pub(crate) buffers: LazyWorkspaceBufferSnapshot,
-    /// The file versions that each session last saw, if the engine tracks them.
     pub(crate) seen_files: Option<&'a SeenFileCache>,
     /// The path and content that the caller submitted, if the call merged changes of others into the content.
     submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
 
-/// One entry of a tree that a walk visits.
 pub(crate) struct VisitedEntry<'a> {
     pub(crate) path: &'a RelPath,
     pub(crate) stat: FileStat,
@@ -64,8 +58,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Remembers that the caller's session has seen this version of a file. `bytes` is the content of the file, or
-    /// `None` if the session saw only a part of it.
+    /// `bytes` is the content of the remembered file, or `None` if the session saw only a part of the file.
     pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
         if let Some(seen_files) = self.seen_files {
             let unsaved_file = self.unsaved_file(path).ok().flatten();
@@ -74,13 +67,11 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Stores the file content that the caller submitted, if the call merged other changes into this content.
     pub(crate) fn set_submitted_content(&self, submitted: Option<(RelPath, Vec<u8>)>) {
         *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
     }
 
-    /// The version and content that the caller knows after the call wrote `bytes` to the file. If the call merged
-    /// changes of others into the submitted content, the caller knows only the submitted content.
+    /// If the call merged changes of others into the submitted content, the caller knows only the submitted content.
     pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
         let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
         match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
@@ -89,12 +80,10 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The version of a file that the caller's session last saw, if the caller may read the file.
     pub(crate) fn last_seen(&self, path: &RelPath) -> Option<LastSeenFile> {
         self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
     }
 
-    /// Creates a context with another caller, operation and options, to find out what that caller may access.
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
         Self {
             workspace: self.workspace,
@@ -110,7 +99,6 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Lets the operation read the target paths of the call, which the pipeline has authorized.
     pub(crate) fn allow_targets(&self, targets: &[ResolvedTarget]) {
         if self.policy.policy.restricts_reading() {
             let mut allowed = self.allowed_targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -118,16 +106,14 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The attributes of this call that policy rules are matched with. The tier that a tool declares applies only to
-    /// agents: a person who calls a tool has thereby consented.
+    /// The tier that a tool declares applies only to agents: a person who calls a tool has thereby consented.
     pub(crate) fn policy_subject(&self) -> PolicyCallAttributes<'a> {
         let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
         let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
         PolicyCallAttributes { principal, operation: self.operation, tool, declared_tier }
     }
 
-    /// Whether the policy lets the caller read a path. If reading a path needs approval, only a call that names the
-    /// path can read it, and walks omit it.
+    /// A path whose reading needs approval can be read only by a call that names the path; walks omit the path.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &RequiredPathAccess::new(right, path)).tier;
@@ -140,7 +126,6 @@ impl<'a> CallContext<'a> {
         self.workspace
     }
 
-    /// The file content before and after the call, if the options request it.
     pub(crate) fn before_after(
         &self,
         path: &RelPath,
@@ -163,12 +148,10 @@ impl<'a> CallContext<'a> {
         grants.readable.iter().any(|granted| path.is_within(granted)) && !grants.hidden.covers(path)
     }
 
-    /// Whether the caller's grants and the policy allow reading a path.
     pub(crate) fn may_read(&self, path: &RelPath) -> bool {
         self.has_read_grant(path) && (!self.policy.policy.restricts_reading() || self.policy_allows_read(path))
     }
 
-    /// Whether this caller may read everything, because neither its grants nor the policy restrict reading.
     pub(crate) fn has_full_read_access(&self) -> bool {
         let grants = &self.caller.grants;
         let granted = grants.hidden.is_empty() && grants.readable.iter().any(RelPath::is_root);
@@ -189,12 +172,10 @@ impl<'a> CallContext<'a> {
         Err(out_of_scope_error("read"))
     }
 
-    /// Whether the caller may be forbidden to see some names in a directory, so that each name must be checked.
     fn must_filter_names(&self, directory: &RelPath) -> bool {
         self.policy.policy.restricts_reading() || !self.caller.grants.hidden.is_empty() || !self.may_read(directory)
     }
 
-    /// The stat of each given name in one directory. The result for a name that the caller may not read is an error.
     pub(crate) fn stat_names(
         &self,
         directory: &RelPath,
@@ -211,15 +192,14 @@ impl<'a> CallContext<'a> {
         Ok(stats)
     }
 
-    /// Reads bytes of a file, with the version of the whole file. If an editor has unsaved text for the file, that text
-    /// is read in place of the content on disk.
+    /// Reads the unsaved text of an editor in place of the content on disk, if there is unsaved text.
     pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         self.require_readable(path)?;
         self.read_for_change(path, want)
     }
 
-    /// Like [`CallContext::read`], but also for a file that the caller may change but not read. The outcome of the call
-    /// must not show the bytes of a file that the caller may not read.
+    /// Reads a file that the caller may change, even without read permission. The outcome of the call must not show the
+    /// bytes of a file that the caller may not read.
     pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
@@ -227,7 +207,6 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The current version of a file, or of its unsaved text in an editor, with the identity of the file.
     pub(crate) fn observe_version(&self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         if let Some(unsaved) = self.unsaved_file(path)? {
             return Ok(unsaved.observed_version());
@@ -236,21 +215,19 @@ impl<'a> CallContext<'a> {
         Ok(PlanTimeFileVersion { version: file.version, identity: file.stat.identity })
     }
 
-    /// The entries of a directory that the caller may see.
     pub(crate) fn list_visible(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
         let mut names = self.workspace.list(path)?;
         self.retain_visible(path, &mut names);
         Ok(names)
     }
 
-    /// Removes from `names` the directory entries that the caller may not see.
     pub(crate) fn retain_visible(&self, directory: &RelPath, names: &mut Vec<DirectoryEntry>) {
         if self.must_filter_names(directory) {
             names.retain(|listed| directory.join(&listed.name).is_ok_and(|child| self.may_traverse(&child)));
         }
     }
 
-    /// The short name of a file version: `r17` if journal entry 17 produced it, otherwise a part of its hash.
+    /// The short name of a file version: `r17` if journal entry 17 produced the version, otherwise a part of its hash.
     pub(crate) fn revision_name(&self, path: &RelPath, version: &Version) -> String {
         match self.workspace.entry_of_version(path, version) {
             Ok(Some(number)) => format!("r{number}"),
@@ -258,9 +235,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Calls `visit` for every entry of a tree, and returns the number of files, directories and bytes. Directories
-    /// come before their entries, and symlinks are not followed. Fails if the path of an entry exceeds the limits for
-    /// paths.
+    /// Calls `visit` for every entry of a tree, directories before their entries, without following symlinks. A walk
+    /// fails if the path of an entry exceeds the limits for paths.
     pub(crate) fn walk(
         &self,
         top: &RelPath,
@@ -270,7 +246,6 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(TooDeepEntryPolicy::Fail, top, stat, visit)
     }
 
-    /// Like [`CallContext::walk`], but skips entries whose path exceeds the limits for paths.
     pub(crate) fn walk_skipping_deep_entries(
         &self,
         top: &RelPath,
@@ -280,7 +255,7 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(TooDeepEntryPolicy::Skip, top, stat, visit)
     }
 
-    /// The entries of a directory in reverse order, because a walk takes them from the end of its stack.
+    /// Directory entries are in reverse order, because a walk takes them from the end of its stack.
     fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
         names.reverse();
@@ -335,7 +310,6 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// How a walk handles an entry whose path exceeds the limits for paths: it fails, or it skips the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TooDeepEntryPolicy {
     Fail,

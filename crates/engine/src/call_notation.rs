@@ -1,20 +1,19 @@
-//! How the text of an outcome writes the call that comes next: as a tool call for models, or as a command for people.
+//! Writes the call that comes next in the text of an outcome: as a tool call for models, or as a command for people.
 
 use serde_json::{Map, Value};
 use stead_text::visible::escape_deceptive_line;
 
-/// The notation of calls in texts.
+/// The notation in which the text of an outcome writes the next call.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum CallNotation {
-    /// A tool call, for models: `call list with path src, cursor "41"`.
+    /// The text writes the next call as a tool call for models, such as `call list with path src, cursor "41"`.
     #[default]
     ToolCall,
-    /// A command, for people. The function renders an operation with its arguments.
+    /// The text writes the next call as a command for people, which this function renders.
     Command(fn(&str, &Map<String, Value>) -> String),
 }
 
 impl CallNotation {
-    /// Renders a call with its arguments.
     pub(crate) fn render_call(self, operation: &str, arguments: &Map<String, Value>) -> String {
         match self {
             CallNotation::ToolCall => {
@@ -25,7 +24,6 @@ impl CallNotation {
         }
     }
 
-    /// Renders the name of an argument.
     pub(crate) fn render_argument_name(self, name: &str) -> String {
         match self {
             CallNotation::ToolCall => name.to_owned(),

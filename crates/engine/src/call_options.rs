@@ -1,7 +1,6 @@
 //! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Operations read the call
-//! options and never test which dialect is in use.
-//!
-//! Call options never give a caller more access: the workspace root, scopes and protected paths apply in any case.
+//! options and never test which dialect is in use. Call options never give a caller more access: the workspace root,
+//! scopes and protected paths apply in any case.
 
 use std::sync::Arc;
 
@@ -16,22 +15,22 @@ use crate::{
 /// The options of one call; the default options are those of stead's own dialect.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
-    /// The dialect's name for the tool, as recorded in the journal, for example `comma/edit_file`.
+    /// The name of the called tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
-    /// All tools of the dialect; the `policy` operation reports which of them the policy allows.
+    /// All tools of the dialect; the `policy` operation reports which of these tools the policy allows.
     pub offered_tools: Vec<OfferedToolAndOperation>,
-    /// If the `policy` operation is asked about a hypothetical call, the options of that call.
+    /// The options of the hypothetical call that the `policy` operation is asked about.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
-    /// The supervision tier that the dialect declares for the tool. The policy may set a stricter supervision tier for
-    /// the tool. `None` means [`SupervisionTier::Autonomous`].
+    /// The supervision tier that the dialect declares for the tool; the policy may set a stricter tier. A missing
+    /// declared tier means [`SupervisionTier::Autonomous`].
     pub declared_tier: Option<SupervisionTier>,
-    /// The syntax of path arguments.
+    /// The syntax of the path arguments of the call.
     pub path_spelling: PathSyntax,
-    /// If the dialect could not translate the arguments, the error with which the call fails and is recorded.
+    /// The error with which the call fails, if the dialect could not translate the arguments of the call.
     pub argument_error: Option<Error>,
     /// Whether a call that gives no base version may replace an existing file.
     pub missing_base: MissingBaseVersionPolicy,
-    /// Whether a call creates missing parent directories.
+    /// Whether a call creates the missing parent directories of a file.
     pub missing_parents: MissingParentPolicy,
     /// Whether new text takes over the line endings and byte order mark of the replaced text.
     pub replacement_format: LineEndingAndBomPolicy,
@@ -45,11 +44,11 @@ pub struct CallOptions {
     pub overwritten_file: OverwrittenFilePolicy,
     /// Whether restoring an entry from the trash may replace an existing file.
     pub restore_conflict: TrashRestoreOverwritePolicy,
-    /// The lifetime of a watch that this call starts.
+    /// The lifetime of a watch that the call starts.
     pub watch_lifetime: WatchLifetimeKind,
     /// The page size of a directory listing, and the attributes that the listing includes.
     pub listing_style: ListingPageSizeAndDetail,
-    /// Glob patterns that further restrict the files that `find` and `search` visit.
+    /// The glob patterns that further restrict the files that `find` and `search` visit.
     pub walk_filter: WalkFilter,
     /// The rules by which `edit` finds quoted text and replaces it.
     pub edit_rules: stead_text::edit::EditMatchingRules,
@@ -61,28 +60,28 @@ pub struct CallOptions {
     pub hit_ranking: SearchHitOrder,
     /// Whether the outcome of the call contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
-    /// The text of the file that the caller last saw, if the protocol tracks it. A write uses the last seen text as the
-    /// base of a merge. `None` means that the engine's own record of seen files is used instead.
+    /// The text of the file that the caller last saw, which a write uses as the base of a merge. Without a known text,
+    /// the engine uses its own record of seen files.
     pub known_text: Option<Arc<str>>,
     /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
-    /// How the text of the outcome writes the call that comes next.
+    /// The notation in which the text of the outcome writes the next call.
     pub call_notation: CallNotation,
 }
 
-/// A tool that a dialect offers to its client, and its operation.
+/// A tool that a dialect offers to its client, and the operation that the tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedToolAndOperation {
-    /// The operation that the tool calls.
+    /// The name of the operation that the offered tool calls.
     pub operation: String,
-    /// The tool's name, as recorded in the journal.
+    /// The name of the offered tool, as recorded in the journal.
     pub tool: Option<String>,
 }
 
-/// Restricts the files that a directory walk includes, by patterns for paths relative to its start directory.
+/// A filter for the files of a directory walk, by patterns for paths relative to its start directory.
 #[derive(Debug, Clone, Default)]
 pub struct WalkFilter {
-    /// The walk includes only files that match one of these patterns, or all files if there are no patterns.
+    /// The walk includes only files that match one of these patterns; without patterns it includes all files.
     pub include: Globs,
     /// The walk excludes files that match one of these patterns.
     pub exclude: Globs,
@@ -91,44 +90,43 @@ pub struct WalkFilter {
 /// Whether a call that gives no base version may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingBaseVersionPolicy {
-    /// Refuse the call.
+    /// The call is refused if it gives no base version for an existing file.
     #[default]
     Refuse,
-    /// Replace the file. The overwritten content is kept as an old version, as after every write.
+    /// The call replaces the existing file and keeps the overwritten content as an old version.
     Overwrite,
 }
 
-/// Whether the server or an editor writes a change to the files, after it was planned, authorized and approved.
+/// Whether the server or an editor writes a planned and approved change to the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ChangeApplierChoice {
     /// The server writes the files and the journal entry atomically.
     #[default]
     Workspace,
-    /// An editor that has the file open writes the change. If an editor writes the change, the engine only records it
-    /// and returns the whole new text in the outcome. The value is the text that the editor has now, which the call
-    /// treats as the file content; `None` if the editor has none.
+    /// An editor that has the file open writes the change, and the engine only records it. The call treats this text of
+    /// the editor as the file content; `None` means that the editor has no text.
     Editor(Option<Arc<str>>),
 }
 
-/// Whether a call creates missing parent directories.
+/// Whether a call creates the missing parent directories of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingParentPolicy {
-    /// The call creates missing parent directories.
+    /// The call creates the missing parent directories of a file.
     #[default]
     Create,
-    /// Refuse the call.
+    /// The call is refused if a parent directory of the file is missing.
     Refuse,
 }
 
 /// Whether new text takes over the line endings and byte order mark of the replaced text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineEndingAndBomPolicy {
-    /// New text is written exactly as given.
+    /// The new text is written exactly as given.
     #[default]
     AsGiven,
-    /// New text gets the line endings and the byte order mark of the replaced text.
+    /// The new text gets the line endings and the byte order mark of the replaced text.
     MatchReplaced,
-    /// New text is converted to CRLF if it has only LF line endings and the replaced text has only CRLF line endings.
+    /// New text with only LF line endings is converted to CRLF if the replaced text has only CRLF.
     MatchLineEndings,
 }
 
@@ -138,9 +136,9 @@ pub enum WrittenFileMode {
     /// New files get the default permissions; replaced files keep their permissions.
     #[default]
     Default,
-    /// Only the owner can read and write the file, even if it had other permissions before.
+    /// Only the owner can read and write the written file, even if the file had other permissions before.
     OwnerOnly,
-    /// Everyone can read and execute the written file.
+    /// Everyone can read and execute the written file, and its owner can write it.
     Executable,
 }
 
@@ -157,7 +155,7 @@ impl WrittenFileMode {
 /// Whether the call may remove directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DirectoryRemovalPermission {
-    /// The call may remove directories, if its arguments request it.
+    /// The call may remove directories if its arguments request it.
     #[default]
     Allow,
     /// The call must not remove a directory.
@@ -170,7 +168,7 @@ pub enum CopyMoveAllowedEntryKinds {
     /// The call may copy and move files, symlinks and whole directory trees.
     #[default]
     FilesAndTrees,
-    /// Files only.
+    /// The call may copy and move only regular files.
     FilesOnly,
 }
 
@@ -190,14 +188,14 @@ pub enum CallTrashRetentionOverride {
     /// Removed entries stay in the trash as long as the policy says for the principal.
     #[default]
     PrincipalDefault,
-    /// Removed entries do not stay in the trash: they expire at once.
+    /// Removed entries expire at once and do not stay in the trash.
     None,
 }
 
 /// Whether a move keeps the file that it overwrites as an old version or in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverwrittenFilePolicy {
-    /// The content of the overwritten file is stored as a version, as for every replaced file.
+    /// The content of the overwritten file is stored as an old version, as for every replaced file.
     #[default]
     RetainVersion,
     /// The overwritten file is moved to the trash and can be restored from there.
@@ -207,20 +205,20 @@ pub enum OverwrittenFilePolicy {
 /// Whether restoring an entry from the trash may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrashRestoreOverwritePolicy {
-    /// Refuse the call.
+    /// The restore is refused if the path already exists.
     #[default]
     Refuse,
-    /// If a file is restored over a file, the existing file goes to the trash; otherwise the call is refused.
+    /// A restored file replaces an existing file, which goes to the trash; any other conflict is refused.
     TrashExisting,
 }
 
 /// The page size of a directory listing, and the attributes that the listing includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingPageSizeAndDetail {
-    /// A page of a directory listing has the size and shows the attributes that stead's own dialect uses.
+    /// A page of a directory listing has the size and the attributes of stead's own dialect.
     #[default]
     NativePage,
-    /// A page of a listing has at most this many entries, with their modification times and symlink targets.
+    /// A page of a directory listing has at most this many entries, with modification times and symlink targets.
     DetailedEntries(usize),
 }
 
@@ -237,7 +235,7 @@ pub enum BeforeAfterContentInclusion {
 /// The rules for parsing and applying patches; the default rules are those of stead's own dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchOptions {
-    /// The patch syntax that the parser accepts.
+    /// The patch syntax that the patch parser accepts.
     pub grammar: PatchParseOptions,
     /// How the position of a patch chunk in its file is found.
     pub chunk_placement: PatchChunkMatching,
@@ -265,7 +263,7 @@ impl Default for PatchOptions {
 }
 
 impl PatchOptions {
-    /// Strict patch rules, for dialects whose clients expect them.
+    /// The strict patch rules, for dialects whose clients expect exact matches.
     pub const STRICT: Self = Self {
         grammar: PatchParseOptions::STRICT,
         chunk_placement: PatchChunkMatching::Strict,
@@ -275,7 +273,7 @@ impl PatchOptions {
         reapplied_patch: ReappliedPatchPolicy::Refuse,
     };
 
-    /// The patch rules of [`Self::STRICT`], but with a syntax in which each change can be written in only one way.
+    /// The strict patch rules with a syntax in which each change can be written in only one way.
     pub const EXACT: Self = Self { grammar: PatchParseOptions::EXACT, ..Self::STRICT };
 }
 

@@ -1,7 +1,6 @@
-//! The caller of an operation: principal, session, protocol, grants and lifetime.
-//!
-//! A workspace can attach resources to a caller's connection, such as the lock that keeps the caller's buffers open.
-//! When a connection ends, its resources are dropped, but its changes of files are kept.
+//! The caller of an operation: principal, session, protocol, grants and lifetime. A workspace can attach resources to a
+//! caller's connection, such as the lock that keeps the caller's buffers open. When a connection ends, its resources
+//! are dropped, but its changes of files are kept.
 
 use std::{
     collections::HashMap,
@@ -22,17 +21,17 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The identity under which a call is authorized and recorded.
+/// The principal: the identity under which a call is authorized and recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Principal {
-    /// A person.
+    /// The principal is a person with this name.
     User(String),
-    /// A program acting for a person.
+    /// The principal is a program with this name that acts for a person.
     Agent(String),
-    /// The server itself, when it expires data, prunes the journal or rotates keys.
+    /// The principal is the server itself, which expires data, prunes the journal and rotates keys.
     System,
-    /// An unknown program that changes files without using stead. The external principal appears only in journal
-    /// entries; no caller can have it.
+    /// The principal is an unknown program that changes files without using stead. The external principal appears only
+    /// in journal entries; no caller can have it.
     External,
 }
 
@@ -56,7 +55,6 @@ impl Principal {
         }
     }
 
-    /// Whether the rules for agents apply: protected paths, the policy file and the tiers that tools declare.
     pub(crate) fn is_agent(&self) -> bool {
         match self {
             Principal::Agent(_) => true,
@@ -64,7 +62,7 @@ impl Principal {
         }
     }
 
-    /// How long the trash keeps files that this principal removed, if the policy sets no other time.
+    /// How long the trash keeps files that this principal removed, in milliseconds, if the policy sets no other time.
     pub fn trash_retention_ms(&self) -> i64 {
         if self.is_agent() { limits::AGENT_TRASH_RETENTION_MS } else { limits::USER_TRASH_RETENTION_MS }
     }
@@ -93,27 +91,27 @@ pub enum CallerAccessMode {
 /// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallerApproverStatus {
-    /// The caller may not answer approval requests. Every caller that connects through a protocol has this status.
+    /// The caller may not answer approval requests, like every caller that connects through a protocol.
     #[default]
     None,
     /// The caller is a person who presented the approver secret.
     SecretVerified,
 }
 
-/// The paths that a caller may read and change, and its other rights.
+/// The paths that a caller may read and change, and the caller's other rights.
 #[derive(Debug, Clone)]
 pub struct Grants {
     /// Whether the caller may change files at all.
     pub access: CallerAccessMode,
-    /// Subtrees that the caller may read.
+    /// The subtrees that the caller may read.
     pub readable: Vec<RelPath>,
-    /// Subtrees that the caller may change.
+    /// The subtrees that the caller may change.
     pub writable: Vec<RelPath>,
-    /// Paths that this caller can neither see nor change, even inside a granted subtree.
+    /// The paths that the caller can neither see nor change, even inside a granted subtree.
     pub hidden: Globs,
-    /// Paths that this caller may read but not change, even inside a granted subtree.
+    /// The paths that the caller may read but not change, even inside a granted subtree.
     pub read_only: Globs,
-    /// Whether the caller may answer approval requests. Protocols never grant the right to answer approval requests.
+    /// Whether the caller may answer approval requests; protocols never grant this right.
     pub approver: CallerApproverStatus,
 }
 
@@ -135,24 +133,24 @@ impl Default for Grants {
 pub struct Caller {
     /// The identity under which the call is authorized and recorded.
     pub principal: Principal,
-    /// The person for whom the agent acts, if known.
+    /// The person for whom the calling agent acts, if known.
     pub on_behalf_of: Option<Principal>,
     /// The id of the caller's session.
     pub session: String,
-    /// The protocol of the call, for example `mcp`, `cli` or `library`.
+    /// The name of the protocol of the call, for example `mcp`, `cli` or `library`.
     pub protocol: &'static str,
-    /// The paths that the caller may read and change, and its other rights.
+    /// The paths that the caller may read and change, and the caller's other rights.
     pub grants: Grants,
     /// When resources that are attached to the caller are released.
     pub lifetime: CallerResourceLifetime,
-    /// The start of the caller's session, in unix milliseconds; zero if unknown.
+    /// The start of the caller's session, in Unix milliseconds; zero if the start is unknown.
     pub session_started_ms: i64,
-    /// Every journal entry of the caller's session has at least this number; zero if the number is unknown.
+    /// The smallest number that a journal entry of the caller's session can have; zero if the number is unknown.
     pub session_first_entry: u64,
 }
 
 impl Caller {
-    /// Lets the caller's session start now: sets its start time and the number of its first possible journal entry.
+    /// Starts the caller's session now: sets its start time and the number of its first possible journal entry.
     #[must_use]
     pub fn starting_session_now(mut self, workspace: &dyn Workspace) -> Self {
         self.session_started_ms = workspace.now_ms();
@@ -179,8 +177,7 @@ impl Caller {
 /// When resources that are attached to a caller are released.
 #[derive(Debug, Clone, Default)]
 pub enum CallerResourceLifetime {
-    /// The caller's resources are released when the process ends. This lifetime is used if the process has a single
-    /// client or is itself the caller.
+    /// The caller's resources are released when the process ends, because the process has no other caller.
     #[default]
     Process,
     /// The caller's resources are released when this connection ends, because the process serves several connections.
@@ -191,12 +188,12 @@ pub enum CallerResourceLifetime {
 }
 
 impl CallerResourceLifetime {
-    /// A new connection.
+    /// Creates the resource lifetime of a new connection.
     pub fn connected() -> Self {
         Self::Connection(Arc::default())
     }
 
-    /// Ends the connection and releases its resources, even if other references to it exist.
+    /// Ends the connection and releases its resources, even if other references to the connection exist.
     pub fn end(&self) {
         match self {
             CallerResourceLifetime::Connection(connection) => connection.end(),
@@ -230,8 +227,8 @@ impl ConnectionScopedResources {
         self.number
     }
 
-    /// Keeps a resource until the connection ends. Calls `make` for it only if no resource with this `name` is attached
-    /// yet. Attaching a resource fails if the connection has ended.
+    /// Keeps a resource until the connection ends, and creates it with `make` if no resource has this name yet.
+    /// Attaching a resource fails if the connection has ended.
     pub fn attach_resource(
         &self,
         name: &str,

@@ -14,13 +14,13 @@ use crate::{
     limits,
 };
 
-/// Cancels a running call. A cancelled call fails at its next [`CallControl::check`]. All clones of a cancel token
-/// cancel the same call.
+/// A cancel token, which cancels a running call at its next [`CallControl::check`]. All clones of a cancel token cancel
+/// the same call.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Cancels the call.
+    /// Cancels the call that uses this cancel token.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -33,10 +33,9 @@ impl CancelToken {
 /// The progress of a long call, displayed as `12,000 entries, 3 found`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct CallProgress {
-    /// The number of entries that the call has processed so far. The number of processed entries never decreases, even
-    /// if the call walks the files more than once.
+    /// The number of entries that the call has processed so far, which never decreases.
     pub entries_done: u64,
-    /// The number of matches that the call has found so far, if the call searches for something.
+    /// The number of matches that the call has found so far; `None` if the call has not reported any.
     pub found: Option<u64>,
 }
 
@@ -88,7 +87,7 @@ impl<'a> CallControl<'a> {
         }
     }
 
-    /// Lets the call wait up to `wait_ms` for approval, and extends the deadline of the call by that time.
+    /// Lets the call wait up to `wait_ms` milliseconds for approval, and extends its deadline by that time.
     #[must_use]
     pub fn with_approval_wait(mut self, wait_ms: u64) -> Self {
         self.approval_wait = Duration::from_millis(wait_ms.min(limits::APPROVAL_WAIT_MS_MAX));
@@ -105,7 +104,8 @@ impl<'a> CallControl<'a> {
         self.deadline
     }
 
-    /// Fails if the call was cancelled or has passed its deadline. Every loop of unknown length must call `check`.
+    /// Fails if the call was cancelled or has passed its deadline. Every loop of unknown length in an operation must
+    /// call `check`.
     pub fn check(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed")

@@ -1,4 +1,4 @@
-//! The engine, with the request, outcome and expected cost of a call. The engine does not depend on any protocol.
+//! The engine, with the request, outcome and expected cost of a call.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ pub struct Call<'a> {
     pub caller: &'a Caller,
     /// The name of the requested operation, as in the operation table.
     pub operation: &'a str,
-    /// The operation's arguments.
+    /// The arguments of the operation as a JSON object.
     pub arguments: Map<String, Value>,
-    /// The caller's idempotency key, which identifies repetitions of a call. A call that repeats an idempotency key
-    /// returns the first outcome and changes nothing.
+    /// The idempotency key of the call. A call that repeats an idempotency key returns the first outcome and changes
+    /// nothing.
     pub idempotency_key: Option<&'a str>,
     /// The options that the caller's dialect sets for the call.
     pub options: CallOptions,
@@ -53,20 +53,20 @@ impl<'a> Call<'a> {
 pub struct CallOutcome {
     /// The result of the call as a JSON object.
     pub json: Map<String, Value>,
-    /// The result of the call as text.
+    /// The result of the call as compact text for models and people.
     pub text: String,
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
-    /// If the call switched to another session, the session to which later calls of this conversation belong.
+    /// The session to which later calls belong, if the call switched to another session.
     pub session_switch: Option<SessionForLaterCalls>,
 }
 
 /// The session to which later calls of a conversation belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionForLaterCalls {
-    /// Later calls belong to this newly created session.
+    /// Later calls of the conversation belong to this newly created session.
     Enter(String),
-    /// Later calls belong to the conversation's original session again.
+    /// Later calls of the conversation belong to its original session again.
     Leave,
 }
 
@@ -81,15 +81,15 @@ impl CallOutcome {
 /// The content of one file before and after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeforeAfterBytes {
-    /// The file's path.
+    /// The path of the file whose content is shown before and after the call.
     pub path: RelPath,
-    /// The file content before the call. If the call only reads, `before` is the content that it read.
+    /// The file content before the call, or the content that the call read.
     pub before: Option<Vec<u8>>,
     /// The file content after the call; `None` if the call only read the file or removed it.
     pub after: Option<Vec<u8>>,
 }
 
-/// Runs calls on one workspace.
+/// The engine, which runs calls on one workspace.
 #[derive(Clone)]
 pub struct Engine {
     workspace: Arc<dyn Workspace>,
@@ -126,15 +126,15 @@ impl Engine {
         &*self.workspace
     }
 
-    /// Whether the policy blocks a tool for this caller on every path. A tool that is always blocked need not be
-    /// offered. If the policy is invalid, the result is `false`, and every call fails with an error about the policy.
+    /// Whether the policy blocks a tool for this caller on every path, so that the tool need not be offered. The result
+    /// is `false` if the policy is invalid, because every call then fails with an error about the policy.
     pub fn is_tool_always_blocked(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
         let active = self.workspace.active_policy();
         active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
 
-    /// The expected duration of a call, by which a host chooses a thread for the call. The expected duration is only a
-    /// hint, and does not affect what the call does or returns.
+    /// The expected duration of a call, by which a host chooses a thread for the call. The expected duration does not
+    /// affect what the call does or returns.
     pub fn cost_class(
         &self,
         operation: &str,
@@ -175,7 +175,6 @@ impl Engine {
         requested_length(arguments).map_or(size, |length| length.min(size))
     }
 
-    /// The size of the file that the argument `path` names.
     fn file_size(&self, arguments: &Map<String, Value>, syntax: &PathSyntax) -> Option<u64> {
         let text = string_argument(arguments, "path")?;
         let parsed = parse_path(text, &self.workspace.profile().root_spellings, syntax).ok()?;
@@ -184,8 +183,8 @@ impl Engine {
         (stat.kind == FileKind::File).then_some(stat.size)
     }
 
-    /// Accepts the answer of a client to an approval request for the client's own call. A client may answer only in the
-    /// mode [`ApprovalMode::TrustClient`]; in every other mode its answer is refused.
+    /// Records the answer of a client to an approval request for the client's own call. The answer of a client is
+    /// refused unless the approval mode is [`ApprovalMode::TrustClient`].
     pub fn answer_approval_as_client(
         &self,
         caller: &Caller,
@@ -216,12 +215,12 @@ impl Engine {
     }
 }
 
-/// The expected duration of a call, by which a host chooses a thread.
+/// The expected duration of a call, by which a host chooses a thread for the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallDurationClass {
     /// The call reads one small file, which takes less time than a thread switch.
     Inline,
-    /// The call changes one small file. A host should move a short call to another thread only under load.
+    /// The call changes one small file; a host should move it to another thread only under load.
     Short,
     /// The call may take long and therefore needs another thread.
     Long,
@@ -229,15 +228,11 @@ pub enum CallDurationClass {
     Waiting,
 }
 
-/// The rule that estimates the duration of a call from its arguments; the operation table has one rule per operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallDurationEstimateRule {
-    /// The duration depends on the size of the file that the argument `path` names.
     ByFileSize,
-    /// The duration depends on the size of the argument `content`.
     ByContentSize,
     AlwaysLong,
-    /// The call counts as waiting if the argument `wait_ms` is not zero.
     ByWaitTime,
 }
 
@@ -249,7 +244,6 @@ fn string_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<
     arguments.get(name)?.as_str()
 }
 
-/// The number of bytes that the argument `bytes` requests, if it has the form `FIRST-LAST`.
 fn requested_length(arguments: &Map<String, Value>) -> Option<u64> {
     let (first, last) = string_argument(arguments, "bytes")?.split_once('-')?;
     let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);

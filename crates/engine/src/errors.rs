@@ -1,6 +1,6 @@
-//! An error of a call has a kind for programs, a message for people and a next step for agents. Programs must depend
-//! only on the kind of an error, never on its message. Error messages contain no host paths and do not reveal files
-//! outside the workspace.
+//! The error of a call: a kind for programs, a message for people and a next step for agents. Programs must depend only
+//! on the kind of an error, never on its message. Error messages contain no host paths and do not reveal files outside
+//! the workspace.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::{caller::Principal, engine::BeforeAfterBytes};
 
-/// Declares the error kinds. The rows are generated from `definitions/errors.yaml`, which also has the words of the
-/// protocols and dialects for each error kind.
+/// The error kinds are generated from `definitions/errors.yaml`, which also has the words of the protocols and
+/// dialects.
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $class:ident;)+) => {
-        /// The reason why a call failed.
+        /// The kind of an error: the reason why a call failed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)+ }
 
@@ -38,11 +38,11 @@ macro_rules! error_kinds {
 /// Whether a rule, the state of the workspace or the system caused an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// A rule refused the call.
+    /// A rule refused the call, which caused the error.
     Refused,
-    /// The workspace is not in the state that the call requires.
+    /// The workspace is not in the state that the call requires, which caused the error.
     StateMismatch,
-    /// The server or the operating system failed.
+    /// The server or the operating system failed, which caused the error.
     SystemFailure,
 }
 
@@ -55,16 +55,15 @@ pub struct Error {
     pub kind: ErrorKind,
     /// The message that explains the error to people.
     pub message: String,
-    /// A hint for agents that says what to do next.
+    /// A hint for agents that says what to do after the error.
     pub next_step: Option<String>,
-    /// Further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
+    /// The further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
     extras: Option<Box<ErrorExtras>>,
-    /// The error kind that the journal records in place of `kind` if the caller is an agent; `None` for no other kind.
+    /// The error kind that the journal records in place of `kind` if the caller is an agent.
     pub(crate) kind_for_agents: Option<ErrorKind>,
 }
 
-/// The rarely used fields of an error.
 #[derive(Debug, Clone, Default)]
 struct ErrorExtras {
     excerpt: Option<Box<str>>,
@@ -85,19 +84,18 @@ impl Error {
         }
     }
 
-    /// The error kind that the journal records. If an agent gives a path outside the workspace, the recorded kind is
-    /// `PathEscape`.
+    /// If an agent gives a path outside the workspace, the recorded error kind is `PathEscape`.
     pub(crate) fn recorded_kind(&self, principal: &Principal) -> ErrorKind {
         self.kind_for_agents.filter(|_| principal.is_agent()).unwrap_or(self.kind)
     }
 
-    /// The error for a workspace whose root directory does not exist.
+    /// Creates the error for a workspace whose root directory does not exist.
     pub fn workspace_missing() -> Self {
         Self::new(ErrorKind::NotFound, "the workspace directory does not exist: it was moved or removed")
             .with_next_step("ask a person to restore the directory and to restart the server")
     }
 
-    /// Adds a hint for agents that says what to do next.
+    /// Adds a hint for agents that says what to do after the error.
     pub fn with_next_step(mut self, hint: impl AsRef<str>) -> Self {
         self.next_step = Some(escape_deceptive_line(hint.as_ref()).into_owned());
         self
@@ -109,16 +107,16 @@ impl Error {
         self
     }
 
-    /// Adds lines that the error shows below its message when it is rendered as text. Control characters in the lines
-    /// are escaped, because the lines contain text from files.
+    /// Adds lines that the text form of the error shows below its message. Control characters in these lines are
+    /// escaped, because the lines contain text from files.
     pub fn with_excerpt(mut self, lines: impl AsRef<str>) -> Self {
         let escaped = escape_deceptive(lines.as_ref());
         self.extras.get_or_insert_default().excerpt = (!escaped.is_empty()).then(|| escaped.into());
         self
     }
 
-    /// The lines that the error shows below its message when it is rendered as text. The JSON form of the error
-    /// contains the same information in other fields.
+    /// The lines that the text form of the error shows below its message. The JSON form of the error has the
+    /// information of these lines in other fields.
     pub fn excerpt(&self) -> Option<&str> {
         self.extras.as_ref()?.excerpt.as_deref()
     }
@@ -130,7 +128,7 @@ impl Error {
         self
     }
 
-    /// The file content before and after the call that needs approval, if its options request it.
+    /// The file content before and after the call that needs approval, if the options of the call request it.
     pub fn before_after(&self) -> Option<&BeforeAfterBytes> {
         self.extras.as_ref()?.before_after.as_ref()
     }

@@ -1,5 +1,5 @@
-//! Glob patterns for validated paths. `*` and `?` match within one name, `**` matches any number of names, character
-//! classes and braces work as in a shell. Patterns are matched with the text of a path; this module reads no disk.
+//! Glob patterns for validated paths, which are matched as text without reading the disk. `*` and `?` match within one
+//! name, `**` matches any number of names, and character classes and braces work as in a shell.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -8,7 +8,7 @@ use stead_path::RelPath;
 
 use crate::errors::{Error, ErrorKind};
 
-/// A set of glob patterns. A path matches the set if it matches any of the patterns.
+/// A set of glob patterns, which a path matches if it matches any of the patterns.
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
@@ -32,7 +32,7 @@ impl Globs {
         Ok(Self { matching: build_glob_set(&matching)?, whole_directories: build_glob_set(&whole)?, count })
     }
 
-    /// Compiles glob patterns as ignore files use them: a pattern without a slash matches a name at any depth, and a
+    /// Compiles glob patterns as ignore files use them. A pattern without a slash matches a name at any depth, and a
     /// leading slash anchors the pattern at the top directory.
     pub fn from_name_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
@@ -44,17 +44,17 @@ impl Globs {
         Self::new(patterns.iter().map(String::as_str))
     }
 
-    /// Whether the set has no patterns.
+    /// Whether the set of glob patterns is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether a path matches one of the patterns.
+    /// Whether a path matches one of the glob patterns.
     pub fn matches(&self, path: &RelPath) -> bool {
         self.matches_bytes(path.as_bytes())
     }
 
-    /// Whether everything below a directory matches one of the patterns.
+    /// Whether everything below a directory matches one of the glob patterns.
     pub fn matches_all_below(&self, directory: &RelPath) -> bool {
         self.matches_all_below_bytes(directory.as_bytes())
     }

@@ -1,7 +1,6 @@
 //! The interface between the engine and a search index. The interface defines which files are text, how a text is split
 //! into trigrams, which trigrams a search pattern requires, and which files a walk visits. A search with an index that
 //! follows these definitions finds the same as a search that reads every file.
-//!
 
 mod required_trigrams;
 
@@ -18,11 +17,11 @@ use crate::{
     workspace::{DirectoryEntry, FileStatFingerprint},
 };
 
-/// Format version of the trigram index. Increase the format version when text detection or trigram extraction changes.
+/// The format version of the trigram index, which must increase when text detection or trigram extraction changes.
 /// Indexes with an older format version are ignored.
 pub const INDEX_FORMAT_VERSION: u32 = 1;
 
-/// The text of a file as a search reads it, or `None` if the file is binary.
+/// The text of a file as a search reads it; `None` if the file is binary.
 #[must_use]
 pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
@@ -37,7 +36,7 @@ pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
 
-/// Whether a search may trust the index that this text has no match; `false` if the text has a very long line.
+/// Whether the index may exclude this text from a search; `false` if the text has a very long line.
 #[must_use]
 pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
@@ -46,7 +45,7 @@ pub fn is_indexable(text: &str) -> bool {
 /// The reason why a search need not read a file, according to the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexBasedFileSkipReason {
-    /// The file is a text file that cannot match the search pattern.
+    /// The file is a text file that cannot match the search pattern, so a search skips it.
     TextWithoutMatch {
         /// The size of the skipped file in bytes.
         bytes: u64,
@@ -55,26 +54,26 @@ pub enum IndexBasedFileSkipReason {
     Binary,
 }
 
-/// Uses the index to exclude files from a search for one pattern.
+/// A filter that uses the index to exclude files from a search for one pattern.
 pub trait IndexBasedSearchFilter: Send + Sync {
-    /// A filter for the files of one directory, or `None` if the index contains no file of that directory.
+    /// Returns a filter for the files of one directory, or `None` if the index contains no file of the directory.
     fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedFileFilter + '_>>;
 }
 
-/// Uses the index to exclude files of one directory from a search.
+/// A filter that uses the index to exclude files of one directory from a search.
 pub trait IndexBasedFileFilter: Send {
-    /// Whether the index may contain a file with this name. A file with a name that the index does not know is read
-    /// without a stat and without [`IndexBasedFileFilter::verdict`].
+    /// Whether the index may contain a file with this name. A search reads files that the index does not know without
+    /// asking [`IndexBasedFileFilter::verdict`].
     fn may_know(&self, name: &FileName) -> bool;
 
-    /// The reason to skip the file with this name and identity, or `None` if the search must read the file.
+    /// The reason to skip the file with this name and identity; `None` if the search must read the file.
     fn verdict(&self, name: &FileName, identity: &FileStatFingerprint) -> Option<IndexBasedFileSkipReason>;
 }
 
-/// The files below a directory that a search must read, and how many others there are, according to a live index.
+/// The files below a directory that a search must read, with counts of the other files, according to a live index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexedSearchCandidates {
-    /// Files that the search must read, in any order.
+    /// The paths of the files that the search must read, in any order.
     pub candidates: Vec<RelPath>,
     /// The number of text files that cannot match the search pattern.
     pub text_files: u64,
@@ -84,7 +83,7 @@ pub struct IndexedSearchCandidates {
     pub binary_files: u64,
     /// The number of entries that a walk omits because of ignore files or a leading dot.
     pub ignored: u64,
-    /// The number of directories that could not be listed.
+    /// The number of directories that the index could not list.
     pub unlistable_directories: u64,
 }
 
@@ -93,8 +92,8 @@ pub struct IndexedSearchCandidates {
 pub struct IndexIgnoreRules(Arc<IgnoreRules>);
 
 impl IndexIgnoreRules {
-    /// Adds the ignore rules of a subdirectory to those of its parent directory; `listed` has its entries in byte
-    /// order. The callback `read` returns the content of an ignore file.
+    /// Adds the ignore rules of a subdirectory to those of its parent directory. `listed` has the entries of the
+    /// subdirectory in byte order, and `read` returns the content of an ignore file.
     #[must_use]
     pub fn enter_directory(
         &self,
@@ -105,24 +104,22 @@ impl IndexIgnoreRules {
         Self(Arc::clone(&self.0).enter_directory(read, directory, listed))
     }
 
-    /// Whether a walk includes an entry of the directory, according to the ignore rules.
+    /// Whether the ignore rules let a walk include this entry of the directory.
     #[must_use]
     pub fn includes(&self, path: &RelPath, name: &FileName, kind: FileKind) -> bool {
         is_included(&self.0, path, name, kind)
     }
 }
 
-/// A trigram: three consecutive bytes of a line. ASCII letters of trigrams are in lower case, so that one index serves
-/// case-sensitive and case-insensitive searches. The first byte of a trigram is the most significant byte of the
-/// number.
+/// A trigram: three consecutive bytes of a line, whose first byte is the most significant byte of the number. ASCII
+/// letters of trigrams are in lower case, so that one index serves case-sensitive and case-insensitive searches.
 pub type Trigram = u32;
 
 const TRIGRAM_COUNT: usize = 1 << 24;
 const WORD_BITS: usize = 64;
 
-/// Extracts the distinct trigrams of texts. One extractor is used for many texts, because its bit set is large.
+/// An extractor of the distinct trigrams of texts; one extractor serves many texts, because its bit set is large.
 pub struct TrigramExtractor {
-    /// A bit set of the trigrams that occur in the current text.
     seen: Vec<u64>,
     found: Vec<Trigram>,
 }
@@ -151,7 +148,6 @@ impl TrigramExtractor {
     }
 }
 
-/// Calls `visit` for every trigram of a text, including repetitions.
 fn for_each_trigram(bytes: &[u8], mut visit: impl FnMut(Trigram)) {
     let (mut run, mut length) = (0_u32, 0_u8);
     for byte in bytes {

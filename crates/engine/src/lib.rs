@@ -1,9 +1,7 @@
 //! Runs the operations of a workspace: path resolution, authorization, planning and the call pipeline. The engine is
 //! synchronous, performs I/O only through the [`Workspace`] trait and does not depend on any protocol. A protocol
-//! builds a [`Call`] and runs it with [`Engine::call`].
-//!
-//! This crate has the operation table, the call pipeline, the policy rules and the plans. Files change only through
-//! [`Workspace::commit`], and this crate calls that method in only one place.
+//! builds a [`Call`] and runs it with [`Engine::call`]. Files change only through [`Workspace::commit`], which this
+//! crate calls in only one place.
 
 mod approval;
 mod authorization;
@@ -51,7 +49,7 @@ pub use call_options::{
     PatchRepeatedFilePolicy, ReappliedPatchPolicy, SearchHitOrder, TrashRestoreOverwritePolicy, WalkFilter,
     WrittenFileMode,
 };
-/// Rules that a dialect sets for `edit`: how quoted text is found and replaced.
+/// The rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {
     pub use stead_text::{
         edit::{EditMatchingRules, EmptyQuoteRule, NewTextLineTerminatorRule, QuoteNotFoundPolicy},

@@ -6,25 +6,25 @@ use std::time::Duration;
 pub const OUTCOME_PAGE_CHARS: usize = 40_000;
 /// The maximum number of bytes that one `read` returns for an explicit byte range.
 pub const READ_BYTES_MAX: u64 = 64 << 20;
-/// The largest file that `read` returns as text; to read a larger file, the caller must give a byte range.
+/// The largest file that `read` returns as text, in bytes; a larger file can be read only by byte range.
 pub const READ_WHOLE_BYTES_MAX: u64 = 64 << 20;
-/// The largest file whose version `stat` computes; for larger files `stat` returns no version, to stay fast.
+/// The largest file whose version `stat` computes, in bytes; computing it for larger files would be slow.
 pub const STAT_VERSION_BYTES_MAX: u64 = 1 << 20;
-/// The largest file that a host should read on the current thread rather than on another thread.
+/// The largest file, in bytes, that a host should read on the current thread.
 pub const INLINE_FILE_BYTES_MAX: u64 = 256 << 10;
-/// The largest content of one `write` or `append`, and the largest file that these operations may produce.
+/// The largest content of one `write` or `append` in bytes, and the largest file that these operations produce.
 pub const WRITE_BYTES_MAX: u64 = 64 << 20;
-/// The largest file whose lines `diff` compares.
+/// The largest file whose lines `diff` compares, in bytes.
 pub const DIFF_BYTES_MAX: u64 = 8 << 20;
-/// The maximum number of diff lines in one result.
+/// The maximum number of lines of a diff in one result.
 pub const DIFF_LINES_MAX: usize = 400;
 /// The number of unchanged lines that a diff shows before and after a difference.
 pub const DIFF_CONTEXT_LINES: usize = 3;
 /// The maximum number of text edits in one call.
 pub const EDITS_MAX: usize = 1_000;
-/// If the current version lacks a quoted text, `edit` searches at most this many older revisions for it.
+/// The maximum number of older revisions that `edit` searches for a quoted text missing in the current version.
 pub const OLDER_REVISIONS_MAX: usize = 20;
-/// The largest older revision that `edit` searches for a quoted text.
+/// The largest older revision that `edit` searches for a quoted text, in bytes.
 pub const OLDER_REVISION_BYTES_MAX: u64 = 2 << 20;
 /// The maximum number of file sections in one patch.
 pub const PATCH_SECTIONS_MAX: usize = 1_000;
@@ -32,7 +32,7 @@ pub const PATCH_SECTIONS_MAX: usize = 1_000;
 pub const ERROR_LINES_MAX: usize = 60;
 /// The maximum number of places in a file that an error message lists.
 pub const ERROR_LOCATIONS_MAX: usize = 20;
-/// If a path does not exist, at most this many entries are examined to suggest a similar path.
+/// The maximum number of entries that are examined to suggest a similar path for a missing path.
 pub const SUGGESTION_ENTRIES_MAX: usize = 2_000;
 /// The maximum directory depth of one `list` call.
 pub const LIST_DEPTH_MAX: usize = 32;
@@ -50,18 +50,18 @@ pub const SEARCH_HITS_DEFAULT: usize = 100;
 pub const SEARCH_RANKED_HITS_MAX: usize = 2_000;
 /// The default number of characters in one `search` result; the rest follows on the next page.
 pub const SEARCH_BUDGET_CHARS_DEFAULT: usize = 8_000;
-/// The number of context lines around each `search` hit if the call does not request a number. For each pair
-/// `(hits, lines)`, a result with at most `hits` hits gets `lines` lines before and after each hit.
+/// The default number of context lines around each `search` hit, as pairs `(hits, lines)`. A `search` result with at
+/// most `hits` hits gets `lines` context lines before and after each hit.
 pub const SEARCH_AUTO_CONTEXT: &[(usize, usize)] = &[(1, 10), (3, 4)];
-/// If a query has no hits, `search` shows at most this many hits of an alternative query instead.
+/// The maximum number of hits that `search` shows for an alternative query after a query without hits.
 pub const SEARCH_FALLBACK_HITS_MAX: usize = 30;
 /// The maximum number of files that `search` suggests by name when nothing matches.
 pub const SEARCH_SUGGESTED_FILES_MAX: usize = 5;
 /// The maximum number of context lines before and after a `search` hit.
 pub const SEARCH_CONTEXT_MAX: usize = 20;
-/// The largest file that `search` loads into memory as a whole; larger files are searched piece by piece.
+/// The largest file that `search` loads into memory as a whole, in bytes; larger files are searched piece by piece.
 pub const SEARCH_IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
-/// The largest file that `search` reads at all; larger files are skipped.
+/// The largest file that `search` reads at all, in bytes; larger files are skipped.
 pub const SEARCH_LARGE_BYTES_MAX: u64 = 4 << 30;
 /// The maximum number of bytes that `search` examines in one line of a large file; the rest is skipped and reported.
 pub const SEARCH_LINE_BYTES_MAX: usize = 16 << 20;
@@ -71,11 +71,12 @@ pub const SEARCH_INCOMPLETE_NAMED_MAX: usize = 5;
 pub const SEARCH_LINE_CHARS_MAX: usize = 120;
 /// The maximum size of a compiled `search` pattern in bytes.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
-/// A compiled `search` pattern above this size counts as slow: it searches a text in smaller pieces, to stop sooner.
+/// The largest compiled `search` pattern, in bytes, that counts as fast; a slow pattern searches smaller pieces of a
+/// text.
 pub const SEARCH_LIGHT_REGEX_BYTES_MAX: usize = 256 << 10;
 /// The size in bytes of the lazy DFA cache that each search thread uses.
 pub const SEARCH_DFA_BYTES_MAX: usize = 8 << 20;
-/// The largest ignore file that a walk reads.
+/// The largest ignore file that a walk reads, in bytes.
 pub const IGNORE_FILE_BYTES_MAX: u64 = 1 << 20;
 /// The maximum number of lines of one ignore file that a walk uses.
 pub const IGNORE_PATTERNS_MAX: usize = 10_000;
@@ -89,23 +90,21 @@ pub const PLAN_CHANGES_MAX: usize = 100_000;
 pub const HISTORY_PAGE_ENTRIES: usize = 50;
 /// The maximum number of changes of one journal entry that `history` shows.
 pub const HISTORY_CHANGES_MAX: usize = 20;
-/// The maximum number of journal entries that one call examines before it returns a cursor. Journal entries that the
-/// call filters out count as examined.
+/// The maximum number of journal entries that one call examines, including filtered ones, before it returns a cursor.
 pub const ENTRIES_SCANNED_MAX: usize = 10_000;
 /// The maximum number of events in one page of `changes`.
 pub const CHANGES_PAGE_EVENTS: usize = 200;
-/// The maximum number of bytes of old and new text that one `changes` call compares. Events of `changes` beyond this
-/// limit have no line ranges.
+/// The maximum number of bytes of old and new text that one `changes` call compares to find line ranges.
 pub const CHANGES_DIFF_BYTES_MAX: u64 = 4 << 20;
 /// The maximum number of line ranges in one `changes` event; the last range covers all further differences.
 pub const CHANGES_RANGES_MAX: usize = 32;
 /// The maximum number of paths that one result of `copy`, `undo` or `redo` names; further paths are only counted.
 pub const REPORTED_PATHS_MAX: usize = 100;
-/// The longest time that `changes` waits for an event.
+/// The longest time that `changes` waits for an event, in milliseconds.
 pub const CHANGES_WAIT_MS_MAX: u64 = 60_000;
 /// The maximum number of file watches of one principal.
 pub const WATCHES_PER_PRINCIPAL_MAX: usize = 2_000;
-/// How long a file watch stays active if nobody fetches its events.
+/// The time in milliseconds that a file watch stays active while nobody fetches its events.
 pub const WATCH_IDLE_MS_MAX: i64 = 7 * 24 * 60 * 60 * 1000;
 /// The maximum number of sessions to which the engine reports changes of files that they have read.
 pub const TRACKED_SESSIONS_MAX: usize = 256;
@@ -113,13 +112,13 @@ pub const TRACKED_SESSIONS_MAX: usize = 256;
 pub const SESSION_TRACKED_FILES_MAX: usize = 500;
 /// The maximum number of files that one result reports as changed since the session read them.
 pub const STALE_NOTICES_MAX: usize = 20;
-/// The longest duration of a lease.
+/// The longest duration of a lease in seconds.
 pub const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
-/// The default duration of a lease.
+/// The default duration of a lease in seconds.
 pub const LEASE_SECONDS_DEFAULT: u64 = 15 * 60;
 /// The maximum number of leases that one principal holds.
 pub const LEASES_PER_PRINCIPAL_MAX: usize = 1_000;
-/// The longest text of an alert or of a response to an alert.
+/// The longest text of an alert or of a response to an alert, in characters.
 pub const ALERT_CHARS_MAX: usize = 4_000;
 /// The maximum number of alerts in one result.
 pub const ALERTS_LISTED_MAX: usize = 200;
@@ -127,11 +126,11 @@ pub const ALERTS_LISTED_MAX: usize = 200;
 pub const ALERTS_OPEN_MAX: usize = 100;
 /// The maximum number of open sessions of one principal.
 pub const SESSIONS_OPEN_MAX: usize = 1_000;
-/// How long ended sessions and answered alerts are kept.
+/// The time in milliseconds that ended sessions and answered alerts are kept.
 pub const SESSION_RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// The maximum number of bytes of file content that the cache of last-seen files holds for all sessions together.
 pub const SEEN_FILES_BYTES_MAX: u64 = 64 << 20;
-/// The largest file whose content the cache of last-seen files holds; for larger files it holds only the version.
+/// The largest file whose content the cache of last-seen files holds, in bytes.
 pub const SEEN_FILE_BYTES_MAX: u64 = 2 << 20;
 /// The maximum number of files in the cache of last-seen files, for all sessions together.
 pub const SEEN_FILES_MAX: usize = 20_000;
@@ -140,9 +139,9 @@ pub const REVIEW_FILES_MAX: usize = 200;
 /// The maximum number of hunks of one file in a `review`.
 pub const REVIEW_HUNKS_MAX: usize = 200;
 /// The maximum number of changes of one file that `review` examines to find the author of each line. Lines from older
-/// changes, which are not examined, get the author `outside`.
+/// changes get the author `outside`.
 pub const REVIEW_BLAME_CHANGES_MAX: usize = 200;
-/// The largest text of an open buffer.
+/// The largest text of an open buffer, in bytes.
 pub const BUFFER_BYTES_MAX: u64 = 8 << 20;
 /// The maximum number of buffers and drafts of one principal.
 pub const BUFFERS_PER_PRINCIPAL_MAX: usize = 500;
@@ -158,15 +157,15 @@ pub const LOCATE_RETRIES_MAX: usize = 16;
 pub const REPLAN_ATTEMPTS_MAX: usize = 8;
 /// The time after which a call fails, unless the caller sets another deadline.
 pub const DEFAULT_CALL_DEADLINE: Duration = Duration::from_secs(60);
-/// The longest argument that the journal records as text. If an argument is longer, the journal records only its size.
+/// The longest argument that the journal records as text, in bytes; of a longer argument it records only the size.
 pub const RECORDED_ARGUMENT_CHARS_MAX: usize = 512;
-/// Longest idempotency key.
+/// The longest idempotency key of a call, in bytes.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 200;
-/// How long files that users remove stay in the trash by default.
+/// The default time in milliseconds that files removed by users stay in the trash.
 pub const USER_TRASH_RETENTION_MS: i64 = 168 * 60 * 60 * 1000;
-/// How long files that agents remove stay in the trash by default.
+/// The default time in milliseconds that files removed by agents stay in the trash.
 pub const AGENT_TRASH_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
-/// How long an approval request can be answered, and its approval can be used.
+/// The time in milliseconds during which an approval request can be answered and its approval used.
 pub const APPROVAL_VALID_MS: i64 = 24 * 60 * 60 * 1000;
 /// The maximum number of pending approval requests of one principal.
 pub const APPROVALS_PENDING_MAX: usize = 100;
@@ -180,13 +179,13 @@ pub const APPROVAL_CHANGES_SHOWN_MAX: usize = 200;
 pub const APPROVAL_FILES_SHOWN_MAX: usize = 100;
 /// The maximum number of diff lines in an approval preview.
 pub const APPROVAL_DIFF_LINES_MAX: usize = 1_000;
-/// The largest file for which an approval preview contains a diff.
+/// The largest file for which an approval preview contains a diff, in bytes.
 pub const APPROVAL_DIFF_BYTES_MAX: u64 = 1 << 20;
-/// A call that waits for approval looks for the answer at this interval, and whenever the journal has a new entry.
+/// The interval at which a call that waits for approval looks for the answer.
 pub const APPROVAL_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The longest time that a call waits for approval.
+/// The longest time that a call waits for approval, in milliseconds.
 pub const APPROVAL_WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
-/// The longest reason in the answer to an approval request.
+/// The longest reason in the answer to an approval request, in characters.
 pub const APPROVAL_REASON_CHARS_MAX: usize = 500;
 
 /// The maximum number of bytes in the name of a principal.
@@ -197,8 +196,8 @@ pub const POLICY_BYTES_MAX: u64 = 1 << 20;
 pub const POLICY_RULES_MAX: usize = 1_000;
 /// The maximum number of changed line ranges in the outcome of an edit; the last range covers all further changes.
 pub const EDIT_RANGES_MAX: usize = 32;
-/// The longest time that a search spends on one line. A line that would take longer is skipped, and the result says so.
+/// The longest time that a search spends on one line; the search skips a slower line and reports it.
 pub const SEARCH_LINE_TIME_MAX: Duration = Duration::from_secs(5);
-/// A search reads a text with a line of this many bytes or more even if the index rules out a match. A search may skip
-/// a part of a very long line, and its result must report that.
+/// The length in bytes from which a line is too long for the index to exclude its file from a search. A search reads
+/// such a file, because its result must report skipped parts of very long lines.
 pub const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;

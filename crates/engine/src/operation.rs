@@ -1,5 +1,5 @@
-//! The trait of operations: an operation names the paths of a call and makes a plan from the files it reads. An
-//! operation cannot write files. The module also decodes the JSON arguments of a call.
+//! The trait of operations: an operation names the paths of a call and makes a plan, but cannot write files. The module
+//! also decodes the JSON arguments of a call.
 
 use std::ops::{Deref, Index, Range};
 
@@ -21,12 +21,11 @@ use crate::{
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseAcquireOrReleaseRequest},
 };
 
-/// The effect of an operation on files. The effect decides whether the call takes locks, how durable its writes are,
-/// and which hints protocols send to clients.
+/// The effect of an operation on files, which decides its locks, the durability of its writes, and the hints for
+/// clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationEffectClass {
-    /// The operation changes no file. The operation may still write database rows about sessions, alerts, watches or
-    /// reviews.
+    /// The operation changes no file, but may write database rows about sessions, alerts, watches or reviews.
     None,
     /// The operation creates or changes files; the previous content is retained.
     Write,
@@ -34,36 +33,29 @@ pub enum OperationEffectClass {
     Destroy,
 }
 
-/// A path argument that comes from the caller, or from a record of the server.
 #[derive(Debug, Clone)]
 pub(crate) enum CallerOrRecordedPath {
-    /// The path as the caller wrote it.
     FromCaller(String),
-    /// A path from the journal or the trash. It is not trusted, so it is resolved like a path from the caller.
+    /// A recorded path is not trusted, so it is resolved like a path from the caller.
     Recorded(RelPath),
 }
 
-/// The access that a call needs to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestedPathAccessKind {
     Read,
-    /// Create or change the file system entry at the path.
     Write,
-    /// Remove the file system entry at the path.
     Remove,
-    /// Read the file under a lock, so that no other call changes the file meanwhile.
+    /// The file is read under a lock, so that no other call changes the file meanwhile.
     ReadLocked,
 }
 
-/// Whether a call affects only the entry at a path or the whole tree below the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryOrWholeTree {
     EntryOnly,
-    /// The call affects the entry and everything below it, so every descendant is authorized too.
+    /// A call on a whole tree must be authorized for every entry below the path.
     WholeTree,
 }
 
-/// A path argument of a call, before it is resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestedPath {
     pub(crate) argument: CallerOrRecordedPath,
@@ -74,17 +66,14 @@ pub(crate) struct RequestedPath {
 }
 
 impl RequestedPath {
-    /// A path argument for reading; a symlink at the path is followed.
     pub(crate) fn read(spelling: &str) -> Self {
         Self::from_argument(spelling, RequestedPathAccessKind::Read, FinalSymlink::Follow)
     }
 
-    /// A path argument for reading under a lock; a symlink at the path is followed.
     pub(crate) fn read_locked(spelling: &str) -> Self {
         Self::from_argument(spelling, RequestedPathAccessKind::ReadLocked, FinalSymlink::Follow)
     }
 
-    /// A path argument for writing; a symlink at the path is followed if its target is within the workspace.
     pub(crate) fn write(spelling: &str) -> Self {
         Self::from_argument(spelling, RequestedPathAccessKind::Write, FinalSymlink::Follow)
     }
@@ -103,27 +92,23 @@ impl RequestedPath {
         self
     }
 
-    /// Adds the base version: the version that the caller claims to have seen.
+    /// The base version is the version that the caller claims to have seen.
     pub(crate) fn with_base(mut self, base: Option<&str>) -> Result<Self, Error> {
         self.base = base.map(BaseVersion::parse).transpose()?;
         Ok(self)
     }
 }
 
-/// The paths that a call needs, in the order in which its operation requests them.
 #[derive(Debug, Default)]
 pub(crate) struct RequestedPaths(Vec<RequestedPath>);
 
-/// The position of one requested path in [`RequestedPaths`]. The resolved target of the path has the same position in
-/// [`ResolvedTargets`].
+/// The resolved target of a requested path has the same position in [`ResolvedTargets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestedPathIndex(usize);
 
-/// The positions of adjacent requested paths in [`RequestedPaths`], see [`RequestedPathIndex`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestedPathIndexRange(Range<usize>);
 
-/// The positions in [`RequestedPaths`] of the source path and the destination path of a copy or move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FromAndToPathIndexes {
     pub(crate) from: RequestedPathIndex,
@@ -151,7 +136,6 @@ impl Deref for RequestedPaths {
     }
 }
 
-/// The resolved targets of a call, one for each requested path.
 #[derive(Debug)]
 pub(crate) struct ResolvedTargets(pub(crate) Vec<ResolvedTarget>);
 
@@ -179,20 +163,15 @@ impl Index<RequestedPathIndexRange> for ResolvedTargets {
     }
 }
 
-/// A path of a call after it was resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedTarget {
-    /// The path in the workspace after symlinks were resolved.
     pub(crate) path: RelPath,
-    /// The metadata of the file system entry at the resolved path; `None` if the path does not exist.
     pub(crate) stat: Option<FileStat>,
-    /// The version that the file has now, to compare it with the base version; `None` if the call gave no base version.
+    /// The current version of the file; `None` if the call gave no base version.
     pub(crate) observed: Option<PlanTimeFileVersion>,
-    /// The base version: the version that the caller claims to have seen.
     pub(crate) base: Option<BaseVersion>,
 }
 
-/// Builds the outcome of a change after its commit.
 pub(crate) type BuildCommittedChangeOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&CommitReceipt) -> O>;
 
 pub(crate) type LeaseToOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Lease, &CommitReceipt) -> O>;
@@ -205,28 +184,20 @@ pub(crate) type BuildWatchOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Watch, &C
 
 pub(crate) type BuildBufferOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> O>;
 
-/// The result of planning: an outcome, or the changes to commit before the outcome can be built.
 pub(crate) enum OperationPlanningResult<O = CallOutcome> {
-    /// The call changes nothing. The journal records the number of bytes read.
+    /// The journal records `bytes`, the number of bytes that the call read.
     Read { outcome: O, bytes: u64 },
     /// The call is a dry run and changes nothing.
     Preview(O),
-    /// The call changes files.
     Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn<O> },
-    /// The call acquires or releases a lease.
     Lease { request: LeaseAcquireOrReleaseRequest, build_outcome: LeaseToOutcomeFn<O> },
-    /// The call answers an approval request.
     Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn<O> },
-    /// The call writes to the session store.
     Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn<O> },
-    /// The call begins or ends a watch.
     Watch { request: WatchBeginOrEndRequest, build_outcome: BuildWatchOutcomeFn<O> },
-    /// The call opens, changes or closes an editor buffer.
     Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn<O> },
 }
 
 impl<O: 'static> OperationPlanningResult<O> {
-    /// Replaces the outcome, or the outcome that will be built after the commit, by its value under `convert`.
     fn map<U>(self, convert: impl FnOnce(O) -> U + 'static) -> OperationPlanningResult<U> {
         use OperationPlanningResult as Result;
         match self {
@@ -255,34 +226,25 @@ impl<O: 'static> OperationPlanningResult<O> {
     }
 }
 
-/// The result of planning the operation `T`.
 pub(crate) type PlanResult<T> = Result<OperationPlanningResult<<T as Operation>::Outcome>, Error>;
 
-/// An operation with its decoded arguments. An operation cannot write files: it names the paths that it needs and
-/// returns a plan.
+/// An operation with its decoded arguments, which names the paths that it needs and returns a plan.
 pub(crate) trait Operation {
-    /// The values that `resolve` computes once and hands to `plan`: indexes of the paths, parsed arguments, the
-    /// journal entry to revert.
+    /// The values that `resolve` computes once and hands to `plan`, such as parsed arguments.
     type Resolved;
-    /// The result of a successful call.
     type Outcome: IntoCallOutcome + 'static;
 
-    /// Requests the paths of the call. If the files change between planning and commit, the pipeline calls `resolve`
-    /// and `plan` again.
+    /// If the files change between planning and commit, the pipeline calls `resolve` and `plan` again.
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error>;
 
-    /// Plans the effect of the call on the current files.
     fn plan(&self, context: &CallContext<'_>, resolved: Self::Resolved, targets: &ResolvedTargets) -> PlanResult<Self>;
 }
 
-/// The operation of a call, as the pipeline sees it: without the types of the operation, so that the pipeline is
-/// compiled once.
+/// The pipeline sees an operation without its types, so that the pipeline is compiled only once.
 pub(crate) trait PipelineOperation {
-    /// Requests the paths of the call, and returns the function that plans the call with their targets.
     fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error>;
 }
 
-/// The paths that a call requests, and the function that plans the call when these paths are resolved.
 pub(crate) struct ResolvedCall<'a> {
     pub(crate) paths: RequestedPaths,
     pub(crate) plan: PlanCallFn<'a>,
@@ -307,8 +269,7 @@ where
     }
 }
 
-/// Decodes the arguments of an operation. A decoding error names the invalid argument and suggests a known argument
-/// with a similar name.
+/// A decoding error names the invalid argument and suggests a known argument with a similar name.
 pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
         // Serde's message says "field", but callers know the word "argument".
@@ -326,8 +287,7 @@ pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Valu
     })
 }
 
-/// Finds the argument that causes a decoding error: decoding this argument alone gives the same message. Returns `None`
-/// if the message already names the argument.
+/// Decoding only the invalid argument gives the same message, which identifies the argument.
 fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments: &'a Map<String, Value>,
     message: &str,
@@ -342,8 +302,7 @@ fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments.iter().find(fails_alone).map(|(name, _)| name)
 }
 
-/// The name of the known argument that is most similar to the unknown argument. The suggestion is taken from serde's
-/// error message, which alone lists both the unknown and the known names. If serde changes the wording of its message,
+/// Only serde's error message lists both the unknown and the known names. If serde changes the wording of its message,
 /// only the suggestion is lost.
 fn suggest_argument(message: &str) -> Option<&str> {
     let listed = message.strip_prefix("unknown argument ")?;
@@ -352,11 +311,9 @@ fn suggest_argument(message: &str) -> Option<&str> {
     nearest_name(given, names)
 }
 
-/// Largest edit distance between a given name and the name that is suggested in its place.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
-/// The known name that is most similar to the given name; `None` if no name is similar. Names that contain the given
-/// name or are contained in it come first, the longest before others; then the edit distance decides.
+/// The most similar name contains the given name or is contained in it; otherwise the edit distance decides.
 pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));

@@ -1,5 +1,4 @@
-//! The table of operations, which is the only complete list of the operations. An operation has its own file, or shares
-//! it with closely related operations such as its inverse.
+//! The table of operations, which is the only complete list of the operations.
 
 use serde_json::{Map, Value};
 
@@ -65,13 +64,14 @@ pub use watched::{CallerWatchEventReader, WatchNotification};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;
 
-/// One row of the operation table.
+/// One row of the operation table: the definition of an operation.
 pub struct OperationDefinition {
-    /// Operation name, the same in every protocol.
+    /// The name of the operation, which is the same in every protocol.
     pub name: &'static str,
-    /// What the operation does to files.
+    /// The effect of the operation on files.
     pub effect: OperationEffectClass,
-    /// Names of the arguments that carry file content; the journal records only the size of this content.
+    /// The names of the operation's arguments that carry file content; the journal records only the size of this
+    /// content.
     pub content_arguments: &'static [&'static str],
     pub(crate) cost_model: CallDurationEstimateRule,
     pub(crate) decode: DecodeArgsFn,
@@ -79,7 +79,7 @@ pub struct OperationDefinition {
 
 macro_rules! operations {
     ($($name:literal $effect:ident $cost_model:ident $args:path $([$($content:literal),+])?;)+) => {
-        /// Every operation, in documentation order.
+        /// The definitions of all operations, in the order of the documentation.
         pub const OPERATIONS: &[OperationDefinition] = &[$(OperationDefinition {
             name: $name,
             effect: OperationEffectClass::$effect,
@@ -136,7 +136,7 @@ operations! {
     "reject" Destroy AlwaysLong review::RejectChangesArgs;
 }
 
-/// Finds an operation by name.
+/// Finds the definition of an operation by its name.
 pub fn find_operation(name: &str) -> Option<&'static OperationDefinition> {
     OPERATIONS.iter().find(|row| row.name == name)
 }

@@ -1,5 +1,5 @@
-//! Watches: a path and the kinds of events to report for it. This module has only the types: the workspace watches the
-//! files, and the operation `watched` reads the events from the journal.
+//! The types of watches: a watch is a path and the kinds of events to report for it. The workspace watches the files,
+//! and the operation `watched` reads the events from the journal.
 
 use stead_path::RelPath;
 
@@ -23,7 +23,7 @@ pub enum WatchEventKind {
     Delete,
     /// A file, directory or symlink was renamed.
     Rename,
-    /// Events were lost, so every file at or below the path may have changed and must be read again.
+    /// Watch events were lost, so a client must read every file at or below the path again.
     Rescan,
 }
 
@@ -49,35 +49,34 @@ impl WatchEventKind {
     }
 }
 
-/// A stored watch.
+/// A client's request to report changes at a path, as the workspace stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
-    /// The watch id.
+    /// The id of the watch.
     pub id: String,
     /// The principal who owns the watch.
     pub owner: String,
     /// The session that began the watch.
     pub session: String,
-    /// The watched path.
+    /// The path that the watch observes.
     pub path: RelPath,
     /// Whether the watch includes subdirectories.
     pub depth: WatchDepth,
-    /// The kinds of events that the watch reports; if the list is empty, the watch reports every kind.
+    /// The kinds of events that the watch reports; an empty list means every kind.
     pub event_kinds: Vec<WatchEventKind>,
-    /// The watch reports only paths that match this glob pattern. A glob pattern without a slash matches a name at any
-    /// depth.
+    /// The glob pattern that a path must match to be reported by the watch. A glob pattern without a slash matches a
+    /// name at any depth.
     pub glob: Option<String>,
-    /// The number of the journal entry that began the watch; the watch reports changes in later entries.
+    /// The number of the journal entry that began the watch; the watch reports only later changes.
     pub started_at_entry: u64,
 }
 
 impl Watch {
-    /// Whether the watch reports events of this kind.
     pub(crate) fn includes_kind(&self, kind: WatchEventKind) -> bool {
         kind == WatchEventKind::Rescan || self.event_kinds.is_empty() || self.event_kinds.contains(&kind)
     }
 
-    /// Whether a path is within the depth of the watch, regardless of its glob pattern.
+    /// Whether the path is within the depth of the watch; the glob pattern of the watch is not checked.
     pub fn covers_path(&self, path: &RelPath) -> bool {
         match path.strip_prefix(&self.path) {
             None => false,
@@ -89,7 +88,7 @@ impl Watch {
 /// How long a watch exists if its owner does not end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatchLifetimeKind {
-    /// The watch survives restarts, as long as its events are fetched from time to time.
+    /// The watch survives restarts of the server, as long as its events are fetched from time to time.
     #[default]
     Persistent,
     /// The watch ends when the server process of its owner ends.
@@ -99,22 +98,22 @@ pub enum WatchLifetimeKind {
 /// A request to begin or end a watch.
 #[derive(Debug, Clone)]
 pub enum WatchBeginOrEndRequest {
-    /// Begins a watch.
+    /// The caller begins a watch.
     Begin {
-        /// The path to watch.
+        /// The path that the new watch observes.
         path: RelPath,
-        /// Whether the watch includes subdirectories.
+        /// Whether the new watch includes subdirectories.
         depth: WatchDepth,
-        /// The kinds of events that the watch reports; if the list is empty, the watch reports every kind.
+        /// The kinds of events that the new watch reports; an empty list means every kind.
         event_kinds: Vec<WatchEventKind>,
-        /// The watch reports only paths that match this glob pattern.
+        /// The glob pattern that a path must match to be reported by the new watch.
         glob: Option<String>,
-        /// How long the watch exists if its owner does not end it.
+        /// How long the new watch exists if its owner does not end it.
         lifetime: WatchLifetimeKind,
     },
-    /// Ends a watch of the caller.
+    /// The caller ends one of its own watches.
     End {
-        /// The watch id.
+        /// The id of the watch to end.
         id: String,
     },
 }

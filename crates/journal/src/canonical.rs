@@ -1,11 +1,11 @@
 //! The canonical bytes of a journal entry, over which its hash is computed.
 //!
 //! The canonical bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. The
-//! fields `tool`, `tier` and `approval` are encoded only in the formats that have them. Numbers are encoded as LEB128,
-//! times as eight bytes (big-endian), and texts as their length and the UTF-8 bytes. An optional text is a byte 0 or 1
-//! and the text. An enum is a tag byte and the fields. The list of changes is its length and the changes.
-//! [`decode_entry`] accepts exactly the output of [`encode_entry`], and never allocates more than a small multiple of
-//! its input. Within a format, the tags of enums and the order of fields never change.
+//! fields `tool`, `tier` and `approval` are encoded only in the formats that have these fields. A number is LEB128, a
+//! time is eight big-endian bytes, and a text is its length and the UTF-8 bytes. An optional text is a byte 0 or 1 and
+//! the text. An enum is a tag byte and the fields. The list of changes is its length and the changes. [`decode_entry`]
+//! accepts exactly the output of [`encode_entry`], and never allocates more than a small multiple of its input. Within
+//! a format, the tags of enums and the order of fields never change.
 
 mod primitives;
 
@@ -17,21 +17,19 @@ use crate::entry::{
     RecordedChange,
 };
 
-/// The format number, the first byte of an encoded entry, for an entry that has no tool, no tier and no approval.
+/// The format number of an encoded journal entry without tool, tier and approval.
 pub const FORMAT: u8 = 1;
-/// The format number of an entry that has the tool of a dialect, but no tier and no approval.
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
-/// The format number of an entry that has a tier or an approval; it may also have a tool.
+/// An entry with a tier or an approval has this format, with or without a tool.
 pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 
-/// The size in bytes of the smallest encoded change: an empty path, a kind, no `to`, and two states without fields.
+/// The smallest encoded change has an empty path, a kind, no `to`, and two states without fields.
 const CHANGE_BYTES_MIN: usize = 5;
-/// The initial capacity of the buffer for an encoded entry.
 const USUAL_ENTRY_BYTES: usize = 512;
 
-/// Encodes an entry as its canonical bytes.
+/// Encodes a journal entry as its canonical bytes.
 pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
-    // The pattern has no `..`, so the compiler requires that a new field is encoded here. A new field needs a new
+    // The pattern has no `..`, so the compiler rejects a new field that is not encoded here. A new field needs a new
     // format.
     let JournalEntry {
         number,
@@ -90,7 +88,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     out.0
 }
 
-/// Decodes an entry from its canonical bytes.
+/// Decodes a journal entry from its canonical bytes.
 pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeError> {
     let mut from = CanonicalReader(bytes);
     let format = from.byte("format")?;
@@ -125,7 +123,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
         bytes: from.number("bytes")?,
         duration_us: from.number("duration_us")?,
     };
-    // Each entry has only one encoding: an entry without tier and approval must be in an older format.
+    // Each entry has only one encoding, so an entry without tier and approval must be in an older format.
     if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
         return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
@@ -226,7 +224,7 @@ fn write_path_state(out: &mut CanonicalWriter, state: &PathState) {
             out.byte(3);
             out.text(target);
         }
-        // Older journals did not record the version. They use tag 4, which is still decoded.
+        // Older journals did not record the version of a tree and use tag 4, which is still decoded.
         PathState::Tree { trash, files, bytes, version } => {
             out.byte(if version.is_some() { 5 } else { 4 });
             out.optional_text(trash.as_deref());
@@ -322,7 +320,7 @@ mod tests {
         }
     }
 
-    /// Compares an encoded entry with bytes written by hand. Other bytes would need a new format number.
+    /// The expected bytes are written by hand; other bytes would need a new format number.
     #[test]
     fn the_bytes_of_format_1_are_fixed() {
         let expected: Vec<u8> = [

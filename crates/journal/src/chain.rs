@@ -1,10 +1,8 @@
-//! The hash chain of a journal, and its origin: the name of the workspace that the journal belongs to.
+//! The hash chain of a journal, and the origin line that names the workspace of the journal.
 //!
-//! The hash of each entry covers the bytes of the entry and the previous hash. Each hash starts with a domain prefix of
-//! fixed length, so that hashes for different purposes cannot be confused. The hash before the first entry includes the
-//! origin, so two workspaces never share a chain. Workspace ids follow the rule for key names in signed notes: no
-//! spaces, no plus signs, no control characters. Therefore the origin line `stead/<workspace id>` is a valid key name
-//! in a signature line.
+//! The hash of an entry covers a domain prefix, the previous hash and the entry's bytes. The genesis hash includes the
+//! origin line, so two workspaces never share a chain. Workspace ids follow the rule for key names in signed notes: no
+//! spaces, no plus signs, no control characters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 
-/// The longest workspace id, in bytes.
+/// The length in bytes of the longest valid workspace id.
 pub const MAX_WORKSPACE_ID_BYTES: usize = 128;
 
 const ORIGIN_PREFIX: &str = "stead/";
 
-/// The domain prefix of an entry's hash: the hash input is the prefix, the previous hash and the entry's bytes.
+/// The domain prefixes have a fixed length and keep hashes for different purposes apart.
 const CHAIN_DOMAIN: &[u8; 16] = b"stead entry v1\0\0";
-/// The domain prefix of the genesis hash, which stands before the first entry.
 const GENESIS_DOMAIN: &[u8; 16] = b"stead genesis 1\0";
 
 /// A checked workspace id, from which the origin line, the genesis hash and the key ids derive.
@@ -36,19 +33,18 @@ pub struct JournalWorkspaceId {
 pub struct WorkspaceIdError;
 
 impl JournalWorkspaceId {
-    /// Checks the length and the characters of a workspace id.
+    /// Creates a workspace id after a check of its length and characters.
     pub fn new(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
         let fits = (1..=MAX_WORKSPACE_ID_BYTES).contains(&workspace_id.len());
         let plain = workspace_id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'+');
         if fits && plain { Ok(Self { line: format!("{ORIGIN_PREFIX}{workspace_id}") }) } else { Err(WorkspaceIdError) }
     }
 
-    /// Parses an origin line `stead/<workspace id>`.
     pub(crate) fn from_line(line: &str) -> Result<Self, WorkspaceIdError> {
         Self::new(line.strip_prefix(ORIGIN_PREFIX).ok_or(WorkspaceIdError)?)
     }
 
-    /// The workspace id.
+    /// The workspace id without the prefix `stead/`.
     pub fn workspace_id(&self) -> &str {
         &self.line[ORIGIN_PREFIX.len()..]
     }
@@ -87,12 +83,12 @@ impl From<JournalWorkspaceId> for String {
     }
 }
 
-/// The hash of an entry, over its canonical bytes and the hash of the previous entry.
+/// The chain hash of a journal entry, computed from its canonical bytes and the previous chain hash.
 pub fn chain_hash(previous: &Digest, canonical: &[u8]) -> Digest {
     Digest::sha256_of_parts(&[CHAIN_DOMAIN, previous.as_bytes(), canonical])
 }
 
-/// The hash that takes the place of the previous hash for the first entry of a workspace.
+/// The genesis hash, which takes the place of the previous hash for the first journal entry of a workspace.
 pub fn genesis_hash(origin: &JournalWorkspaceId) -> Digest {
     Digest::sha256_of_parts(&[GENESIS_DOMAIN, origin.line().as_bytes()])
 }
@@ -127,7 +123,7 @@ mod tests {
         }
     }
 
-    /// The expected hashes come from another implementation of SHA-256; a different hash would break every existing
+    /// The expected hashes come from another implementation of SHA-256. A different hash would break every existing
     /// journal.
     #[test]
     fn hashes_match_known_answers() {

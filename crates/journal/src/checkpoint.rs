@@ -1,9 +1,8 @@
 //! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
-//! The text of a checkpoint has the origin, the tree size, the root, and two extension lines: `head` (the hash of the
-//! last entry) and `time`. [`JournalCheckpoint::sign`] appends a signature line. [`JournalCheckpoint::verify`] accepts
-//! only the key that is active at the tree size of the checkpoint. A checkpoint has only one text form. Signature lines
-//! of witnesses on a checkpoint are allowed and ignored.
+//! The text of a checkpoint has the origin, the tree size, the root, and the extension lines `head` and `time`.
+//! [`JournalCheckpoint::verify`] accepts only the key that is active at the tree size of the checkpoint. A checkpoint
+//! has only one text form. Signature lines of witnesses on a checkpoint are allowed and ignored.
 
 use std::fmt;
 
@@ -14,16 +13,16 @@ use crate::key_ring::JournalSigningKeyStatus;
 use crate::signed_note::{self, SignedNote, SignedNoteParseError, SignedNoteSignature};
 use crate::{Digest, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
-/// A statement about the first entries of a journal, which the journal's key signs.
+/// A statement about the first entries of a journal, to be signed with the journal's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalCheckpoint {
-    /// The workspace that the journal belongs to.
+    /// The workspace of the journal that the checkpoint covers.
     pub origin: JournalWorkspaceId,
     /// The number of entries that the checkpoint covers.
     pub size: u64,
-    /// The Merkle root over the hashes of the covered entries.
+    /// The Merkle root over the hashes of the entries that the checkpoint covers.
     pub root: Digest,
-    /// The chain hash of the last covered entry.
+    /// The chain hash of the last entry that the checkpoint covers.
     pub head: Digest,
     /// The time at which the checkpoint was signed, in Unix milliseconds.
     pub time_ms: i64,
@@ -32,28 +31,28 @@ pub struct JournalCheckpoint {
 /// The reason why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalCheckpointError {
-    /// The text is not a checkpoint; the error message names the violated rule.
+    /// The text is not a checkpoint; the error message names the rule that the text violates.
     #[error("{0}")]
     Malformed(&'static str),
     /// The checkpoint belongs to another workspace.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// A signature by a known key does not match the text of the checkpoint; the number is the size of the checkpoint.
+    /// A signature by a known key does not match the text of the checkpoint of this size.
     #[error("the signature on checkpoint {0} is not valid")]
     BadSignature(u64),
-    /// No signature on the checkpoint is by a key of the workspace; the number is the size of the checkpoint.
+    /// No key of the workspace signed the checkpoint of this size.
     #[error("checkpoint {0} is signed by an unknown key")]
     UnknownKey(u64),
-    /// The checkpoint is signed by a key that was already replaced when the journal had the size of the checkpoint.
+    /// The checkpoint of this size is signed by a key that was already replaced at this size.
     #[error("checkpoint {0} is signed by a retired key")]
     RetiredKey(u64),
-    /// The checkpoint is signed by a key that was not active yet when the journal had the size of the checkpoint.
+    /// The checkpoint of this size is signed by a key that becomes active at a larger size.
     #[error("checkpoint {0} is signed by a key that is not active yet")]
     KeyNotYetActive(u64),
 }
 
 impl JournalCheckpointError {
-    /// The size that the rejected checkpoint states; `None` if it could not be parsed or belongs to another workspace.
+    /// The size that the rejected checkpoint states, if the checkpoint was parsed and belongs to the workspace.
     pub fn size(&self) -> Option<u64> {
         match *self {
             Self::Malformed(_) | Self::WrongOrigin => None,
@@ -71,7 +70,7 @@ impl From<SignedNoteParseError> for JournalCheckpointError {
     }
 }
 
-/// Formats the text of the checkpoint, which is then signed.
+/// The displayed text of a checkpoint is the text that is signed.
 impl fmt::Display for JournalCheckpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, size, root, head, time_ms } = self;
@@ -81,19 +80,19 @@ impl fmt::Display for JournalCheckpoint {
 }
 
 impl JournalCheckpoint {
-    /// Signs the checkpoint and returns the signed note, which is stored and published.
+    /// Signs the checkpoint and returns the signed note to store and publish.
     pub fn sign(&self, signer: &Signer) -> String {
         let text = self.to_string();
         let signature = signer.sign_bytes(text.as_bytes());
         signed_note::compose_note(&text, &self.origin, &signer.verifying_key(), &signature)
     }
 
-    /// Parses the note of a checkpoint **without** verifying its signature; for display only.
+    /// Parses the signed note of a checkpoint for display, **without** verifying its signature.
     pub fn parse(note: &str) -> Result<Self, JournalCheckpointError> {
         Self::from_text(signed_note::parse_note(note)?.text)
     }
 
-    /// Parses the note of a checkpoint and verifies that it is signed by the key that is active at its size.
+    /// Parses the signed note of a checkpoint and verifies its signature by the key active at its size.
     pub fn verify(note: &str, ring: &JournalKeyTrustChain) -> Result<Self, JournalCheckpointError> {
         let note = signed_note::parse_note(note)?;
         let checkpoint = Self::from_text(note.text)?;
@@ -137,14 +136,13 @@ impl JournalCheckpoint {
         let time_ms = line()?.strip_prefix("time ").and_then(|ms| ms.parse().ok());
         let time_ms = time_ms.ok_or(bad("the time line is invalid"))?;
         let checkpoint = Self { origin, size, root, head, time_ms };
-        // This comparison rejects every form that the parsers tolerate but that is not canonical: leading zeros, plus
-        // signs, further lines.
+        // This comparison rejects every text that the parsers tolerate but that is not canonical, such as leading
+        // zeros.
         if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(bad("the text is not in canonical form")) }
     }
 }
 
-/// Verifies a signature line, and returns the status of its key at this tree size; `None` if the workspace has no key
-/// with this id.
+/// Returns the status of the signing key at this tree size; `None` means that the workspace has no such key.
 fn signing_key_validity(
     line: &SignedNoteSignature<'_>,
     text: &str,

@@ -18,12 +18,11 @@ pub struct Digest(pub [u8; 32]);
 pub struct DigestParseError;
 
 impl Digest {
-    /// The SHA-256 of some bytes.
+    /// Computes the SHA-256 hash of some bytes.
     pub fn sha256(bytes: &[u8]) -> Self {
         Self::sha256_of_parts(&[bytes])
     }
 
-    /// The SHA-256 of several byte strings, concatenated.
     pub(crate) fn sha256_of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -32,7 +31,7 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
-    /// The digest as raw bytes.
+    /// The 32 bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -52,8 +51,7 @@ impl FromStr for Digest {
     }
 }
 
-/// Implements `Debug` and the conversions from and to `String` that serde uses, for a type with `Display` and
-/// `FromStr`.
+/// Implements `Debug` and serde's string conversions for a type with `Display` and `FromStr`.
 macro_rules! text_conversions {
     ($type:ty, $error:ty) => {
         impl fmt::Debug for $type {
@@ -83,7 +81,6 @@ text_conversions!(Digest, DigestParseError);
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Encodes bytes in lower-case hexadecimal.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -92,7 +89,6 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Decodes exactly `N` bytes from lower-case hexadecimal.
 pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != N * 2 {

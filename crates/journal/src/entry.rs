@@ -1,14 +1,13 @@
 //! The journal entry, which records one call: the caller, the decision and the changes.
 //!
-//! Unknown fields in the JSON form of an entry are rejected, because a field that is not in the
-//! [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a version
-//! identifies the content, and arguments are redacted before the entry is created.
+//! Unknown fields in the JSON form of an entry are rejected, because the hash does not cover them. A journal entry
+//! never contains file content: a version identifies the content, and arguments are redacted.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 
-/// One record in the journal.
+/// The record of one call in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalEntry {
@@ -18,32 +17,32 @@ pub struct JournalEntry {
     pub time_ms: i64,
     /// The caller of the recorded call, with its session.
     pub caller: JournalEntryCaller,
-    /// The request id or idempotency key, if the caller sent one.
+    /// The request id or idempotency key that the caller sent, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "request")]
     pub request_id: Option<String>,
     /// The name of the operation that was called.
     pub operation: String,
-    /// The tool of a dialect, such as `comma/edit_file`; `None` if the operation was called by its own name.
+    /// The dialect's tool, such as `comma/edit_file`; `None` if the operation was called by its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The arguments of the call as compact JSON; file content and long texts are replaced by their size.
     pub arguments: String,
     /// Whether the call succeeded, was refused or failed.
     pub decision: JournaledCallOutcomeStatus,
-    /// The error kind, if the call was refused or failed.
+    /// The error kind of a call that was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The version of the policy that was in force during the call.
     #[serde(rename = "policy")]
     pub policy_version: u64,
-    /// The policy tier (`notify`, `approval_required` or `blocked`); `None` if the call was unrestricted.
+    /// The supervision tier of the call (`notify`, `approval_required` or `blocked`); `None` means unrestricted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The id of the approval that allowed the call; for a refused call, of the approval that it needs.
+    /// The id of the approval that allowed the call, or that a refused call needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The changes that the call made.
+    /// The changes that the recorded call made.
     pub changes: Vec<RecordedChange>,
     /// The earlier entry or trash item that the call undid, redid, restored or amended.
     #[serde(rename = "link")]
@@ -60,10 +59,10 @@ pub struct JournalEntry {
 pub struct JournalEntryCaller {
     /// The principal who made the call, as `user:name` or `agent:name`.
     pub principal: String,
-    /// The user that an agent acts for.
+    /// The user that the calling agent acts for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
-    /// The id of the session of the call.
+    /// The id of the session in which the call was made.
     pub session: String,
     /// The protocol through which the call came.
     #[serde(rename = "face")]
@@ -76,7 +75,7 @@ pub struct JournalEntryCaller {
 pub enum JournaledCallOutcomeStatus {
     /// The call was permitted and succeeded.
     Allowed,
-    /// The call was not permitted; nothing changed.
+    /// The call was not permitted and changed nothing.
     Refused,
     /// The call was permitted but failed.
     Failed,
@@ -93,9 +92,9 @@ pub struct RecordedChange {
     /// The target path of a rename or a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The state of `path` before the change.
+    /// The state of `path` before the recorded change.
     pub before: PathState,
-    /// The state after the change: of `to` for a rename or a copy, otherwise of `path`.
+    /// The state after the recorded change: of `to` for a rename or a copy, otherwise of `path`.
     pub after: PathState,
 }
 
@@ -129,26 +128,26 @@ pub enum ChangeKind {
 pub enum PathState {
     /// The path does not exist.
     Absent,
-    /// A regular file.
+    /// The path is a regular file.
     File {
         /// The SHA-256 of the file's content.
         version: Digest,
         /// The size of the file in bytes.
         size: u64,
-        /// The permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
-    /// A directory; the journal does not describe its content.
+    /// The path is a directory; the journal does not describe the directory's content.
     Directory {
-        /// The permission bits.
+        /// The permission bits of the directory.
         mode: u32,
     },
-    /// A symbolic link.
+    /// The path is a symbolic link.
     Link {
         /// The target of the symbolic link, as the link stores it.
         target: String,
     },
-    /// A directory together with its content, or any item in the trash.
+    /// The path is a directory together with its content, or any item in the trash.
     Tree {
         /// The id of the trash item, if the tree is in the trash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,12 +156,11 @@ pub enum PathState {
         files: u64,
         /// The total size of the files in the tree, in bytes.
         bytes: u64,
-        /// The SHA-256 of the file's content, if the tree is a single file and its hash is known.
+        /// The SHA-256 of the content, if the tree is a single file with a known hash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// A file whose content is unknown: another program changed it, it was too large to hash, or it was removed before
-    /// it could be read.
+    /// The path is a file of unknown content, for example a file that was too large to hash.
     Unknown {
         /// The size of the file in bytes, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,6 +180,6 @@ pub enum JournalEntryRelation {
     Redoes(u64),
     /// The recorded call restored the trash item with this id.
     Restores(String),
-    /// The entry adds an outcome to the earlier entry with this number, because the outcome became known later.
+    /// The entry adds an outcome that became known late to the earlier entry with this number.
     Amends(u64),
 }

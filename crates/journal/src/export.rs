@@ -1,10 +1,8 @@
 //! Journal exports: JSON lines that can be verified without a database.
 //!
-//! An export has a header (workspace, keys), the entries with their hashes, the checkpoints in order of size between
-//! the entries, and an end line. A missing end line shows that an export is truncated. Reading an export keeps only one
-//! line in memory. An export contains the keys that verify it, so an export alone proves only that it is consistent. To
-//! prove that an export is *the* journal, its reader compares it with facts that were known before
-//! ([`JournalTrustAnchors`]).
+//! An export has a header with the workspace and its keys, then entries with their hashes and checkpoints, then an end
+//! line. An export without an end line is truncated. Reading an export keeps only one line in memory. An export
+//! contains its own keys, so its reader must compare it with known facts ([`JournalTrustAnchors`]).
 
 use std::io::{BufRead, Read as _};
 
@@ -17,35 +15,35 @@ use crate::{
 
 /// The number of the export format that this version of stead writes and reads.
 pub const EXPORT_FORMAT: u32 = 1;
-/// The longest line of an export that is written or read, in bytes.
+/// The length in bytes of the longest line that an export may have.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// One line of a journal export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JournalExportLine {
-    /// The header, the first line of an export.
+    /// The header is the first line of an export.
     Header {
-        /// The number of the export format, [`EXPORT_FORMAT`].
+        /// The number of the export format, which must be [`EXPORT_FORMAT`].
         format: u32,
-        /// The workspace that the journal belongs to.
+        /// The workspace of the exported journal.
         workspace: JournalWorkspaceId,
         /// All keys of the workspace, oldest first.
         keys: Vec<JournalKeyRecord>,
     },
-    /// A journal entry and its hash in the chain.
+    /// The export line contains a journal entry and its chain hash.
     Entry {
-        /// The recorded chain hash of the entry.
+        /// The recorded chain hash of the exported journal entry.
         hash: Digest,
-        /// The entry.
+        /// The exported journal entry.
         record: Box<JournalEntry>,
     },
-    /// A signed checkpoint.
+    /// The export line contains a signed checkpoint.
     Checkpoint {
-        /// The signed note.
+        /// The signed note of the checkpoint.
         note: String,
     },
-    /// The last line of an export.
+    /// The end line is the last line of an export.
     End {
         /// The number of entries in the export.
         size: u64,
@@ -59,22 +57,22 @@ pub enum JournalExportLine {
 pub struct JournalTrustAnchors {
     /// The workspace that the journal must belong to.
     pub origin: Option<JournalWorkspaceId>,
-    /// The expected first key of the workspace.
+    /// The first key that the workspace must have.
     pub first_key: Option<VerifyingKey>,
     /// The signed notes of checkpoints that the reader saved earlier.
     pub checkpoints: Vec<String>,
-    /// Numbers and hashes of entries that the reader saved earlier.
+    /// The numbers and hashes of journal entries that the reader saved earlier.
     pub heads: Vec<(u64, Digest)>,
 }
 
 /// The result of the successful verification of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportVerificationReport {
-    /// The workspace that the journal belongs to.
+    /// The workspace of the verified export.
     pub origin: JournalWorkspaceId,
     /// The first key of the workspace, on which the trust in all later keys depends.
     pub first_key: VerifyingKey,
-    /// The size and root of the verified journal, and the last entry that a checkpoint covers.
+    /// The size and root of the verified journal, and the last journal entry that a checkpoint covers.
     pub verification: VerifiedJournalSummary,
 }
 
@@ -84,19 +82,18 @@ pub enum JournalExportFileError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// The line with this number is longer than [`MAX_LINE_BYTES`]; the number is 0 if the line was to be written.
+    /// The line with this number is longer than [`MAX_LINE_BYTES`]; number 0 means a line to be written.
     #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong(u64),
     /// A line of the export cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// The number of the invalid line, from 1; 0 if the line was to be written.
+        /// The number of the invalid line, counted from 1; number 0 means a line to be written.
         line: u64,
-        /// The error message of the JSON parser.
+        /// The error message of the JSON parser for the invalid line.
         detail: String,
     },
-    /// The line with this number is at a wrong position: the export does not begin with a header, has a second header,
-    /// or continues after its end line.
+    /// The line with this number is not allowed at its position, for example a second header.
     #[error("line {0} is not allowed at this position")]
     MisplacedLine(u64),
     /// This version of stead does not know the format of the export.
@@ -111,7 +108,7 @@ pub enum JournalExportFileError {
     /// The first key of the journal is not the key that the reader expects.
     #[error("the first key of the journal is not the expected one")]
     OtherFirstKey,
-    /// The journal fails verification.
+    /// The exported journal fails verification.
     #[error(transparent)]
     Integrity(#[from] JournalIntegrityError),
 }
@@ -221,7 +218,6 @@ fn refine_gap_error(
     Ok(error)
 }
 
-/// Reads the lines of an export, each of at most [`MAX_LINE_BYTES`].
 struct JournalExportLineReader<R> {
     reader: R,
     number: u64,

@@ -1,9 +1,9 @@
 //! The keys that may sign checkpoints, and key rotation.
 //!
-//! The first key of a workspace is trusted as given. Each later key is endorsed by its predecessor. The endorsement is
-//! a signature over the workspace, the new key and the smallest tree size that the new key signs. From that size on,
-//! the old key is not accepted, so a stolen old key cannot sign new checkpoints. Every [`JournalKeyTrustChain`] has
-//! been verified from its first key to its last.
+//! The first key of a workspace is trusted as given, and each later key is endorsed by its predecessor. The endorsement
+//! is a signature over the workspace, the new key and the smallest tree size that the new key signs. From that tree
+//! size on, the old key is not accepted, so a stolen old key cannot sign new checkpoints. Every
+//! [`JournalKeyTrustChain`] has been verified from its first key to its last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,19 +13,19 @@ use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
 use crate::{Ed25519Signature, JournalWorkspaceId, Signer, VerifyingKey};
 
-/// The domain prefix of an endorsement, which contains a NUL. No signed note contains a NUL, so the signature of a note
-/// can never be used as an endorsement.
+/// The domain prefix of an endorsement contains a NUL, which no signed note contains. So the signature of a note can
+/// never be used as an endorsement.
 const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 
-/// A key of a workspace, with the smallest tree size that it signs.
+/// A key of a workspace, with the smallest tree size that the key signs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalKeyRecord {
-    /// The public key.
+    /// The public part of the workspace's key.
     pub public: VerifyingKey,
-    /// The smallest tree size that this key signs; 0 for the first key of the workspace.
+    /// The smallest tree size that the key signs; 0 for the first key of the workspace.
     pub from_entry: u64,
-    /// The signature over this key by the previous key; `None` for the first key of the workspace.
+    /// The signature over the key by the previous key; `None` for the first key of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endorsement: Option<Ed25519Signature>,
 }
@@ -69,9 +69,7 @@ pub enum JournalKeyTrustChainError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JournalSigningKeyStatus {
     Active,
-    /// The key is retired: a later key replaced it at the tree size or before.
     Retired,
-    /// The key becomes active after the tree size.
     NotYetActive,
 }
 
@@ -136,8 +134,7 @@ impl JournalKeyTrustChain {
         format!("{name}+{id}+{}", STANDARD.encode(encoded))
     }
 
-    /// The keys with this id, each with its status at a tree size. Key ids are short, so several keys may have the same
-    /// id.
+    /// Key ids are short, so several keys may have the same id.
     pub(crate) fn keys_with_id(
         &self,
         id: SignedNoteKeyId,

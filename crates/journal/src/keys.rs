@@ -1,8 +1,8 @@
 //! Ed25519 keys and signatures.
 //!
-//! This module defines the text forms of keys (hexadecimal) and signatures (base64), and hides the signature library
-//! from other modules. Verification is strict: weak keys are rejected when they are parsed, and a signature has only
-//! one valid form. This module does not generate keys; its callers pass seeds. A secret key is never printed.
+//! This module defines the text forms of keys (hexadecimal) and signatures (base64). Verification is strict: weak keys
+//! are rejected, and a signature has only one valid form. Callers pass the seeds of keys, and a secret key is never
+//! printed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub struct Signer(SigningKey);
 #[serde(try_from = "String", into = "String")]
 pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
 
-/// An Ed25519 signature, not yet verified.
+/// An Ed25519 signature that is not verified yet.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Ed25519Signature([u8; SIGNATURE_BYTES]);
@@ -50,8 +50,7 @@ impl Signer {
         VerifyingKey(self.0.verifying_key())
     }
 
-    /// Signs bytes. Messages for different purposes must have different prefixes, so that a signature is valid for only
-    /// one purpose.
+    /// Messages for different purposes must have different prefixes, so that a signature is valid for only one purpose.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Ed25519Signature {
         Ed25519Signature(self.0.sign(message).to_bytes())
     }
@@ -64,7 +63,7 @@ impl fmt::Debug for Signer {
 }
 
 impl VerifyingKey {
-    /// Parses the 32 bytes of a public key.
+    /// Parses the 32 bytes of a public key, and rejects weak keys.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, PublicKeyParseError> {
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| PublicKeyParseError)?;
         if key.is_weak() { Err(PublicKeyParseError) } else { Ok(Self(key)) }
@@ -75,7 +74,6 @@ impl VerifyingKey {
         self.0.as_bytes()
     }
 
-    /// Verifies a signature over some bytes.
     pub(crate) fn verify_bytes(
         &self,
         message: &[u8],
@@ -103,7 +101,7 @@ impl FromStr for VerifyingKey {
 text_conversions!(VerifyingKey, PublicKeyParseError);
 
 impl Ed25519Signature {
-    /// Wraps the 64 bytes of a signature.
+    /// Wraps the 64 bytes of a signature without verifying the signature.
     pub fn from_bytes(bytes: [u8; SIGNATURE_BYTES]) -> Self {
         Self(bytes)
     }
@@ -135,7 +133,7 @@ text_conversions!(Ed25519Signature, InvalidSignatureError);
 mod tests {
     use super::*;
 
-    /// The seed, key and signature in this test are those of RFC 8032, section 7.1, test 1.
+    /// The test data is that of RFC 8032, section 7.1, test 1.
     #[test]
     fn signature_matches_the_rfc() {
         let seed = from_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();

@@ -1,18 +1,17 @@
 //! Unsigned numbers in LEB128, in journal entries and in the search index. Each number has one encoding, its shortest.
 
-/// The length of the longest encoding of a `u64`.
 const NUMBER_BYTES_MAX: usize = 10;
 
 /// The reason why bytes could not be decoded as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leb128Error {
-    /// The input ends inside the number.
+    /// The input ends inside the encoded number.
     UnexpectedEnd,
-    /// The number has more than 64 bits or is not in its shortest encoding.
+    /// The encoded number has more than 64 bits or is not in its shortest encoding.
     InvalidNumber,
 }
 
-/// Appends an encoded number.
+/// Appends a number in LEB128 to a buffer.
 #[inline]
 pub fn write_leb128(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -22,7 +21,7 @@ pub fn write_leb128(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Decodes a number from the front of `input`, and removes its bytes from `input`.
+/// Decodes a LEB128 number from the front of `input`, and removes its bytes from `input`.
 #[inline]
 pub fn read_leb128(input: &mut &[u8]) -> Result<u64, Leb128Error> {
     let mut number = 0_u64;

@@ -5,8 +5,8 @@
 //! recorded byte and a lost, added or moved entry, with bounded memory. This crate does not open files, read a clock,
 //! generate random numbers or panic on untrusted bytes.
 //!
-//! The holder of the active key can rewrite entries unnoticed, but not those before a checkpoint or head (the hash of
-//! the last entry) that was published outside the machine. So publish checkpoints and heads of the journal, and check
+//! The holder of the active key can rewrite entries unnoticed, except entries before a published checkpoint or head. A
+//! head is the hash of the last entry. So publish checkpoints and heads of the journal outside the machine, and check
 //! them with [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
 
 mod canonical;

@@ -1,8 +1,7 @@
 //! The Merkle tree of RFC 9162 over the hashes of journal entries.
 //!
 //! The hash of a leaf has the prefix byte 0x00, that of an inner node 0x01. The frontier of a tree is the list of the
-//! roots of its full subtrees; appending a leaf needs no other hashes. A frontier has at most 64 hashes, and their
-//! number grows with the logarithm of the tree size. The module [`proof`] creates and verifies Merkle proofs.
+//! roots of its full subtrees; appending a leaf needs no other hashes. A frontier has at most 64 hashes.
 
 pub(crate) mod proof;
 
@@ -11,13 +10,13 @@ use crate::Digest;
 const LEAF_PREFIX: [u8; 1] = [0x00];
 const NODE_PREFIX: [u8; 1] = [0x01];
 
-/// The largest tree size that a stored frontier may have; it leaves room to append entries without overflow.
+/// The tree size of a stored frontier is limited, so that entries can be appended without overflow.
 const MAX_TREE_SIZE: u64 = 1 << 62;
 const SIZE_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 32;
 
-/// The hash of a leaf of the Merkle tree. A leaf hash is a separate type, so that no entry hash enters the tree without
-/// the leaf prefix.
+/// The hash of a leaf of the Merkle tree. The separate type ensures that no entry hash enters the tree without the leaf
+/// prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MerkleLeafHash(Digest);
 
@@ -38,12 +37,11 @@ impl MerkleLeafHash {
     }
 }
 
-/// The hash of an inner node of the Merkle tree.
 fn node_hash(left: &Digest, right: &Digest) -> Digest {
     Digest::sha256_of_parts(&[&NODE_PREFIX, left.as_bytes(), right.as_bytes()])
 }
 
-/// The right edge of a growing Merkle tree: the only hashes that are needed to append leaves and compute the root.
+/// The hashes that are needed to append leaves to a growing Merkle tree and to compute its root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MerkleFrontier {
     size: u64,
@@ -67,7 +65,7 @@ impl MerkleFrontier {
         self.size
     }
 
-    /// Appends a leaf.
+    /// Appends a leaf to the Merkle tree.
     pub fn append(&mut self, leaf: MerkleLeafHash) {
         let mut peak = leaf.0;
         // Each trailing one bit of the old size stands for a full subtree. In each round, that subtree has the same
@@ -81,20 +79,20 @@ impl MerkleFrontier {
         self.size += 1;
     }
 
-    /// The current root of the Merkle tree; for the empty tree, this is the hash of the empty string.
+    /// The current root of the Merkle tree; the root of the empty tree is the hash of the empty string.
     pub fn root(&self) -> Digest {
         let folded = self.peaks.iter().rev().copied().reduce(|right, left| node_hash(&left, &right));
         folded.unwrap_or_else(|| Digest::sha256(b""))
     }
 
-    /// The bytes in which the frontier is stored: the tree size, then the subtree roots.
+    /// Encodes the frontier for storage: the tree size, then the subtree roots.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.size.to_be_bytes().to_vec();
         bytes.extend(self.peaks.iter().flat_map(|peak| peak.0));
         bytes
     }
 
-    /// Parses the output of [`MerkleFrontier::to_bytes`].
+    /// Decodes the output of [`MerkleFrontier::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MerkleFrontierDecodeError> {
         let (size, rest) = bytes.split_first_chunk::<SIZE_BYTES>().ok_or(MerkleFrontierDecodeError)?;
         let size = u64::from_be_bytes(*size);

@@ -9,47 +9,41 @@ use base64::engine::general_purpose::STANDARD;
 use crate::keys::{Ed25519Signature, SIGNATURE_BYTES, VerifyingKey};
 use crate::{Digest, JournalWorkspaceId};
 
-/// The longest signed note that is parsed, in bytes.
+/// The length in bytes of the longest signed note that is parsed.
 pub const MAX_NOTE_BYTES: usize = 64 * 1024;
-/// The largest number of signature lines of a note, including those of witnesses.
+/// The largest number of signature lines of a signed note, including those of witnesses.
 pub const MAX_SIGNATURES: usize = 64;
 
 const SIGNATURE_LINE_PREFIX: &str = "\u{2014} ";
 const KEY_ID_BYTES: usize = 4;
-/// The byte that stands for the key type Ed25519 in signed notes.
 pub(crate) const ED25519_KEY_TYPE: u8 = 0x01;
 
-/// A key id in signed notes: four bytes that identify a key together with its name.
 pub(crate) type SignedNoteKeyId = [u8; KEY_ID_BYTES];
 
-/// The error for text that is not a signed note, with the rule that the text violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignedNoteParseError(pub(crate) &'static str);
 
-/// A parsed note, whose signatures are not verified.
+/// The signatures of a parsed note are not verified yet.
 #[derive(Debug)]
 pub(crate) struct SignedNote<'a> {
-    /// The signed text of the note, with its final newline.
+    /// The signed text of a note includes the final newline.
     pub(crate) text: &'a str,
     pub(crate) signatures: Vec<SignedNoteSignature<'a>>,
 }
 
-/// One signature line.
 #[derive(Debug)]
 pub(crate) struct SignedNoteSignature<'a> {
     pub(crate) name: &'a str,
     pub(crate) key_id: SignedNoteKeyId,
-    /// The Ed25519 signature; `None` if its length is different, because a witness uses another algorithm.
+    /// A signature of another length is `None`, because a witness may use another algorithm.
     pub(crate) signature: Option<Ed25519Signature>,
 }
 
-/// The id in signed notes of an Ed25519 key with this name.
 pub(crate) fn key_id(name: &str, key: &VerifyingKey) -> SignedNoteKeyId {
     let Digest(hash) = Digest::sha256_of_parts(&[name.as_bytes(), b"\n", &[ED25519_KEY_TYPE], key.as_bytes()]);
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// Composes a signed note from a text and its signature by the journal's key.
 pub(crate) fn compose_note(
     text: &str,
     origin: &JournalWorkspaceId,

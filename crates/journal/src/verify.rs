@@ -17,17 +17,16 @@ use crate::{
 /// The largest number of checkpoints and heads that may wait for later entries.
 pub const AWAITED_MAX: usize = 65_536;
 
-/// The first error found in a journal.
+/// The first integrity error that a verification found in a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("entry {number}: {kind}")]
 pub struct JournalIntegrityError {
     /// The kind of the integrity error.
     pub kind: JournalIntegrityErrorKind,
-    /// The number of the first entry that is not verified. If a checkpoint does not match, any entry since the last
-    /// matching checkpoint may be wrong, so the number is that of the first of these entries.
+    /// The number of the first journal entry that is not verified. If a checkpoint does not match, this is the first
+    /// entry after the last matching checkpoint.
     pub number: u64,
-    /// The size of the checkpoint that the error is about. For a head that still waits for its entry, the number of
-    /// that entry. `None` for other errors.
+    /// The size of the checkpoint, or the number of the awaited head, that the integrity error is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
 }
@@ -45,16 +44,16 @@ pub enum JournalIntegrityErrorKind {
     /// A journal entry is at the position of another entry.
     #[error("out of order")]
     OutOfOrder,
-    /// The bytes of an entry do not match its hash, or its hash does not follow from the previous hash.
+    /// The bytes of a journal entry and the previous hash do not give the recorded hash.
     #[error("its bytes do not match the recorded hash")]
     HashMismatch,
-    /// The recorded hash matches, but the bytes cannot be decoded as a journal entry.
+    /// The recorded hash of a journal entry matches, but its bytes cannot be decoded.
     #[error("its bytes are not a valid record")]
     Malformed,
     /// The Merkle root over the journal entries differs from the root in a checkpoint.
     #[error("the entries do not match the root of the checkpoint")]
     RootMismatch,
-    /// The chain hash of an entry differs from the hash in a checkpoint, or from a head that was saved elsewhere.
+    /// The chain hash of a journal entry differs from a checkpoint or from a head saved elsewhere.
     #[error("the chain hash differs from the saved one")]
     HeadMismatch,
     /// Two signed checkpoints of the same journal size differ.
@@ -81,8 +80,7 @@ pub enum JournalIntegrityErrorKind {
     /// A checkpoint cannot be parsed.
     #[error("a checkpoint cannot be parsed")]
     BadCheckpoint,
-    /// A checkpoint or head was added too late, after the entries that it covers, so it could not be compared with
-    /// them.
+    /// A checkpoint or head was added too late, after the entries that it covers.
     #[error("a checkpoint or head was added after the entries that it covers")]
     Late,
     /// More than [`AWAITED_MAX`] checkpoints and heads wait for later entries.
@@ -115,20 +113,20 @@ impl JournalIntegrityError {
 /// A verified prefix of a journal, from which verification can resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedJournalPrefix {
-    /// The hash of the last entry of the prefix; for an empty prefix, the genesis hash.
+    /// The chain hash of the last entry of the prefix, or the genesis hash of an empty prefix.
     pub head: Digest,
     /// The Merkle frontier over all entries of the prefix.
     pub frontier: MerkleFrontier,
 }
 
 impl VerifiedJournalPrefix {
-    /// The bytes in which the verified prefix is stored. An attacker who changes the journal can also change a prefix
-    /// that is stored beside it, so a verifier that resumes also needs the checkpoint of the prefix.
+    /// Encodes the verified prefix for storage. An attacker can change a prefix that is stored beside the journal, so
+    /// resuming also needs the prefix's checkpoint.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
 
-    /// Parses the output of [`VerifiedJournalPrefix::to_bytes`].
+    /// Decodes the output of [`VerifiedJournalPrefix::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MerkleFrontierDecodeError> {
         let (head, frontier) = bytes.split_first_chunk().ok_or(MerkleFrontierDecodeError)?;
         Ok(Self { head: Digest(*head), frontier: MerkleFrontier::from_bytes(frontier)? })
@@ -140,32 +138,32 @@ impl VerifiedJournalPrefix {
 pub struct VerifiedJournalSummary {
     /// The verified prefix at the end of the journal.
     pub prefix: VerifiedJournalPrefix,
-    /// The number of the last entry that a signed checkpoint covers; only the hash chain covers later entries.
+    /// The number of the last journal entry that a signed checkpoint covers. Only the hash chain covers entries after
+    /// the last checkpoint.
     pub covered_by_checkpoint: u64,
-    /// The number of verified checkpoints.
+    /// The number of verified checkpoints of the journal.
     pub checkpoint_count: u64,
 }
 
 impl VerifiedJournalSummary {
-    /// The number of verified entries.
+    /// The number of verified journal entries.
     pub fn size(&self) -> u64 {
         self.prefix.frontier.size()
     }
 
-    /// The Merkle root over all verified entries.
+    /// The Merkle root over all verified journal entries.
     pub fn root(&self) -> Digest {
         self.prefix.frontier.root()
     }
 }
 
-/// The Merkle root and the head that a checkpoint states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CheckpointClaim {
     root: Digest,
     head: Digest,
 }
 
-/// Verifies a journal entry by entry.
+/// A streaming verifier that checks a journal entry by entry.
 #[derive(Debug)]
 pub struct JournalVerifier {
     ring: JournalKeyTrustChain,
@@ -173,7 +171,7 @@ pub struct JournalVerifier {
     head: Digest,
     covered_by_checkpoint: u64,
     checkpoint_count: u64,
-    /// Checkpoints that wait for later entries, by their size.
+    /// Checkpoints that wait for later entries, by tree size.
     claims: BTreeMap<u64, CheckpointClaim>,
     /// Hashes of entries that were saved elsewhere and wait for later entries, by entry number.
     expected_heads: BTreeMap<u64, Digest>,
@@ -181,14 +179,14 @@ pub struct JournalVerifier {
 }
 
 impl JournalVerifier {
-    /// Creates a verifier for the workspace of `ring`, which starts at the first entry.
+    /// Creates a verifier that starts at the first journal entry of the workspace of `ring`.
     pub fn new(ring: JournalKeyTrustChain) -> Self {
         let head = genesis_hash(ring.origin());
         Self::resume(ring, VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() })
     }
 
-    /// Resumes verification after a verified prefix. After resuming, pass the trusted checkpoint of the prefix to
-    /// [`JournalVerifier::push_checkpoint`], to prove that the stored prefix was not changed.
+    /// Resumes verification after a verified prefix. The caller must then pass the trusted checkpoint of the prefix to
+    /// [`JournalVerifier::push_checkpoint`]. The trusted checkpoint proves that the stored prefix was not changed.
     pub fn resume(ring: JournalKeyTrustChain, trusted: VerifiedJournalPrefix) -> Self {
         let VerifiedJournalPrefix { head, frontier } = trusted;
         Self {
@@ -214,21 +212,21 @@ impl JournalVerifier {
         self.remember_error(outcome)
     }
 
-    /// Adds a checkpoint, which is compared with the journal when verification reaches its size. The checkpoint must
-    /// not be smaller than the number of entries verified so far, because these cannot be compared again.
+    /// Adds a checkpoint, which is compared with the journal when verification reaches its size. A checkpoint must not
+    /// be smaller than the number of entries verified so far.
     pub fn push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
         self.remember_error(outcome)
     }
 
-    /// Adds the number and hash of an entry that were saved elsewhere; verification fails if the journal has another
-    /// hash.
+    /// Adds the number and hash of a journal entry that were saved elsewhere. Verification fails if the journal has
+    /// another hash for that entry.
     pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
         self.remember_error(outcome)
     }
 
-    /// Ends the verification, with an error if the journal ends before an added checkpoint or head.
+    /// Ends the verification; a journal that ends before an added checkpoint or head is an error.
     pub fn finish(mut self) -> Result<VerifiedJournalSummary, JournalIntegrityError> {
         self.ensure_not_failed()?;
         self.check_claims()?;
@@ -243,7 +241,7 @@ impl JournalVerifier {
         })
     }
 
-    /// The number of verified entries.
+    /// The number of journal entries verified so far.
     pub fn size(&self) -> u64 {
         self.frontier.size()
     }
@@ -330,7 +328,6 @@ impl JournalVerifier {
         }
     }
 
-    /// If a checkpoint or a head was added for exactly this number of entries, compares it with the verified entries.
     fn check_claims(&mut self) -> Result<(), JournalIntegrityError> {
         let size = self.size();
         let suspect = self.covered_by_checkpoint + 1;

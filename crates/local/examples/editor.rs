@@ -19,7 +19,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     done
 }
 
-/// Runs the editor example in a directory that contains the subdirectory `project`.
 pub(crate) fn run_example(directory: &std::path::Path) -> Result<(), Box<dyn Error>> {
     let file = directory.join("project/shopping.txt");
     std::fs::write(&file, "milk\nbread\neggs\nsalt\ntea\n")?;

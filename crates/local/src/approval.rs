@@ -74,7 +74,6 @@ impl LocalWorkspace {
     }
 }
 
-/// The approval that a call uses up, if the call needs an approval.
 pub(crate) struct ApprovalToConsume {
     id: Option<String>,
     principal: String,
@@ -86,7 +85,6 @@ impl ApprovalToConsume {
         self.id.is_some()
     }
 
-    /// Returns an error if the approval can no longer be used; writes nothing.
     pub(crate) fn check_usable(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
         let Some(id) = &self.id else { return Ok(None) };
         let approval = load_approval(connection, id, &self.now)?;
@@ -101,7 +99,6 @@ impl ApprovalToConsume {
         Ok(Some(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again")))
     }
 
-    /// Marks the approval as used by the journal entry with this number.
     pub(crate) fn consume(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
         if let Some(id) = &self.id {
             connection.execute(
@@ -113,7 +110,7 @@ impl ApprovalToConsume {
     }
 }
 
-/// Makes the approval that a rolled-back journal entry used usable again.
+/// A rolled-back journal entry gives back the approval that it used.
 pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE approvals SET state = ?2, used = NULL WHERE used = ?1",
@@ -158,7 +155,7 @@ fn select_approvals(
     Ok(found)
 }
 
-/// Stores a request for approval, or returns the pending request for the same call and plan.
+/// A pending request for the same call and plan is returned instead of a second request.
 fn insert_request(
     connection: &Connection,
     request: &ApprovalRequest,
@@ -270,8 +267,8 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     })
 }
 
-/// Whether a request for approval has expired. Until the machine reboots, the monotonic clock decides. After a reboot,
-/// the wall clock decides; if the request then seems to be from the future, it counts as expired.
+/// Until the machine reboots, the monotonic clock decides whether a request for approval has expired. After a reboot
+/// the wall clock decides, and a request from the future counts as expired.
 fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
     if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);

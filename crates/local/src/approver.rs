@@ -1,6 +1,6 @@
-//! The approver secret, which a person enters to answer requests for approval. The secret, which is stored as an
-//! Argon2id hash, distinguishes the person from a program that runs with the same user id. Attempts with a wrong secret
-//! are counted and recorded, and delay the next attempt.
+//! The approver secret, which a person enters to answer requests for approval. The approver secret distinguishes the
+//! person from a program that runs with the same user id. Only an Argon2id hash of the approver secret is stored.
+//! Attempts with a wrong secret are counted and recorded, and delay the next attempt.
 
 use argon2::Argon2;
 use rusqlite::{OptionalExtension, params};
@@ -23,7 +23,6 @@ struct ApproverSecretHash {
     hash: [u8; 32],
 }
 
-/// The attempts with a wrong approver secret since the last correct attempt.
 #[derive(Default, Serialize, Deserialize)]
 struct FailedApproverAttempts {
     #[serde(rename = "wrong")]
@@ -55,7 +54,7 @@ impl LocalWorkspace {
         )
     }
 
-    /// Checks the approver secret; a wrong secret is counted and recorded, and delays the next attempt.
+    /// Checks the approver secret. A wrong approver secret is counted and recorded, and delays the next attempt.
     pub fn check_approver_secret(&self, secret: &str) -> Result<(), Error> {
         let Some(stored) = self.load_approver_secret()? else {
             return Err(Error::new(ErrorKind::PolicyDenied, "no approver secret is set")
@@ -75,8 +74,7 @@ impl LocalWorkspace {
             .with_next_step(format!("wait {} s, then try again", wait_ms / 1000 + 1))
             .with_detail("retry_after_ms", wait_ms));
         }
-        // The attempt is counted before the secret is compared. So the attempt counts even if the process is killed
-        // before the result is known.
+        // The attempt is counted before the secret is compared, so that killing the process does not hide the attempt.
         let counted =
             FailedApproverAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
         self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
@@ -110,7 +108,7 @@ impl LocalWorkspace {
         found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 
-    /// Stores the hash of the secret or the failed attempts, with a journal entry that does not contain these values.
+    /// The journal entry of a secret change contains neither the hash nor the failed attempts.
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
         let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();
@@ -138,7 +136,6 @@ fn hash_secret(secret: &str, salt: &[u8]) -> Result<[u8; 32], Error> {
     Ok(hash)
 }
 
-/// Compares two hashes in constant time, independent of where the hashes differ.
 pub(crate) fn constant_time_eq(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
 }

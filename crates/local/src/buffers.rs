@@ -60,8 +60,8 @@ impl BufferStore for LocalWorkspace {
         request: &BufferStoreRequest,
         record: &JournalCallRecord<'_>,
     ) -> Result<(EditorBufferMetadata, CommitReceipt), Error> {
-        // The transaction must not wait for locks, so the liveness of the owners is read before the transaction. An
-        // owner that dies after this read still counts as alive.
+        // The transaction must not wait for locks, so the liveness of the buffers' owners is read before it. An owner
+        // that dies after this read still counts as alive.
         let known = self.buffers()?;
         let caller = BufferCaller {
             owner: record.caller.principal.to_string(),
@@ -122,8 +122,7 @@ fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Edi
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// Checks inside the transaction whether a request to the buffer store is allowed. `known` are the buffers before the
-/// transaction; a buffer counts as open there if its owner was alive.
+/// The list `known` was read before the transaction; a buffer in `known` is open if its owner was alive then.
 fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
@@ -134,7 +133,7 @@ fn check_buffer_request(
     let check_not_open = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
         let mut statement = connection.prepare_cached("SELECT id FROM buffers WHERE path = ?1")?;
         let mut ids = statement.query_map(params![path.to_string()], |row| row.get::<_, String>(0))?;
-        // A buffer that was opened after `known` was read is not in `known`. Such a buffer counts as open.
+        // A buffer that was opened after `known` was read counts as open.
         let is_open = ids.any(|id| id.is_ok_and(|id| !is_dead(&id)));
         let error = || Error::new(ErrorKind::Exists, format!("{path} is open in another editor"));
         Ok(if is_open { Err(error().with_next_step("close it there first")) } else { Ok(()) })
@@ -164,8 +163,7 @@ fn check_buffer_request(
     }
 }
 
-/// Returns an error if `bytes` more bytes of buffer text would exceed the limits of a principal. The drafts in
-/// `replaced_drafts` do not count towards the number of buffers.
+/// The drafts in `replaced_drafts` do not count towards the number of buffers.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,
@@ -253,7 +251,6 @@ fn bytes(version: &Version) -> Vec<u8> {
     version.0.as_bytes().to_vec()
 }
 
-/// Returns an error if a buffer that a plan changes has changed since the plan was made.
 pub(crate) fn buffers_changed(
     connection: &Connection,
     changes: &[PlannedBufferChange],
@@ -266,7 +263,7 @@ pub(crate) fn buffers_changed(
     Ok(None)
 }
 
-/// Applies the buffer changes of a plan, and stores the previous state of each buffer for a rollback.
+/// The previous state of each changed buffer is stored for a rollback.
 pub(crate) fn update_buffers(
     connection: &Connection,
     changes: &[PlannedBufferChange],
@@ -298,7 +295,7 @@ pub(crate) fn update_buffers(
     Ok(())
 }
 
-/// Restores the buffers that a rolled-back journal entry changed, except buffers that have changed again since then.
+/// A buffer that changed again after the rolled-back journal entry is not restored.
 pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

@@ -13,7 +13,6 @@ use crate::{
     token::random_bytes,
 };
 
-/// Creates the first signing key if the workspace has no key.
 pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
     let known = store.run_query(|connection| connection.prepare_cached("SELECT 1 FROM signers")?.exists([]))?;
     if known {
@@ -62,7 +61,6 @@ impl LocalWorkspace {
         })
     }
 
-    /// Signs a checkpoint over the whole journal, unless the last checkpoint already covers it.
     pub(crate) fn sign_checkpoint(&self) -> Result<(), Error> {
         self.sign_checkpoint_at(self.clock.now().wall_ms)
     }
@@ -71,7 +69,7 @@ impl LocalWorkspace {
         self.write_rows(|connection| insert_signed_checkpoint(connection, &self.store.origin, time_ms))
     }
 
-    /// Replaces the signing key with a new key; the old key signs the new key and is then erased.
+    /// Replaces the signing key; the old key endorses the new key and is then erased.
     pub fn rotate_key(&self) -> Result<(), Error> {
         self.flush()?;
         self.sign_checkpoint()?;
@@ -94,7 +92,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Inserts a signed checkpoint over the whole journal, unless the last checkpoint already covers it.
+/// No checkpoint is signed if the last checkpoint already covers the whole journal.
 pub(crate) fn insert_signed_checkpoint(
     transaction: &Connection,
     origin: &JournalWorkspaceId,

@@ -1,6 +1,6 @@
 //! Applies a plan atomically: stages new content, records the journal entry, renames files into place, and returns a
-//! receipt. The plan is committed by one sync to disk, which records the journal entry. No other code changes files on
-//! behalf of a call. Before a commit, the engine has authorized the plan and locked its paths.
+//! receipt. One sync to disk, which records the journal entry, commits the plan. No other code changes files on behalf
+//! of a call. Before a commit, the engine has authorized the plan and locked its paths.
 
 use rusqlite::{Connection, params};
 use stead_engine::{
@@ -69,7 +69,6 @@ impl LocalWorkspace {
         Ok(CommitReceipt { entry: number, hash, trash_ids: trash, notices: prepared.notices })
     }
 
-    /// Applies the recorded steps of a plan; if a step fails, rolls back the steps before it and records the rollback.
     fn apply_or_roll_back(&self, number: u64, prepared: &PreparedPlan) -> Result<(), CommitError> {
         let read_retained = |version: &Digest| {
             let found = prepared.retained.iter().find(|(retained, _, _)| retained.0 == *version);
@@ -93,7 +92,7 @@ impl LocalWorkspace {
                 Err(CommitError::RecordedThenFailed(error_after_rollback(&error)))
             }
             None | Some(Err(_)) => {
-                // The entry stays pending. The next process that locks these paths finishes the entry.
+                // The entry stays pending until the next process that locks these paths finishes it.
                 store::lock_ignoring_poison(&self.unfinished_entries).insert(number);
                 Err(CommitError::RecordedThenFailed(unfinished_steps_error()))
             }
@@ -112,7 +111,6 @@ impl LocalWorkspace {
         }
     }
 
-    /// Builds the database transaction that records one plan.
     fn record_transaction_body(
         &self,
         mut draft: UnnumberedJournalEntry,
@@ -188,7 +186,6 @@ impl LocalWorkspace {
         }))
     }
 
-    /// Builds the journal entry of a call that changed no file.
     pub(crate) fn pending_entry_without_changes(&self, record: &JournalCallRecord<'_>) -> UnnumberedJournalEntry {
         self.pending_entry(record, Vec::new(), JournalEntryRelation::None, 0)
     }
@@ -234,7 +231,6 @@ impl LocalWorkspace {
         UnnumberedJournalEntry { entry, touched }
     }
 
-    /// Builds a journal entry for an action of the server itself.
     pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> UnnumberedJournalEntry {
         let caller = JournalEntryCaller {
             principal: Principal::System.to_string(),
@@ -248,7 +244,6 @@ impl LocalWorkspace {
     }
 }
 
-/// A journal entry of an allowed call, without a number, changes or optional values.
 pub(crate) fn blank_entry(
     time_ms: i64,
     caller: JournalEntryCaller,
@@ -275,13 +270,11 @@ pub(crate) fn blank_entry(
     }
 }
 
-/// The error for a recorded plan that could be neither applied nor rolled back.
 fn unfinished_steps_error() -> Error {
     Error::new(ErrorKind::Io, "the change could not be completed; the server will finish it later")
         .with_next_step("call stat to check the current state before you continue")
 }
 
-/// The error for a recorded plan that was rolled back.
 pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
     match cause {
         StepApplyError::ForeignChange => {
@@ -309,7 +302,7 @@ fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i6
     Ok(())
 }
 
-/// Reverts the database rows that the transaction of a rolled-back journal entry wrote, except the entry itself.
+/// The rolled-back journal entry itself stays; only the other database rows of its transaction are reverted.
 pub(crate) fn delete_entry_effects(
     transaction: &Connection,
     number: u64,

@@ -28,10 +28,9 @@ use stead_engine::{
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
 
-/// The protocol name in the journal entries of calls by an editor.
 const EDITOR_PROTOCOL: &str = "editor";
 
-/// A workspace opened by a person's editor.
+/// A workspace that a person's editor has opened.
 pub struct WorkspaceOpenedByEditor {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
@@ -54,7 +53,7 @@ pub struct BufferStateReplyToEditor {
 /// The result of replacing the text of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
-    /// The new text of the buffer was accepted.
+    /// The server accepted the new text of the buffer.
     Accepted(BufferStateReplyToEditor),
     /// The new text of the buffer was rejected, because the same lines changed meanwhile. The editor must merge its
     /// text with `text` and send the result with `revision`.
@@ -66,12 +65,12 @@ pub enum BufferChangeResult {
     },
 }
 
-/// A draft: the unsaved text of an editor that was closed.
+/// A draft, which is the unsaved text of an editor that was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedEditorDraftInfo {
-    /// The draft id.
+    /// The id of the draft.
     pub id: String,
-    /// The path of the changed file.
+    /// The path of the file that the draft changes.
     pub path: String,
     /// The time of the last change of the draft.
     pub changed_at: String,
@@ -86,19 +85,19 @@ impl WorkspaceOpenedByEditor {
         Ok(Self { workspace, engine, person_caller: person })
     }
 
-    /// The engine of the workspace, which can also be served to agents over MCP; these agents see the same buffers.
+    /// The engine of the workspace; agents that are served by this engine see the same buffers.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The files as a session of an agent sees them.
+    /// Returns the files as a session of an agent sees them.
     pub fn agent(&self, principal: &str, session: &str) -> Result<AcpSessionFileHandler, Error> {
         let mut caller = Caller::new(Principal::parse(principal)?, session, EDITOR_PROTOCOL);
         caller.on_behalf_of = Some(self.person_caller.principal.clone());
         Ok(AcpSessionFileHandler { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
-    /// Opens a buffer for a file with this text.
+    /// Opens a buffer with this text for a file.
     pub fn open_buffer(&self, path: &str, text: &str) -> Result<BufferStateReplyToEditor, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
@@ -108,7 +107,7 @@ impl WorkspaceOpenedByEditor {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
 
-    /// Replaces the text of a buffer; `revision` is the revision of the buffer that the editor changed.
+    /// Replaces the text of a buffer; `revision` is the buffer revision that the editor changed.
     pub fn change_buffer(&self, path: &str, revision: u64, text: &str) -> Result<BufferChangeResult, Error> {
         let arguments = json!({ "path": path, "revision": revision, "text": text });
         let error = match self.call_for_buffer_status("buffer.change", arguments) {
@@ -124,7 +123,7 @@ impl WorkspaceOpenedByEditor {
         }
     }
 
-    /// Writes a buffer to disk, merged with the file on disk if that file has changed since the buffer was loaded.
+    /// Writes a buffer to disk, merged with changes of the file since the buffer was loaded.
     pub fn save_buffer(&self, path: &str) -> Result<BufferStateReplyToEditor, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
@@ -134,7 +133,7 @@ impl WorkspaceOpenedByEditor {
         self.call("buffer.close", json!({ "path": path })).map(|_| ())
     }
 
-    /// The current state of a buffer, including changes by agents; `None` if no editor has the file open.
+    /// The current state of a buffer, or `None` if no editor has the file open.
     pub fn buffer(&self, path: &str) -> Result<Option<BufferStateReplyToEditor>, Error> {
         let outcome = self.call("buffer.list", json!({ "path": path }))?;
         let open = array_field(&outcome, "buffers")
@@ -208,9 +207,9 @@ fn string_field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. An agent reads
-/// unsaved text of the editor; its writes are merged with changes that the person made since the session last read the
-/// file. Clones of an [`AcpSessionFileHandler`] share one session.
+/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. An agent reads the
+/// unsaved text of the editor. A write by an agent is merged with changes that the person made since the session last
+/// read the file. Clones of an [`AcpSessionFileHandler`] share one session.
 #[derive(Clone)]
 pub struct AcpSessionFileHandler {
     engine: Engine,
@@ -223,9 +222,9 @@ impl AcpSessionFileHandler {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())
     }
 
-    /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1, and `line`
-    /// 0 means line 1. Lines keep their terminators, so that the results of several reads can be joined. A `line` after
-    /// the end of the file is an error.
+    /// Implements `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1,
+    /// and `line` 0 means line 1. Lines keep their terminators, so that the results of several reads can be joined. A
+    /// `line` after the end of the file is an error.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
         let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..CallOptions::default() };
         let outcome = self.call("read", json!({ "path": path }), options)?;
@@ -237,10 +236,10 @@ impl AcpSessionFileHandler {
             .ok_or_else(|| Error::new(ErrorKind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1))))
     }
 
-    /// `fs/write_text_file`: writes the content of a file, merged with the changes that were made since this session
-    /// last read the file, and returns whether a merge was needed. A written file keeps its byte order mark and line
-    /// endings, and missing directories are created. If the agent and another writer changed the same lines, the write
-    /// fails with a conflict.
+    /// Implements `fs/write_text_file`: writes the content of a file, and returns whether a merge was needed. The
+    /// content is merged with changes that were made since the session last read the file. A written file keeps its
+    /// byte order mark and line endings, and missing directories are created. If the agent and another writer changed
+    /// the same lines, the write fails with a conflict.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
             missing_base: MissingBaseVersionPolicy::Overwrite,
@@ -258,8 +257,7 @@ impl AcpSessionFileHandler {
     }
 }
 
-/// Selects `limit` lines of the text, beginning with line number `line`; `None` if the text ends before that line. In a
-/// text that ends with a newline, an empty last line follows the newline.
+/// A text that ends with a newline has an empty last line after the newline.
 fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
     let skipped = usize::try_from(line.unwrap_or(1).saturating_sub(1)).unwrap_or(usize::MAX);
     let lines_max = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -282,47 +280,47 @@ pub struct EditorReviewOfSessionChanges<'e> {
 pub struct EditorReviewedFile {
     /// The path of the changed file.
     pub path: String,
-    /// The kind of change: create, modify, remove or move.
+    /// The kind of the file's change: create, modify, remove or move.
     pub change: String,
-    /// The principals that changed the file since the session's first change of it.
+    /// The principals that changed the file since the reviewed session first changed it.
     pub actors: Vec<String>,
-    /// The hunks of the file in the order of their lines.
+    /// The hunks of the changed file in the order of their lines.
     pub hunks: Vec<EditorReviewHunk>,
-    /// The changes of the file as a unified diff.
+    /// The changes of the reviewed file as a unified diff.
     pub diff: String,
 }
 
-/// A hunk: a range of lines that the session replaced.
+/// A hunk: a range of lines that the reviewed session replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorReviewHunk {
     /// The name of the hunk, which stays the same while other hunks change.
     pub name: String,
-    /// The first line of the hunk and its number of lines, in the text before the change.
+    /// The first line and the number of lines of the hunk in the text before the change.
     pub before: (u64, u64),
-    /// The first line of the hunk and its number of lines, in the current text.
+    /// The first line and the number of lines of the hunk in the current text.
     pub after: (u64, u64),
     /// The principals that changed the lines of the hunk.
     pub authors: Vec<String>,
 }
 
 impl EditorReviewOfSessionChanges<'_> {
-    /// The files that the session changed and the person has not accepted yet.
+    /// The files that the reviewed session changed and the person has not accepted yet.
     pub fn files(&self) -> Result<Vec<EditorReviewedFile>, Error> {
         let outcome = self.editor.call("review", self.arguments(None, None))?;
         Ok(array_field(&outcome, "files").iter().map(reviewed_file_from_json).collect())
     }
 
-    /// Accepts all changes of a file, or only one hunk.
+    /// Accepts all changes of a file, or only one hunk of the file.
     pub fn accept(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
         self.editor.call("keep", self.arguments(Some(path), hunk)).map(|_| ())
     }
 
-    /// Reverts all changes of a file, or only one hunk.
+    /// Reverts all changes of a file, or only one hunk of the file.
     pub fn reject(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
         self.editor.call("reject", self.arguments(Some(path), hunk)).map(|_| ())
     }
 
-    /// Reverts all changes of the session's current turn.
+    /// Reverts all changes of the current turn of the reviewed session.
     pub fn reject_turn(&self) -> Result<(), Error> {
         let mut arguments = self.arguments(None, None);
         arguments["since"] = "turn".into();

@@ -60,7 +60,8 @@ impl LocalWorkspace {
     }
 
     /// Whether a call after the journal entry `number` changed one of `paths`, a path below it, or a directory above
-    /// it. Creating a directory above it does not count, nor do changes by other programs, which take no locks.
+    /// it. The creation of a directory above a path does not count as a change. Changes by other programs do not count,
+    /// because other programs take no locks.
     pub(crate) fn changed_after(&self, number: u64, paths: &[RelPath]) -> Result<bool, Error> {
         let external = Principal::External.to_string();
         self.store.run_query(|connection| {
@@ -87,9 +88,9 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether a call after the journal entry `number` moved, removed or otherwise changed one of `directories` or a
-    /// directory above it; creating it does not count. Such a call first waits for the locks of the call that created
-    /// the directory, so the creating call is done.
+    /// Whether a call after the journal entry `number` changed one of `directories` or a directory above it. The
+    /// creation of a directory does not count as a change. A call that changes a directory first waits for the locks of
+    /// the call that created the directory.
     pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
         self.store.run_query(|connection| {
             let above = directories.iter().flat_map(RelPath::ancestors);
@@ -97,7 +98,6 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether the journal contains changes at or below this path that are not synced to disk yet.
     pub(crate) fn has_unsynced_changes(&self, path: &RelPath) -> Result<bool, Error> {
         let wire = path.to_string();
         self.store.run_query(|connection| {
@@ -115,7 +115,6 @@ impl LocalWorkspace {
     }
 }
 
-/// Whether a call after the journal entry `number` changed one of these directories; creating it does not count.
 fn any_moved_or_removed_after(
     connection: &Connection,
     number: u64,
@@ -137,18 +136,16 @@ fn any_moved_or_removed_after(
     Ok(false)
 }
 
-/// The number of the journal entry whose call had this idempotency key of the principal.
 pub(crate) fn entry_with_key(connection: &Connection, principal: &str, key: &str) -> rusqlite::Result<Option<u64>> {
     query_number(connection, "SELECT number FROM keys WHERE principal = ?1 AND key = ?2", params![principal, key])
 }
 
-/// The number of the last journal entry with changes; zero if there is none.
 pub(crate) fn last_change_number(connection: &Connection) -> rusqlite::Result<u64> {
     let number = query_number(connection, "SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1", [])?;
     Ok(number.unwrap_or_default())
 }
 
-/// Whether the creation of a directory is the only change of this path in an encoded journal entry.
+/// Whether the creation of a directory is the only change of the path in an encoded journal entry.
 pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     stead_journal::decode_entry(entry).is_ok_and(|entry| {
         let at_path = |change: &&RecordedChange| change.path == path || change.to.as_deref() == Some(path);
@@ -156,7 +153,6 @@ pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     })
 }
 
-/// The SQL conditions of a journal query, and the values of their parameters.
 #[derive(Default)]
 struct JournalEntryQueryBuilder {
     text: String,
@@ -171,8 +167,8 @@ impl JournalEntryQueryBuilder {
         }
     }
 
-    /// Selects journal entries about a path or a path below it. In byte order, the paths below `p` are those from `p/`
-    /// (included) to `p0` (excluded), because `0` is the character after the slash.
+    /// In byte order, the paths below `p` are those from `p/` (included) to `p0` (excluded), because `0` is the
+    /// character after the slash.
     fn push_path(&mut self, path: &RelPath) {
         if path.is_root() {
             return;

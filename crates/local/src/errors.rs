@@ -6,12 +6,10 @@ use stead_disk::{DiskError, DiskErrorKind, StateDirectoryAccessError};
 use stead_engine::{Error, ErrorKind};
 use stead_path::RelPath;
 
-/// Returns a function for `map_err` that converts disk errors at `path`.
 pub(crate) fn at_path(path: &RelPath) -> impl Fn(DiskError) -> Error + Copy {
     move |error| error_at_path(path, error)
 }
 
-/// Converts a disk error at a path of the workspace into an error for the caller.
 pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     let detail = |text: &str| format!("{path} {text}");
     match error.kind {
@@ -84,8 +82,8 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     }
 }
 
-/// Converts an error of the state directory into an error for the caller. `StateDirectoryAccessError` is a separate
-/// type, so that an error about a file of the workspace cannot be reported as an error of the state directory.
+/// `StateDirectoryAccessError` is a separate type, so that an error about a workspace file cannot be reported as an
+/// error of the state directory.
 pub(crate) fn state_directory_error(error: StateDirectoryAccessError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("stead cannot use its state directory: {error}")).with_next_step(
         "nothing was changed; ask a person to check the disk and the permissions of the state directory",
@@ -97,13 +95,12 @@ pub(crate) fn watch_error(error: DiskError) -> Error {
         .with_next_step("call list or stat to see changes")
 }
 
-/// Converts an error of the search index into an error for the caller.
 pub(crate) fn index_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("the search index cannot be used: {error}"))
         .with_next_step("check the free space of the state directory, or run without an index: --index off")
 }
 
-/// Converts the error of a commit whose sync failed, so that its journal entry may or may not be on disk.
+/// After a failed sync, the journal entry of the commit may or may not be on disk.
 pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     store_error(error).with_next_step(
         "the files are unchanged until the server restarts; after the restart the change is either complete or absent: \
@@ -111,8 +108,7 @@ pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     )
 }
 
-/// Converts an error of the database into an error for the caller. The error says that the journal cannot be used: it
-/// is in the database, and without it no call changes anything.
+/// The error says that the journal cannot be used, because the journal is in the database.
 pub(crate) fn store_error(error: rusqlite::Error) -> Error {
     let why = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk of the state directory is full".to_owned(),

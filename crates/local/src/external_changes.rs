@@ -1,9 +1,7 @@
-//! Records changes by other programs as journal entries. While there is a watch (a client's request to report changes
-//! below a path), a thread watches the directory tree. If several processes have the workspace open, only the process
-//! that holds a certain lock records changes; when it dies, the kernel frees the lock.
-//!
-//! Every change at a watched path is recorded, or a rescan entry reports that changes may have been missed. A change
-//! that a call made and recorded is not recorded again as a change by another program.
+//! Records changes by other programs as journal entries. While a client watches a path, a thread watches the directory
+//! tree. Only the process that holds the recorder lock records changes; when that process dies, the kernel frees the
+//! lock. Every change at a watched path is recorded, or a rescan entry reports that changes may have been missed. A
+//! change that a call made is not recorded again as a change by another program.
 
 mod attach;
 mod classify;
@@ -39,20 +37,17 @@ use crate::{
     token::random_name,
 };
 
-/// The longest time that a call waits until the directories of its new watch are watched.
 const ATTACH_WAIT: Duration = Duration::from_secs(10);
-/// How often a call that begins a watch checks whether the directories of the watch are watched.
 const ATTACH_POLL_PAUSE: Duration = Duration::from_millis(20);
-/// The shortest interval between two updates of the time at which a principal last polled its watches.
+/// The stored time of a principal's last poll is updated at most once in this interval.
 const POLL_RECORD_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
-/// The thread that records changes by other programs for one open workspace, if it runs.
 #[derive(Default)]
 pub(crate) struct ExternalChangeRecorderHandle {
-    /// A weak reference to the workspace, so that the recorder thread does not keep the workspace open.
+    /// The reference to the workspace is weak, so that the recorder thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
     thread: Mutex<Option<ExternalChangeListenerThread>>,
-    /// Whether the recorder thread runs. It is notified of writes by other processes, so callers need to poll less.
+    /// While the recorder thread runs, it is notified of writes by other processes, so callers need to poll less.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
@@ -72,7 +67,7 @@ impl ExternalChangeRecorderHandle {
         self.is_listening.load(Ordering::Acquire)
     }
 
-    /// Stops the recorder thread and waits until it has ended, unless the calling thread is the recorder thread.
+    /// If the calling thread is the recorder thread, it does not wait for its own end.
     pub(crate) fn stop(&self) {
         let Some(running) = lock_ignoring_poison(&self.thread).take() else { return };
         running.stop.store(true, Ordering::Release);
@@ -90,7 +85,6 @@ impl LocalWorkspace {
         self.external_changes.rounds.load(Ordering::Relaxed)
     }
 
-    /// Starts the recorder thread if there is a watch and the options allow it.
     pub(crate) fn listen_if_watched(&self) -> Result<(), Error> {
         if self.watch_start == ExternalChangeRecordingStartPolicy::AtOpen
             && self.store.run_query(watch_rows::has_watches)?
@@ -123,7 +117,6 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Wakes the callers that wait for new journal entries.
     pub(crate) fn notify_waiters(&self) {
         *lock_ignoring_poison(&self.new_entries.0) += 1;
         self.new_entries.1.notify_all();
@@ -191,7 +184,6 @@ impl LocalWorkspace {
         }
     }
 
-    /// Waits until the recorder thread watches the directories of a new watch.
     fn wait_until_attached(&self, id: &str, deadline: Instant) -> Result<(), Error> {
         loop {
             let announced = *lock_ignoring_poison(&self.new_entries.0);
@@ -250,14 +242,12 @@ fn watch_ended_error() -> Error {
         .with_next_step("call watch to start another one")
 }
 
-/// The error if the system's limit on file watches is reached.
 fn watch_limit_reached() -> Error {
     Error::new(ErrorKind::TooMany, "the system limit on file watches is reached")
         .with_next_step("watch fewer directories or without recursive, or call unwatch on a watch you no longer need")
         .with_detail("watches_max", stead_disk::fs_events::watch_limit())
 }
 
-/// The error if the kernel refuses to watch a directory.
 fn watching_unsupported(kind: DiskErrorKind) -> Error {
     if matches!(kind, DiskErrorKind::NoSpace | DiskErrorKind::TooManyOpenFiles) {
         return watch_limit_reached();

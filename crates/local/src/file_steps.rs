@@ -7,7 +7,7 @@ use stead_engine::Error;
 use stead_journal::Digest;
 use stead_path::RelPath;
 
-/// The stored identity of a file: inode number, device, and creation time, because inode numbers are reused.
+/// Inode numbers are reused, so the stored identity of a file includes the creation time.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct StoredInodeId {
     pub(crate) dev: u64,
@@ -38,7 +38,7 @@ impl StoredInodeId {
     }
 }
 
-/// Converts nanoseconds to 64 bits, which suffice until the year 2262.
+/// Nanoseconds fit into 64 bits until the year 2262.
 pub(crate) fn to_stored_ns(time: i128) -> i64 {
     i64::try_from(time).unwrap_or(i64::MAX)
 }
@@ -59,13 +59,12 @@ impl<'de> Deserialize<'de> for SerializableRelPath {
     }
 }
 
-/// The temporary path and the inode of a staged file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StagedFileRecord {
     pub(crate) directory: SerializableRelPath,
     pub(crate) name: SerializableRelPath,
     pub(crate) id: StoredInodeId,
-    /// The modification time of the staged file after staging; a later one shows that another program wrote to it.
+    /// A later modification time shows that another program wrote to the staged file.
     pub(crate) modified_ns: i64,
 }
 
@@ -80,7 +79,6 @@ pub(crate) struct ReplacedFileRecord {
     pub(crate) retained_in: RetainedVersionLocation,
 }
 
-/// Where a retained version is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RetainedVersionLocation {
     #[serde(rename = "Row")]
@@ -88,7 +86,6 @@ pub(crate) enum RetainedVersionLocation {
     File,
 }
 
-/// One step of applying a plan.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum FileApplyStep {
     Put {
@@ -143,8 +140,7 @@ impl FileApplyStep {
         }
     }
 
-    /// Whether a step of this kind can fail although its rename took effect: a check after the rename fails, and the
-    /// rename cannot be undone.
+    /// A step is half done if its rename took effect, a check after the rename fails, and the rename cannot be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
             FileApplyStep::Put { .. }
@@ -178,7 +174,7 @@ fn malformed_step_error() -> Error {
 mod tests {
     use super::*;
 
-    /// One pending step of every kind, as version 0.1.0 stores it.
+    /// The file has one pending step of every kind, as version 0.1.0 stores it.
     const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
 
     fn stored_path(wire: &str) -> SerializableRelPath {

@@ -19,13 +19,12 @@ use crate::{
     store::{self, ChainTip, SqliteStore, TransactionSyncPolicy, UnnumberedJournalEntry, lock_ignoring_poison},
 };
 
-/// The most requests that share one transaction.
 const BATCH_MAX: usize = 512;
 /// The journal is signed after this many entries, and also at regular times by the maintenance thread.
 const ENTRIES_PER_CHECKPOINT: u64 = 512;
 
-/// Journal entries of calls that changed nothing, which are written with the next transaction. If the store cannot be
-/// written for a long time, the oldest entries are dropped, and one entry records the number of dropped entries.
+/// The journal entries of calls that changed nothing are written with the next transaction. If the store cannot be
+/// written for a long time, the oldest entries are dropped, and one entry records their number.
 #[derive(Default)]
 struct DeferredJournalEntries {
     entries: VecDeque<UnnumberedJournalEntry>,
@@ -34,8 +33,8 @@ struct DeferredJournalEntries {
 }
 
 impl DeferredJournalEntries {
-    /// Adds a deferred entry, and drops the oldest ones if there are more than `most`; `lost` builds the entry that
-    /// records the number of dropped entries. Returns how many entries were deferred since the last write to the store.
+    /// `lost` builds the journal entry that records the number of dropped entries. Returns how many entries were
+    /// deferred since the last write to the store.
     fn push_bounded(
         &mut self,
         draft: UnnumberedJournalEntry,
@@ -57,7 +56,7 @@ impl DeferredJournalEntries {
         self.dropped.iter_mut().map(|(_, draft)| draft).chain(&mut self.entries)
     }
 
-    /// Puts entries that could not be written back in front of the entries that were deferred meanwhile.
+    /// Unwritten entries go in front of the entries that were deferred meanwhile, to keep the order.
     fn restore_unwritten(&mut self, mut unwritten: Self) {
         unwritten.entries.append(&mut self.entries);
         self.entries = unwritten.entries;
@@ -65,22 +64,20 @@ impl DeferredJournalEntries {
     }
 }
 
-/// The part of a request that runs inside the database transaction. The closure makes all its checks before its first
-/// write, so that a refused request has nothing to roll back.
+/// The closure makes all its checks before its first write, so that a refused request has nothing to roll back.
 pub(crate) type TransactionBodyFn =
     Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<JournalAppendOutcome> + Send>;
 
 #[derive(Debug, Clone)]
 pub(crate) enum JournalAppendOutcome {
-    /// A journal entry was appended; the values are its number and hash.
+    /// The journal entry with this number and hash was appended.
     Recorded(u64, Digest),
-    /// Nothing was written, because the journal entry with this number has the same idempotency key.
+    /// The journal entry with this number has the same idempotency key, so nothing was written.
     Replayed(u64),
     Refused(Error),
 }
 
 impl JournalAppendOutcome {
-    /// The number and hash of the new entry, or the error that explains why there is no new entry.
     pub(crate) fn into_recorded(self) -> Result<(u64, Digest), Error> {
         match self {
             Self::Recorded(number, hash) => Ok((number, hash)),
@@ -101,18 +98,16 @@ struct QueuedTransaction {
     result: Arc<Mutex<Option<Result<JournalAppendOutcome, Error>>>>,
 }
 
-/// The queue of requests that wait for the writing database connection.
 #[derive(Default)]
 pub(crate) struct GroupCommitQueue {
     queue: Mutex<Vec<QueuedTransaction>>,
     deferred: Mutex<DeferredJournalEntries>,
-    /// The lock of the thread that runs all queued requests. A thread that waited for this lock usually finds the
-    /// result of its own request.
+    /// The thread that holds the leader lock runs all queued requests. A thread that waited for the leader lock usually
+    /// finds the result of its own request.
     leader_lock: Mutex<()>,
 }
 
 impl GroupCommitQueue {
-    /// Runs one request together with all queued requests.
     fn submit(
         &self,
         store: &SqliteStore,
@@ -132,7 +127,6 @@ impl GroupCommitQueue {
         }
     }
 
-    /// Defers an entry to the next transaction; `lost` builds the entry that records the number of dropped entries.
     /// Returns how many entries were deferred since the last write to the store.
     pub(crate) fn defer_entry(
         &self,
@@ -191,7 +185,6 @@ impl GroupCommitQueue {
 }
 
 impl LocalWorkspace {
-    /// Runs one request together with all queued requests.
     pub(crate) fn submit(
         &self,
         sync: TransactionSyncPolicy,
@@ -200,13 +193,12 @@ impl LocalWorkspace {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
 
-    /// Writes database rows without a journal entry; they are synced to disk with the next change.
+    /// The rows get no journal entry and are synced to disk with the next change.
     pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.store.run_transaction(TransactionSyncPolicy::Later, self.durability, |transaction| write(transaction))
     }
 
-    /// Appends a journal entry and writes rows in one transaction. The closure `write` receives the number of the
-    /// entry.
+    /// The closure `write` receives the number of the appended journal entry.
     pub(crate) fn append_with_rows(
         &self,
         mut draft: UnnumberedJournalEntry,
@@ -221,8 +213,8 @@ impl LocalWorkspace {
         self.submit(sync, body).map(drop)
     }
 
-    /// Runs a request that appends an entry and returns a value. `body` checks the request and returns an error to
-    /// refuse it. Otherwise `body` calls the function that it is given, which appends the entry, and then writes rows.
+    /// The closure `body` checks the request and returns an error to refuse it. Otherwise `body` calls the given
+    /// function, which appends the entry, and then writes rows.
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
         mut draft: UnnumberedJournalEntry,
@@ -251,7 +243,6 @@ impl LocalWorkspace {
     }
 }
 
-/// Appends the deferred journal entries to the hash chain, then runs the queued requests in the same transaction.
 fn append_batch(
     transaction: &Transaction<'_>,
     store: &SqliteStore,

@@ -45,27 +45,23 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// The most changed directories that a search lists again itself. If more directories have changed, the background
-/// thread lists them.
+/// The background thread lists the changed directories again if there are too many for a search.
 const RELISTED_BY_SEARCH_MAX: usize = 256;
 /// One workspace may use the user's watch limit divided by this number.
 const WATCH_SHARE_DIVISOR: usize = 2;
-/// The pause before the next attempt to watch the tree after an attempt failed.
 const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
-/// The search index of an open workspace.
 pub(crate) struct SearchIndex {
     mode: IndexBuildAndUseMode,
     files_min: u64,
     min_file_age: Duration,
-    /// The most directories that the search index watches: half of the system's limit on inotify watches per user, or a
-    /// default if the Landlock sandbox already hides that limit.
+    /// The search index may use half of the user's inotify watches, or a default if the Landlock sandbox hides that
+    /// limit.
     watches_max: usize,
     state: OnceLock<Arc<IndexSharedState>>,
     thread: Mutex<IndexThread>,
 }
 
-/// The background thread of the search index.
 #[derive(Default)]
 enum IndexThread {
     /// The thread starts with the first search that is large enough for an index.
@@ -76,29 +72,26 @@ enum IndexThread {
     Ended,
 }
 
-/// The state that searches share with the background thread of the index.
 struct IndexSharedState {
     context: IndexContext,
     loaded: Mutex<LoadedIndex>,
-    /// The model of the directory tree in memory; `None` if the tree is not watched.
+    /// The model of the directory tree is `None` if the tree is not watched.
     model: Mutex<Option<IndexedTreeCache>>,
     thread_status: Mutex<IndexThreadSharedState>,
     wake_signal: Condvar,
     stopped: AtomicBool,
-    /// Whether an index block had a wrong hash, so that the loaded index must not be used.
+    /// If an index block had a wrong hash, the loaded index must not be used.
     is_distrusted: Arc<AtomicBool>,
     filtered_searches: AtomicU64,
     indexed_walks: AtomicU64,
 }
 
-/// The search index that this process loaded last.
 #[derive(Default)]
 struct LoadedIndex {
     manifest: Option<InodeFingerprint>,
     snapshot: Option<Arc<IndexSnapshot>>,
 }
 
-/// The state that the index thread keeps from one round to the next.
 struct IndexThreadSharedState {
     last_search: Instant,
     /// The index thread does not try to watch the tree before this time.
@@ -114,9 +107,9 @@ struct IndexThreadSharedState {
 pub struct IndexStatus {
     /// The number of segment files of the search index.
     pub segments: usize,
-    /// The number of indexed files, including files that have changed since.
+    /// The number of indexed files, including files that changed after they were indexed.
     pub files: u64,
-    /// The size of the search index on disk.
+    /// The size of the search index on disk, in bytes.
     pub bytes: u64,
     /// Whether the search index has reached its size limit.
     pub is_size_limited: bool,
@@ -128,7 +121,7 @@ pub struct IndexStatus {
     pub filtered_searches: u64,
     /// The number of searches that found their files with the index and needed no walk over the tree.
     pub indexed_walks: u64,
-    /// The reason why the index cannot be built or cannot be used fully; `None` if there is no such reason.
+    /// The reason why the search index cannot be built or cannot be used fully, if any.
     pub message: Option<String>,
 }
 
@@ -166,7 +159,6 @@ impl SearchIndex {
         Self { mode, files_min, min_file_age, watches_max, state, thread }
     }
 
-    /// Stops the index thread and waits until it has ended.
     pub(crate) fn stop(&self) {
         // The state `Ended` is set first, so that no search starts another thread.
         let thread = std::mem::replace(&mut *lock_ignoring_poison(&self.thread), IndexThread::Ended);
@@ -185,7 +177,6 @@ impl SearchIndex {
 }
 
 impl LocalWorkspace {
-    /// The state of the search index; `None` if the index is off or its key cannot be loaded.
     fn index_state(&self) -> Option<&Arc<IndexSharedState>> {
         if self.index.mode == IndexBuildAndUseMode::Off {
             return None;
@@ -242,7 +233,7 @@ impl LocalWorkspace {
         self.index.state.get()?.indexed_walk(start, required)
     }
 
-    /// Notes that a search visited this many files; a large search starts the index thread.
+    /// A search of many files starts the index thread.
     pub(crate) fn note_search(&self, files: u64) {
         if self.index.mode != IndexBuildAndUseMode::Maintain || files < self.index.files_min {
             return;
@@ -261,7 +252,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// The status of the search index.
+    /// The current status of the search index.
     pub fn index_status(&self) -> IndexStatus {
         // If there is no index, the status query must not create any part of it, not even the key.
         let known = self.index.state.get().is_some() || self.has_index();
@@ -318,7 +309,6 @@ impl IndexSharedState {
         }
     }
 
-    /// The search index that is currently on disk; `None` if there is no usable one.
     fn current_snapshot(&self) -> Option<Arc<IndexSnapshot>> {
         let mut loaded = lock_ignoring_poison(&self.loaded);
         let directory = self.context.open_directory()?;
@@ -334,7 +324,6 @@ impl IndexSharedState {
         loaded.snapshot.clone()
     }
 
-    /// Discards the loaded search index because a block had a wrong hash.
     fn discard_loaded(&self) {
         self.is_distrusted.store(true, Ordering::Relaxed);
     }
@@ -405,7 +394,7 @@ impl IndexSharedState {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Lets the index thread sleep for `pause`, or until it is woken. Returns false if the index thread must end.
+    /// Lets the index thread sleep until it is woken, and returns false if the index thread must end.
     fn sleep(&self, pause: Duration, wake: background_thread::IndexThreadWakeBySearchPolicy) -> bool {
         let status = lock_ignoring_poison(&self.thread_status);
         let is_woken = |status: &IndexThreadSharedState| {
@@ -419,31 +408,26 @@ impl IndexSharedState {
     }
 }
 
-/// The name of the index directory in the state directory.
 const INDEX_DIRECTORY: &str = "index";
 /// The position in the lock file that a process locks to build the index, above the positions of all paths.
 const BUILDER_SLOT: u64 = (1 << 62) + 1;
 
-/// Everything that building and using the index needs, so that the background thread does not need the workspace.
+/// The background thread works with this context, so that it does not need the workspace.
 struct IndexContext {
     root: RootDirectory,
     state: StateDirectory,
     key: SearchIndexBlockHashKey,
     /// How long a file must be unmodified before the index relies on its timestamps.
     min_file_age: Duration,
-    /// The most directories that the search index watches.
     watches_max: usize,
-    /// The number of mount points below the root that belong to the workspace.
     mount_count: usize,
 }
 
-/// The lock that a process holds while it builds the index; dropping the value releases the lock.
 struct IndexBuildLock {
     _lock: MultiSlotLockFile,
 }
 
 impl IndexContext {
-    /// Opens the index directory; `None` if it is missing or not a directory.
     fn open_directory(&self) -> Option<DirectoryHandle> {
         Some(self.state.existing_subdirectory(INDEX_DIRECTORY).ok()??.into_directory())
     }
@@ -452,7 +436,6 @@ impl IndexContext {
         Ok(self.state.create_subdirectory(INDEX_DIRECTORY)?.into_directory())
     }
 
-    /// Locks the search index for building; `None` if another process holds the lock.
     fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateDirectoryAccessError> {
         let lock = self.state.open_lock_file()?;
         Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))

@@ -18,19 +18,19 @@ use crate::{
 /// The result of verifying the journal.
 #[derive(Debug, Clone)]
 pub struct JournalVerifyReport {
-    /// The number of journal entries that were checked.
+    /// The number of journal entries that the verification checked.
     pub entries: u64,
-    /// The number of entries that the last signed checkpoint covers.
+    /// The number of journal entries that the last signed checkpoint covers.
     pub covered_by_checkpoint: u64,
-    /// The number of checkpoints that were checked.
+    /// The number of checkpoints that the journal verification checked.
     pub checkpoint_count: u64,
-    /// The part of the journal that was verified; the next verification can continue at its end.
+    /// The verified part of the journal, at whose end the next verification can continue.
     pub verified_prefix: VerifiedJournalPrefix,
-    /// The first integrity error of the journal, if there is one.
+    /// The first integrity error of the journal, or `None` if the journal is intact.
     pub integrity_error: Option<JournalIntegrityError>,
 }
 
-/// A proof that an entry is in the signed journal.
+/// A proof that the signed journal contains an entry.
 #[derive(Debug, Clone)]
 pub struct EntryProof {
     /// The number of the proved journal entry.
@@ -39,20 +39,20 @@ pub struct EntryProof {
     pub hash: Digest,
     /// The proof that the journal entry is in the Merkle tree of the checkpoint.
     pub proof: InclusionProof,
-    /// The signed checkpoint that covers the entry.
+    /// The signed checkpoint that covers the proved journal entry.
     pub checkpoint: String,
 }
 
 impl LocalWorkspace {
     /// Checks every entry, the hash chain and every signature of the journal. If `from` is given, the verification
-    /// continues after this part of the journal, which was verified earlier. The parameter `against` contains
-    /// checkpoints that were kept outside the workspace.
+    /// continues after this part of the journal. The parameter `against` contains checkpoints that were kept outside
+    /// the workspace.
     pub fn verify_journal(
         &self,
         from: Option<VerifiedJournalPrefix>,
         against: &[String],
     ) -> Result<JournalVerifyReport, Error> {
-        // No checkpoint is signed here, because it would cover unverified entries.
+        // Verification signs no checkpoint, because the checkpoint would cover unverified entries.
         self.flush()?;
         let ring = self.load_key_ring()?;
         let start = from.as_ref().map_or(0, |prefix| prefix.frontier.size());
@@ -91,7 +91,6 @@ impl LocalWorkspace {
         })
     }
 
-    /// Passes journal entries and checkpoints to the verifier in order.
     fn feed_verifier(
         &self,
         verifier: &mut JournalVerifier,
@@ -143,7 +142,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Signs the journal and proves that it contains an entry.
+    /// Signs the journal and proves that the journal contains the entry with this number.
     pub fn prove_entry(&self, number: u64) -> Result<EntryProof, Error> {
         self.flush()?;
         self.sign_checkpoint()?;
@@ -174,8 +173,8 @@ impl LocalWorkspace {
         Ok(self.checkpoints_from(0)?.pop().map(|(_, note)| note))
     }
 
-    /// Exports the journal as JSON lines, which can be verified without a database. Returns the number of lines
-    /// written.
+    /// Exports the journal as JSON lines, which can be verified without a database. The export returns the number of
+    /// lines that it wrote.
     pub fn export_journal(&self, out: &mut dyn Write) -> Result<u64, Error> {
         self.flush()?;
         self.sign_checkpoint()?;

@@ -1,5 +1,6 @@
-//! Leases are locks that agents take on paths. Each lease has an expiry and a number above those of all earlier leases.
-//! The monotonic clock decides when a lease expires, so setting the wall clock neither ends nor prolongs a lease.
+//! Leases are locks that agents take on paths. Each lease has an expiry and a number above the numbers of all earlier
+//! leases. The monotonic clock decides when a lease expires, so setting the wall clock neither ends nor prolongs a
+//! lease.
 
 use rusqlite::{Connection, Row, params};
 use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseAcquireOrReleaseRequest, limits};
@@ -56,8 +57,8 @@ fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Resul
     all.into_iter().flatten().collect()
 }
 
-/// Whether a lease is still valid. Until the machine reboots, the monotonic clock decides. After a reboot, and for
-/// leases that an older version stored, the wall clock decides.
+/// Until the machine reboots, the monotonic clock decides whether a lease is active. After a reboot, the wall clock
+/// decides whether a lease is active. The wall clock also decides for leases that an older version stored.
 fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
     let ends_ms: i64 = row.get(3)?;
     let boot: Option<String> = row.get(6)?;
@@ -95,7 +96,7 @@ fn lease_from_row(row: &Row<'_>) -> rusqlite::Result<Lease> {
     })
 }
 
-/// Checks a lease request inside the transaction, so that no other lease is granted between check and write.
+/// A lease request is checked inside the transaction, so that no other lease is granted between check and write.
 fn check_lease_request(
     connection: &Connection,
     request: &LeaseAcquireOrReleaseRequest,

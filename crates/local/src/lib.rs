@@ -1,9 +1,8 @@
-//! A workspace on the local machine: an ordinary directory plus an SQLite store in a state directory beside it.
+//! A workspace on the local machine: an ordinary directory, and an SQLite store in a state directory beside it.
 //!
-//! This crate owns commit, recovery, retained versions, trash, leases and the storage of the journal. The crate
-//! promises that a plan is applied atomically, even if a step fails or the process dies, and that a change is in the
-//! journal before it is acknowledged. Several processes may have the same workspace open. The engine, not this crate,
-//! makes policy decisions.
+//! This crate owns commit, recovery, retained versions, trash, leases and the storage of the journal. A plan is applied
+//! atomically, even if a step fails or the process dies. A change is in the journal before it is acknowledged. Several
+//! processes may have the same workspace open.
 
 mod approval;
 mod approver;

@@ -1,5 +1,5 @@
 //! Background work of an open workspace: writes deferred entries, signs checkpoints, syncs changes to disk, empties the
-//! trash and drops old versions. One thread per open workspace does this work and never blocks callers.
+//! trash and drops old versions. One maintenance thread per open workspace does the background work.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError, Weak},
@@ -24,14 +24,12 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest time that applied changes are not synced to disk.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
-/// The time between two checks of the trash and the retained versions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// A caller writes the deferred journal entries itself once there are this many.
+/// The number of deferred journal entries at which a caller writes the entries itself.
 pub(crate) const DEFERRED_ENTRIES_FLUSH_AT: u64 = 512;
 /// The age at which a staged file that no journal entry needs counts as abandoned.
 const LEFTOVER_AGE_MIN: Duration = Duration::from_secs(600);
 
-/// The signal that wakes the maintenance thread.
 #[derive(Default)]
 pub(crate) struct MaintenanceSignal {
     state: Mutex<MaintenanceThreadPhase>,
@@ -40,10 +38,9 @@ pub(crate) struct MaintenanceSignal {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum MaintenanceThreadPhase {
-    /// The maintenance thread sleeps, because there is no work.
     #[default]
     Idle,
-    /// The maintenance thread has work and waits briefly for more; a further signal does nothing.
+    /// The maintenance thread has work and waits briefly for more work.
     Gathering,
     Stopping,
 }
@@ -62,8 +59,8 @@ impl MaintenanceSignal {
         self.woken.notify_one();
     }
 
-    /// Lets the maintenance thread sleep until there is work, but at most until the next check is due. If work arrives,
-    /// the thread sleeps a moment longer to collect more. Returns false if the maintenance thread must end.
+    /// The maintenance thread waits for work, then a moment longer to collect more work. Returns false if the
+    /// maintenance thread must end.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
         let idle = |state: &mut MaintenanceThreadPhase| *state == MaintenanceThreadPhase::Idle;
@@ -80,7 +77,7 @@ impl MaintenanceSignal {
     }
 }
 
-/// The running maintenance thread. Dropping this value stops the maintenance thread.
+/// Dropping a `MaintenanceThread` stops the maintenance thread.
 pub(crate) struct MaintenanceThread {
     signal: Arc<MaintenanceSignal>,
     thread: Option<JoinHandle<()>>,
@@ -141,7 +138,6 @@ fn run_maintenance(workspace: &Weak<LocalWorkspace>, signal: &MaintenanceSignal)
 }
 
 impl LocalWorkspace {
-    /// Syncs the changes of applied journal entries to disk, and deletes the pending steps of these entries.
     pub(crate) fn mark_synced_entries(&self) -> Result<(), Error> {
         let applied = std::mem::take(&mut *lock_ignoring_poison(&self.applied_entries));
         if applied.is_empty() {
@@ -164,7 +160,6 @@ impl LocalWorkspace {
         synced
     }
 
-    /// Syncs the file system that contains the workspace.
     pub(crate) fn sync_file_system(&self) -> Result<(), Error> {
         self.root.sync_file_system().map_err(|error| {
             // A failed sync is final: a second sync may succeed although the data is lost.
@@ -173,7 +168,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Deletes staged files of at least this age that no pending entry needs, in recently listed directories.
+    /// Deletes old staged files that no pending entry needs, in directories whose listing showed staged files.
     pub fn remove_old_leftovers(&self, age: Duration) {
         let directories: Vec<RelPath> = lock_ignoring_poison(&self.directories_with_leftovers).drain().collect();
         let now_ns = i128::from(self.clock.now().wall_ms) * 1_000_000;

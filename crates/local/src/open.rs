@@ -34,15 +34,13 @@ use crate::{
 };
 
 const DATABASE_FILE: &str = "stead.db";
-/// The trash directory inside the workspace, which is used if the state directory is on another mount.
+/// The trash directory inside the workspace is used if the state directory is on another mount.
 const TRASH_IN_WORKSPACE: &str = ".stead~trash";
-/// The most directories that are noted for a later deletion of abandoned staged files.
 const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
-/// How often a waiting caller checks the journal for entries of other processes if no listener thread announces them.
+/// The interval at which a waiting caller polls the journal if no listener thread announces entries.
 const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
-/// How often a waiting caller checks the journal although a listener thread announces entries, in case it missed one.
+/// The interval at which a waiting caller polls the journal although a listener thread announces entries.
 const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
-/// How often the change counter looks for changes by other processes if no listener thread announces them.
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An open local workspace.
@@ -62,9 +60,8 @@ pub struct LocalWorkspace {
     pub(crate) retained_since_prune: AtomicU64,
     pub(crate) recount: Mutex<UsageRecountNeed>,
     default_directory: RelPath,
-    /// Mount points below the root that belong to the workspace.
     pub(crate) allowed_mounts: Vec<RelPath>,
-    /// A random id, created each time a workspace is opened, which marks the database rows of this open workspace.
+    /// The random id that marks the database rows of one open workspace; each open creates a new id.
     pub(crate) process_id: String,
     pub(crate) liveness: Arc<LivenessLockRegistry>,
     /// The numbers of journal entries whose steps are applied but not synced to disk yet.
@@ -74,11 +71,9 @@ pub struct LocalWorkspace {
     /// The numbers of this process's journal entries that could be neither finished nor rolled back.
     pub(crate) unfinished_entries: Mutex<HashSet<u64>>,
     pub(crate) directories_with_leftovers: Mutex<HashSet<RelPath>>,
-    /// Counts announcements of new journal entries, and wakes callers that wait for a new entry.
     pub(crate) new_entries: (Mutex<u64>, Condvar),
     pub(crate) index: SearchIndex,
     pub(crate) session_counts: Mutex<SessionCountsCache>,
-    /// When the change counter last looked into the journal, and the number of the newest change that it found.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeRecorderHandle,
     pub(crate) watch_start: ExternalChangeRecordingStartPolicy,
@@ -100,7 +95,7 @@ impl LocalWorkspace {
         let mut workspace = Self::assemble(&options, state)?;
         workspace.recovery = workspace.recover_pending()?;
         if options.landlock == LandlockMode::Restrict {
-            // The policy is reloaded when it changes, so its directory must stay readable.
+            // The policy file is reloaded when it changes, so its directory must stay readable.
             let policy = workspace.policy.parent_directory();
             let readable: Vec<_> =
                 options.readable_paths.iter().map(PathBuf::as_path).chain([policy.as_path()]).collect();
@@ -180,18 +175,18 @@ impl LocalWorkspace {
         })
     }
 
-    /// The work that recovery did when this workspace was opened.
+    /// Reports the work that recovery did when this workspace was opened.
     pub fn recovery(&self) -> RecoveryReport {
         self.recovery
     }
 
-    /// The result of activating the Landlock sandbox, if it was requested.
+    /// The result of activating the Landlock sandbox, or `None` if no sandbox was requested.
     pub fn landlock_report(&self) -> Option<&LandlockReport> {
         self.landlock_report.as_ref()
     }
 
-    /// Stops the background threads of the workspace, writes deferred entries, syncs changes and signs the journal.
-    /// After `close` the workspace stays usable. If a part of `close` fails, the next open finishes the work.
+    /// Stops the background threads of the workspace, writes deferred entries, syncs changes and signs the journal. The
+    /// workspace stays usable after `close`. If a part of `close` fails, the next open finishes the work.
     pub fn close(&self) {
         self.index.stop();
         self.external_changes.stop();
@@ -212,15 +207,14 @@ impl LocalWorkspace {
         self.group_commit.flush(&self.store, self.durability)
     }
 
-    /// Writes all deferred journal entries before the journal is read; if that fails, they are written later.
+    /// Deferred journal entries that cannot be written now are written later.
     pub(crate) fn flush_if_possible(&self) {
         if self.flush().is_err() {
             self.count_background_failure();
         }
     }
 
-    /// The current policy of the workspace. Fails if the policy sets a quota for the whole machine, which cannot be
-    /// measured.
+    /// A policy with a quota is an error if the workspace is the whole machine, which cannot be measured.
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
         let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
         if active.policy.has_quota() && !self.default_directory.is_root() {
@@ -235,7 +229,6 @@ impl LocalWorkspace {
         Ok(active)
     }
 
-    /// The version of the current policy; zero if the policy cannot be loaded.
     pub(crate) fn policy_version(&self) -> u64 {
         self.current_policy().map_or(0, |active| active.policy.version())
     }
@@ -245,7 +238,7 @@ impl LocalWorkspace {
         self.policy.display_path()
     }
 
-    /// The text of the policy file; `None` if the file does not exist.
+    /// The text of the policy file, or `None` if the policy file does not exist.
     pub fn policy_text(&self) -> Result<Option<String>, Error> {
         self.policy.text()
     }
@@ -255,17 +248,14 @@ impl LocalWorkspace {
         self.policy.write_policy(text)
     }
 
-    /// Whether a change must be synced to disk before it is acknowledged.
     pub(crate) fn is_fully_durable(&self) -> bool {
         self.durability == Durability::Full
     }
 
-    /// Notes that all steps of a journal entry are applied.
     pub(crate) fn mark_applied(&self, number: u64) {
         lock_ignoring_poison(&self.applied_entries).push(number);
     }
 
-    /// Wakes callers that wait for a new journal entry, and the maintenance thread.
     pub(crate) fn announce_entry(&self) {
         *lock_ignoring_poison(&self.new_entries.0) += 1;
         self.new_entries.1.notify_all();
@@ -287,7 +277,6 @@ impl LocalWorkspace {
         self.background_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The properties of the workspace that a status call returns.
     pub(crate) fn status_facts(&self) -> HashMap<&'static str, String> {
         let landlock = self.landlock_report.as_ref().map_or_else(|| "not raised".to_owned(), format_landlock_report);
         HashMap::from([
@@ -307,7 +296,7 @@ impl Drop for LocalWorkspace {
     }
 }
 
-/// Formats the Landlock report as version 0.1.0 did, because clients may parse it.
+/// The Landlock report has the format of version 0.1.0, because clients may parse it.
 fn format_landlock_report(report: &LandlockReport) -> String {
     let status = match report.status {
         LandlockOutcome::Full => "Full",
@@ -319,8 +308,7 @@ fn format_landlock_report(report: &LandlockReport) -> String {
     format!("WallReport {{ standing: {status}, abi: {abi}, reason: {reason} }}")
 }
 
-/// Opens the root directory and the trash directory. The root directory hides the state directory from callers. A
-/// removal is a single rename to the trash, which cannot cross a mount. The trash is therefore on the mount of the
+/// A removal is a single rename to the trash, which cannot cross a mount. The trash is therefore on the mount of the
 /// files: in the state directory, or else in a hidden directory of the workspace.
 fn open_root(
     options: &LocalWorkspaceOptions,
@@ -346,7 +334,7 @@ fn open_root(
     let trash_path = options.default_directory.join(&FileName::new(TRASH_IN_WORKSPACE.as_bytes())?)?;
     let trash = match root.create_directories(&trash_path, 0o700) {
         Ok((trash, _)) => trash,
-        // A read-only root needs no trash. If a directory below it is writable, removals there are refused, because the
+        // A read-only root needs no trash. Removals in a writable directory below the root are refused, because the
         // removed files could not be kept.
         Err(error) if matches!(error.kind, DiskErrorKind::ReadOnly | DiskErrorKind::PermissionDenied) => {
             return Ok((root, trash_in_state));
@@ -361,8 +349,6 @@ fn open_root(
     Ok((root, ServerOnlyDirectoryHandle::hidden_in_workspace(trash)))
 }
 
-/// The paths below the root that callers cannot access: the state directory, if it is below the root, and the option
-/// `reserved_paths`.
 fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
     let inside = options.state_path.strip_prefix(&options.root_path).ok();
     let state = inside.and_then(|rest| rest.to_str()).and_then(|rest| RelPath::from_wire(rest).ok());
@@ -370,7 +356,7 @@ fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
 }
 
 impl LocalWorkspace {
-    /// A counter that increases with every change of the workspace by this process or another process.
+    /// The counter increases with every change of the workspace by any process.
     pub(crate) fn announcement_count(&self) -> Result<u64, Error> {
         if !self.external_changes.is_listening() {
             let mut seen = lock_ignoring_poison(&self.last_change_seen);
@@ -385,7 +371,6 @@ impl LocalWorkspace {
         Ok(*lock_ignoring_poison(&self.new_entries.0))
     }
 
-    /// Waits until the journal has an entry with a number above `number`, or until the deadline.
     pub(crate) fn wait_for_new_entry(&self, number: u64, deadline: Instant) -> Result<(), Error> {
         loop {
             let announced = *lock_ignoring_poison(&self.new_entries.0);

@@ -7,7 +7,7 @@ use stead_disk::{PathResolutionMethod, SystemClock};
 use stead_engine::FileNamePolicy;
 use stead_path::RelPath;
 
-/// The degree of durability that a change has when it is acknowledged.
+/// Which failures a change survives once the change is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A change is acknowledged once it survives a power cut.
@@ -28,7 +28,7 @@ impl Durability {
 /// Whether the process restricts its own file access with Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandlockMode {
-    /// The process can only open files in the workspace, the state directory and `readable_paths`.
+    /// The process can only open files in the workspace, the state directory and the directories that stay readable.
     Restrict,
     /// The process can open any file, also outside the workspace.
     Off,
@@ -37,9 +37,9 @@ pub enum LandlockMode {
 /// Whether searches use an index, and whether an index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexBuildAndUseMode {
-    /// A search index is built in the background once searches are large enough, and is kept up to date.
+    /// After large searches, a search index is built in the background and kept up to date.
     Maintain,
-    /// An existing search index is used, but none is built.
+    /// Searches use an existing index, but no index is built.
     UseExisting,
     /// Searches use no index.
     Off,
@@ -48,18 +48,15 @@ pub enum IndexBuildAndUseMode {
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExternalChangeRecordingStartPolicy {
-    /// A long-running process records changes by other programs as soon as it opens the workspace, if a watch exists.
+    /// The workspace records changes by other programs as soon as it is opened, if a watch exists.
     AtOpen,
-    /// A short-lived process records changes by other programs only after it has begun its first watch.
+    /// The workspace records changes by other programs only after its first watch has begun.
     OnFirstWatch,
 }
 
-/// The default of [`LocalWorkspaceOptions::index_files_min`].
 const INDEX_FILES_MIN: u64 = 2_000;
-/// The default of [`LocalWorkspaceOptions::index_min_file_age`]. The default exceeds two seconds, the resolution of the
-/// coarsest file system timestamps.
+/// The minimum file age exceeds two seconds, the resolution of the coarsest file system timestamps.
 const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
-/// The default of [`LocalWorkspaceOptions::retained_bytes_max`].
 const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// The options for opening a workspace.
@@ -69,44 +66,44 @@ pub struct LocalWorkspaceOptions {
     pub root_path: PathBuf,
     /// The state directory of the workspace.
     pub state_path: PathBuf,
-    /// The degree of durability that a change has when it is acknowledged.
+    /// Which failures a change of the workspace survives once the change is acknowledged.
     pub durability: Durability,
-    /// The rule that names of new files must follow.
+    /// The rule that the names of new files in the workspace must follow.
     pub name_profile: FileNamePolicy,
-    /// Whether the kernel or the server resolves paths below the root.
+    /// Whether the kernel or the server resolves paths below the workspace root.
     pub resolver: PathResolutionMethod,
     /// Mount points below the root whose files belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
-    /// The directory to which relative paths refer; it differs from the root only if the workspace is the whole
-    /// machine. The trash is on the same mount as this directory.
+    /// The directory to which relative paths refer. The directory for relative paths differs from the root only if the
+    /// workspace is the whole machine. The trash is on the same mount as the directory for relative paths.
     pub default_directory: RelPath,
-    /// Paths below the root that callers cannot access, besides the state directory.
+    /// Paths below the workspace root that callers cannot access, besides the state directory.
     pub reserved_paths: Vec<RelPath>,
-    /// The path of the policy file; `None` means `policy.toml` in the state directory, if it exists.
+    /// The path of the policy file; `None` means the optional file `policy.toml` in the state directory.
     pub policy_path: Option<PathBuf>,
-    /// Whether to activate the Landlock sandbox.
+    /// Whether opening the workspace activates the Landlock sandbox.
     pub landlock: LandlockMode,
     /// Paths outside the workspace that stay readable in the Landlock sandbox.
     pub readable_paths: Vec<PathBuf>,
-    /// The most bytes of old file versions that are retained; the oldest versions are dropped first.
+    /// The most bytes of old file versions that the workspace retains; the oldest versions are dropped first.
     pub retained_bytes_max: u64,
     /// Whether searches use an index, and whether an index is built.
     pub index_mode: IndexBuildAndUseMode,
-    /// A search index is built after a search that visits at least this many files.
+    /// The least number of files that a search must visit to cause the building of a search index.
     pub index_files_min: u64,
-    /// How long a file must be unmodified before the search index trusts its timestamp. If this time is shorter than
-    /// the resolution of timestamps, a search can miss a change.
+    /// The time for which a file must be unmodified before the search index trusts its timestamp. If the minimum file
+    /// age is shorter than the resolution of timestamps, a search can miss a change.
     pub index_min_file_age: Duration,
     /// When the workspace starts to record changes by other programs.
     pub watch_start: ExternalChangeRecordingStartPolicy,
     /// The clock that the workspace reads.
     pub clock: Arc<dyn Clock>,
-    /// User names by uid, read before a sandbox was activated; `None` means that they can still be read.
+    /// User names by uid, read before a sandbox was activated; `None` means that the names can still be read.
     pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 
 impl LocalWorkspaceOptions {
-    /// The default options for a workspace with this root and state directory.
+    /// Returns the default options for a workspace with this root and state directory.
     pub fn new(root_path: PathBuf, state_path: PathBuf) -> Self {
         Self {
             root_path,
@@ -134,7 +131,7 @@ impl LocalWorkspaceOptions {
 /// One reading of the wall clock and the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The wall clock in unix milliseconds, which may jump.
+    /// The wall clock in Unix milliseconds, which may jump.
     pub wall_ms: i64,
     /// The uptime of the machine in milliseconds, which never jumps.
     pub uptime_ms: i64,
@@ -142,7 +139,7 @@ pub struct ClockReading {
     pub boot_id: String,
 }
 
-/// A clock, which tests can replace.
+/// A clock that the workspace reads and that tests can replace.
 pub trait Clock: Send + Sync {
     /// Reads the wall clock and the monotonic clock.
     fn now(&self) -> ClockReading;

@@ -1,13 +1,11 @@
-//! Locks that calls hold on paths, and locks that show that a process or connection is alive. The locks of threads are
-//! in a table of the process; the locks of processes are byte ranges of a lock file. The kernel frees the locks of a
-//! dead process, so no lock is ever stale.
+//! Locks that calls hold on paths, and liveness locks of processes and connections. The locks between processes are
+//! byte ranges of a lock file; the kernel frees them when a process dies, so no lock is ever stale.
 //!
-//! A path that a call changes is locked exclusively. The directories above it are locked shared, so that they cannot be
-//! moved meanwhile. The position of the locked byte in the lock file is a hash of the path. If two paths have the same
-//! hash, the only effect is that their calls wait for each other.
+//! A path that a call changes is locked exclusively; the directories above the path are locked shared, so that they
+//! cannot be moved. The position of a path's byte in the lock file is a hash of the path; two paths with the same hash
+//! merely wait for each other.
 //!
-//! Each open workspace, and each connection with open buffers, holds a liveness lock. The name of the liveness lock is
-//! stored in the database rows that belong to the workspace or connection.
+//! The name of a liveness lock is stored in the database rows that belong to the process or connection.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -24,7 +22,6 @@ use crate::{
     store::{BUSY_TIMEOUT_MS, lock_ignoring_poison},
 };
 
-/// The first pause before a retry to get a lock that another process holds; each further pause is twice as long.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_micros(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(5);
 
@@ -34,7 +31,6 @@ struct PathLockState {
     is_exclusive: bool,
 }
 
-/// The path locks and liveness locks of this process.
 pub(crate) struct PathLocks {
     table: Mutex<HashMap<u64, PathLockState>>,
     released: Condvar,
@@ -48,29 +44,25 @@ pub(crate) struct PathLockGuard {
 
 impl CallLockGuard for PathLockGuard {}
 
-/// The position in the lock file whose lock shows that a process or connection is alive. The hashed text starts with a
-/// zero byte, so that it differs from every path.
+/// The hashed text of a liveness lock starts with a zero byte, so that it differs from every path.
 fn liveness_slot(name: &str) -> u64 {
     hash_slot(format!("\0{name}").as_bytes())
 }
 
-/// The position in the lock file that a process locks while it opens the database.
 fn database_open_slot() -> u64 {
     hash_slot(b"\0database")
 }
 
-/// The position in the lock file for a path or name: its FNV-1a hash. The hash function must never change, because
-/// processes of different versions must lock the same positions.
+/// The FNV-1a hash must never change, because processes of different versions must lock the same positions.
 fn hash_slot(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let hash = bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
-    // Two bits are dropped, because file offsets are signed and the end of the locked range must also be a valid
-    // offset.
+    // Two bits are dropped: file offsets are signed, and the end of the locked range must also be a valid offset.
     hash >> 2
 }
 
-/// The positions in the lock file to lock before changing these paths, sorted so that concurrent calls cannot deadlock.
+/// The positions in the lock file are sorted, so that concurrent calls cannot deadlock.
 pub(crate) fn path_slots(paths: &[RelPath]) -> Vec<(u64, LockMode)> {
     let mut wanted: BTreeMap<u64, LockMode> = BTreeMap::new();
     for path in paths {
@@ -89,7 +81,6 @@ impl PathLocks {
         Self { table: Mutex::new(HashMap::new()), released: Condvar::new(), file }
     }
 
-    /// Locks all given positions of the lock file, and waits for other holders until the deadline.
     pub(crate) fn lock(
         self: &Arc<Self>,
         wanted: Vec<(u64, LockMode)>,
@@ -105,7 +96,6 @@ impl PathLocks {
         Ok(guard)
     }
 
-    /// Locks all given positions of the lock file if they are free now; otherwise returns `None`.
     pub(crate) fn try_lock(self: &Arc<Self>, wanted: Vec<(u64, LockMode)>) -> Result<Option<PathLockGuard>, Error> {
         match self.lock(wanted, Instant::now()) {
             Err(error) if error.kind == ErrorKind::Busy => Ok(None),
@@ -113,8 +103,8 @@ impl PathLocks {
         }
     }
 
-    /// Takes the lock for opening the database, so that only one process opens it at a time. If two connections switch
-    /// a new database to a write-ahead log at the same time, SQLite does not wait, and one connection fails.
+    /// Only one process opens the database at a time. When two connections switch a new database to a write-ahead log,
+    /// SQLite does not wait, and one connection fails.
     pub(crate) fn lock_database_open(self: &Arc<Self>) -> Result<PathLockGuard, Error> {
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS);
         let locked = self.lock(vec![(database_open_slot(), LockMode::Exclusive)], deadline);
@@ -179,7 +169,6 @@ impl PathLocks {
         self.released.notify_all();
     }
 
-    /// Whether another process holds the liveness lock with this name.
     pub(crate) fn is_alive(&self, name: &str) -> Result<bool, Error> {
         let slot = liveness_slot(name);
         let is_free = self.file.try_lock(slot, LockMode::Shared).map_err(errors::state_directory_error)?;
@@ -202,17 +191,16 @@ fn lock_timeout_error() -> Error {
     Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step("repeat the call")
 }
 
-/// The character between process id and connection number in the name of a liveness lock; process ids never contain it.
+/// The separator of process id and connection number, which process ids never contain.
 const CONNECTION_SEPARATOR: char = '.';
 
-/// The liveness locks that this process holds for itself and for its connections.
 pub(crate) struct LivenessLockRegistry {
     process_id: String,
     locks: Arc<PathLocks>,
     registered: Mutex<HashSet<String>>,
 }
 
-/// The liveness lock of a connection; dropping the value releases the lock.
+/// Dropping a `ConnectionLivenessLock` releases the liveness lock of the connection.
 struct ConnectionLivenessLock {
     registry: Weak<LivenessLockRegistry>,
     name: String,
@@ -223,7 +211,6 @@ impl LivenessLockRegistry {
         Arc::new(Self { process_id: process.to_owned(), locks: Arc::clone(locks), registered: Mutex::default() })
     }
 
-    /// Takes the liveness lock of the caller's process or connection. Returns the name of the liveness lock.
     pub(crate) fn register(self: &Arc<Self>, lifetime: &CallerResourceLifetime) -> Result<String, Error> {
         match lifetime {
             CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => {
@@ -241,10 +228,9 @@ impl LivenessLockRegistry {
         }
     }
 
-    /// Whether the owner of a buffer is alive. `name` is the name of the owner's liveness lock.
     pub(crate) fn liveness_of(&self, name: &str) -> Result<BufferEditorConnectionState, Error> {
-        // A process cannot test its own locks: the kernel would grant the lock again, and the release after the test
-        // would free the lock.
+        // A process cannot test its own locks: the kernel would grant the lock again, and the release would free the
+        // lock.
         let process = name.split_once(CONNECTION_SEPARATOR).map_or(name, |(process, _)| process);
         if process == self.process_id {
             let is_alive = name == process || lock_ignoring_poison(&self.registered).contains(name);

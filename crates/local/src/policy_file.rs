@@ -15,14 +15,11 @@ use stead_path::{FileName, RelPath};
 
 use crate::store::lock_ignoring_poison;
 
-/// The name of the policy file in the state directory.
 pub(crate) const POLICY_FILE: &str = "policy.toml";
 const POLICY_MODE: u32 = 0o600;
-/// A policy file that was modified less than this time ago is read again at every call, because a further change might
-/// not alter its timestamp.
+/// A recently modified policy file is read again at every call, because a further change might not alter its timestamp.
 const FINGERPRINT_SAFE_AGE_NS: i128 = 2_000_000_000;
 
-/// The location of the policy file and the policy that was last loaded from it.
 pub(crate) struct PolicyFileLoader {
     directory: DirectoryHandle,
     name: FileName,
@@ -34,7 +31,6 @@ pub(crate) struct PolicyFileLoader {
     cached: Mutex<CachedPolicy>,
 }
 
-/// Whether the policy file must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PolicyFileRequirement {
     /// The policy file must exist, because the operator named it.
@@ -56,7 +52,7 @@ enum PolicyCacheReuse {
 }
 
 impl PolicyFileLoader {
-    /// Finds and loads the policy file. Fails if the policy file is malformed, before the server answers any call.
+    /// The server does not start with a malformed policy file.
     pub(crate) fn open(named: Option<&Path>, state: &Path, workspace: &str, now_ns: i128) -> Result<Self, Error> {
         let (file, presence) = match named {
             Some(file) => (file.to_owned(), PolicyFileRequirement::Required),
@@ -82,7 +78,7 @@ impl PolicyFileLoader {
         Ok(policy)
     }
 
-    /// The current policy; each call costs one stat of the policy file, which is read again only if it has changed.
+    /// Each call costs one stat of the policy file; the policy file is read again only if it has changed.
     pub(crate) fn current_policy(&self, now_ns: i128) -> Result<ActivePolicy, Error> {
         let stat = self.directory.stat(&self.name).map_err(|error| self.unusable_policy_error(error))?;
         let fingerprint = stat.map(|stat| stat.fingerprint);
@@ -127,7 +123,6 @@ impl PolicyFileLoader {
         .with_next_step("ask a person to correct the policy file, then repeat the call")
     }
 
-    /// Converts an error of writing the policy file, which may be outside the state directory.
     fn unwritable(&self, error: DiskError) -> Error {
         let file = self.display_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Error::new(ErrorKind::Io, format!("cannot write the policy file {file}: {error}"))
@@ -138,12 +133,11 @@ impl PolicyFileLoader {
         &self.display_path
     }
 
-    /// The directory of the policy file, which must stay readable in the Landlock sandbox.
+    /// The directory of the policy file must stay readable in the Landlock sandbox.
     pub(crate) fn parent_directory(&self) -> PathBuf {
         parent_or_current(&self.display_path)
     }
 
-    /// The current text of the policy file, or `None` if there is no file.
     pub(crate) fn text(&self) -> Result<Option<String>, Error> {
         match self.directory.open_file(&self.name) {
             Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
@@ -155,7 +149,6 @@ impl PolicyFileLoader {
         }
     }
 
-    /// Replaces the text of the policy file atomically, and rejects a malformed text.
     pub(crate) fn write_policy(&self, text: &str) -> Result<(), Error> {
         Policy::parse(text).map_err(|error| self.unusable_policy_error(error))?;
         let attributes = FileAttributeSource::New { mode: POLICY_MODE };
@@ -177,7 +170,6 @@ fn parent_or_current(file: &Path) -> PathBuf {
     }
 }
 
-/// The path of a file relative to the workspace root; `None` if the file is not below the root.
 fn path_inside_workspace(workspace: &str, parent: &str, name: &FileName) -> Option<RelPath> {
     let rest = Path::new(parent).strip_prefix(workspace).ok()?;
     let above = RelPath::from_components(rest.components().map(|part| part.as_os_str().as_encoded_bytes())).ok()?;

@@ -30,13 +30,13 @@ use crate::{
 pub(crate) struct PreparedPlan {
     pub(crate) steps: Vec<FileApplyStep>,
     pub(crate) changes: Vec<RecordedChange>,
-    /// The versions to retain, each with its size and its content; `None` if the content is stored in a file.
+    /// The versions to retain; the content of a version is `None` if a file stores it.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
     pub(crate) trashed: Vec<PendingTrashItem>,
     pub(crate) restored: Vec<String>,
     pub(crate) notices: Vec<String>,
     pub(crate) bytes: u64,
-    /// The staged files, which are deleted if the plan is not recorded.
+    /// The staged files are deleted if the plan is not recorded.
     staged: Vec<(DirectoryHandle, FileName)>,
     overlay: PlanOverlay,
 }
@@ -48,8 +48,7 @@ pub(crate) struct PendingTrashItem {
     pub(crate) keep_until_ms: i64,
 }
 
-/// The paths that the changes prepared so far remove, create or replace. The next change of the plan is checked against
-/// these paths, because the disk does not show them yet.
+/// Each change of a plan is checked against the paths of the earlier changes, because the disk does not show them yet.
 #[derive(Default)]
 struct PlanOverlay {
     freed_paths: HashSet<RelPath>,
@@ -57,7 +56,6 @@ struct PlanOverlay {
 }
 
 impl PlanOverlay {
-    /// Whether an earlier change of the plan creates or removes this path or a directory above it.
     fn covers(&self, path: &RelPath) -> bool {
         let decided =
             |candidate: &RelPath| self.freed_paths.contains(candidate) || self.created_paths.contains(candidate);
@@ -68,13 +66,12 @@ impl PlanOverlay {
 impl PreparedPlan {
     pub(crate) fn discard_staged(&mut self) {
         for (directory, name) in self.staged.drain(..) {
-            // A file that cannot be deleted is hidden from listings and is deleted later. The error is ignored, because
-            // the error that stopped the plan matters more.
+            // A staged file that cannot be deleted is hidden from listings and is deleted later.
             directory.remove_file(&name).unwrap_or_default();
         }
     }
 
-    /// Keeps the staged files of the plan, because the journal refers to them.
+    /// The staged files of a recorded plan are kept, because the journal refers to them.
     pub(crate) fn keep_staged(&mut self) {
         self.staged.clear();
     }
@@ -232,20 +229,17 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Opens the file whose attributes the plan copies to a new file.
     fn open_attribute_source(&self, put: &PlannedFileWrite<'_>) -> Result<Option<OpenFile>, CommitError> {
         let FileModeSource::CopyFrom(from, seen) = put.mode else { return Ok(None) };
         self.open_expected(from, seen).map(Some)
     }
 
-    /// Opens a file that the plan reads, and fails if the file has changed since the plan was made.
     fn open_expected(&self, path: &RelPath, seen: &PlanTimeFileVersion) -> Result<OpenFile, CommitError> {
         let file = self.open_current(path)?;
         if to_engine_fingerprint(&file.stat().fingerprint) == seen.identity { Ok(file) } else { Err(changed(path)) }
     }
 
-    /// Makes the new content of a file survive a crash. Small content goes into the database; large content is in a
-    /// staged file, which is synced now.
+    /// Small new content goes into the database; large new content is in a staged file, which is synced now.
     fn make_content_durable(
         &self,
         put: &PlannedFileWrite<'_>,
@@ -301,7 +295,6 @@ impl LocalWorkspace {
         }
     }
 
-    /// Describes the file that the plan replaces, and adds it to the versions to retain.
     fn replaced_file(
         &self,
         path: &RelPath,
@@ -377,14 +370,14 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Syncs recent changes of a path to disk before the path is moved or replaced by a move. Without the sync,
-    /// recovery after a power cut would look for the file at its old path and create it there a second time.
+    /// Recent changes of a path are synced before the path is moved or replaced by a move. Without this sync, recovery
+    /// after a power cut would create the moved file at its old path a second time.
     fn sync_before_move(&self, path: &RelPath) -> Result<(), Error> {
         if !self.is_fully_durable() || !self.has_unsynced_changes(path)? {
             return Ok(());
         }
         self.mark_synced_entries()?;
-        // The remaining unsynced entries belong to other processes, but the data of these entries must also be on disk.
+        // The remaining unsynced entries belong to other processes, but their data must also be on disk.
         if self.has_unsynced_changes(path)? { self.sync_file_system() } else { Ok(()) }
     }
 
@@ -436,7 +429,6 @@ impl LocalWorkspace {
         })
     }
 
-    /// Checks that a path still matches the plan's expectation.
     fn check_expectation(
         &self,
         path: &RelPath,
@@ -475,8 +467,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Checks that a path exists and has the expected type. The plan identifies a symlink or directory only by its
-    /// inode number, which may have been reused for a file of another type.
+    /// A plan identifies a symlink or directory only by its inode number, which another type of file may have reused.
     fn expect_tree(
         &self,
         path: &RelPath,
@@ -498,7 +489,6 @@ impl LocalWorkspace {
         self.root.open_file(path).map_err(|error| changed_or_failed(path, error))
     }
 
-    /// Opens the nearest existing directory above a path, where the new content is staged.
     fn nearest_existing_directory(
         &self,
         path: &RelPath,
@@ -519,12 +509,11 @@ impl LocalWorkspace {
     }
 }
 
-/// The error for a path that is not in the state that the plan expects.
 fn changed(path: &RelPath) -> CommitError {
     CommitError::ExpectationFailed(path.clone())
 }
 
-/// Converts a disk error; a path that vanished or became a symlink counts as changed since the plan was made.
+/// A path that vanished or became a symlink counts as changed since the plan was made.
 fn changed_or_failed(path: &RelPath, error: DiskError) -> CommitError {
     let changed_kinds = [DiskErrorKind::ChangedConcurrently, DiskErrorKind::IsSymlink, DiskErrorKind::NotFound];
     if changed_kinds.contains(&error.kind) {

@@ -1,10 +1,9 @@
-//! Recovery finishes the pending journal entries of dead processes. A step that was done before the crash stays done,
-//! even if its path changed afterwards; the remaining steps are applied. If another program's change blocks a pending
-//! entry, recovery rolls the whole entry back, retains its new content, and records the rollback. Recovery can be
-//! killed at any point and run again.
+//! Recovery finishes the pending journal entries of dead processes; it can be killed at any point and run again. A step
+//! that was done before the crash stays done, even if its path changed afterwards; the remaining steps are applied. If
+//! another program's change blocks a pending entry, recovery rolls the whole entry back and records the rollback.
 //!
 //! A power cut can lose some writes and keep later writes; then later entries show whether a step was done
-//! ([`LaterStepEvidence`]). Only a later step that survived the power cut is a proof, and only for its own paths.
+//! ([`LaterStepEvidence`]).
 
 use std::time::Instant;
 
@@ -30,9 +29,9 @@ use crate::{
 pub struct RecoveryReport {
     /// The number of pending journal entries that recovery checked.
     pub entries: u64,
-    /// The number of steps that recovery applied.
+    /// The number of steps of pending journal entries that recovery applied.
     pub redone_steps: u64,
-    /// The number of entries that were rolled back because another program had changed one of their paths.
+    /// The number of pending entries that recovery rolled back because another program had changed a path.
     pub conflicts: u64,
 }
 
@@ -47,15 +46,14 @@ impl UnfinishedJournalEntry {
         self.steps.iter().flat_map(FileApplyStep::paths).cloned().collect()
     }
 
-    /// Converts a disk error of a step. The error names the entry's first path, as the failed file may be in the trash.
+    /// The recovery error names the entry's first path, because the failed file may be in the trash.
     fn step_error(&self, error: DiskError) -> Error {
         let path = self.steps.iter().flat_map(FileApplyStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
-    /// Splits the entry's paths into those that no concurrent call can change, and the directories that the entry
-    /// creates. Concurrent calls may also use these directories. If an entry only creates directories, they are all in
-    /// the first list.
+    /// Concurrent calls may also use the directories that a pending entry creates, but not its other paths. If an entry
+    /// only creates directories, they count as the entry's own paths.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
         let (created, own): (Vec<&FileApplyStep>, Vec<&FileApplyStep>) =
             self.steps.iter().partition(|step| matches!(step, FileApplyStep::MakeDirectory { .. }));
@@ -65,20 +63,18 @@ impl UnfinishedJournalEntry {
         if own.is_empty() { (paths_of(created), Vec::new()) } else { (paths_of(own), paths_of(created)) }
     }
 
-    /// Whether a path of the entry equals, contains or lies below one of these paths.
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
         let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
         self.steps.iter().flat_map(FileApplyStep::paths).any(near)
     }
 }
 
-/// Whether the paths are equal or one contains the other.
 pub(crate) fn overlaps(a: &RelPath, b: &RelPath) -> bool {
     a.is_within(b) || b.is_within(a)
 }
 
 impl LocalWorkspace {
-    /// Finishes the pending entries of other processes, except entries whose paths are locked.
+    /// Recovery skips pending entries whose paths are locked.
     pub(crate) fn recover_pending(&self) -> Result<RecoveryReport, Error> {
         let mut report = RecoveryReport::default();
         let unfinished = self.load_unfinished()?;
@@ -91,14 +87,12 @@ impl LocalWorkspace {
         Ok(report)
     }
 
-    /// The pending entries of dead processes that concern these paths, which the caller has locked.
     pub(crate) fn unfinished_near(&self, paths: &[RelPath]) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut unfinished = self.load_unfinished()?;
         unfinished.retain(|pending| pending.overlaps_any(paths));
         Ok(unfinished)
     }
 
-    /// Finishes these pending entries, and waits for the locks on their paths until the deadline.
     pub(crate) fn finish_entries(&self, unfinished: &[UnfinishedJournalEntry], deadline: Instant) -> Result<(), Error> {
         for (at, pending) in unfinished.iter().enumerate() {
             let _guard = self.locks.lock(path_locks::path_slots(&pending.paths()), deadline)?;
@@ -113,7 +107,7 @@ impl LocalWorkspace {
         later: &[UnfinishedJournalEntry],
         report: &mut RecoveryReport,
     ) -> Result<(), Error> {
-        // Another process may have finished the entry before this one got the locks.
+        // Another process may have finished the entry before this process got the locks.
         if !self.is_pending(pending.number)? {
             return Ok(());
         }
@@ -138,9 +132,8 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Determines what later journal entries prove about each step of a pending entry. Returns `None` if later entries
-    /// prove that all steps were done. If the machine was not restarted, one later change of the entry's paths is such
-    /// a proof: a path is changed again only after its pending entry is finished.
+    /// Without a restart, one later change of a pending entry's paths proves that all steps of the entry were done. A
+    /// path is changed again only after its pending entry is finished.
     fn later_evidence<'a>(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -164,8 +157,7 @@ impl LocalWorkspace {
             .map(Some)
     }
 
-    /// Rolls a pending entry back because another program's change blocks the step at index `at`. The other program's
-    /// change stays, the new content of the rolled-back entry is retained, and the journal records the rollback. No
+    /// After a rollback, the other program's change stays, and the new content of the rolled-back entry is retained. No
     /// caller was told that the rolled-back entry succeeded.
     fn roll_back_for_foreign_change(
         &self,
@@ -182,7 +174,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Records that a journal entry was not applied, and deletes its pending steps, in one transaction.
+    /// A rollback is recorded and the pending steps are deleted in one transaction.
     pub(crate) fn record_amendment(
         &self,
         number: u64,
@@ -200,13 +192,13 @@ impl LocalWorkspace {
         })
     }
 
-    /// Loads the unfinished entries, oldest first: those of other processes, and those of this process that could be
-    /// neither finished nor rolled back.
+    /// The unfinished entries, oldest first, include entries of this process that could be neither finished nor rolled
+    /// back.
     fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
-                // The query uses two ranges instead of `<>`, so that the index suffices and the rows of this process
-                // are not read.
+                // The query uses two ranges instead of `<>`, so that the index suffices and this process's rows are not
+                // read.
                 .prepare_cached(
                     "SELECT number FROM pending INDEXED BY pending_processes WHERE process < ?1
                      UNION SELECT number FROM pending INDEXED BY pending_processes WHERE process > ?1",
@@ -222,7 +214,6 @@ impl LocalWorkspace {
         numbers.into_iter().filter_map(|number| self.load_pending(number).transpose()).collect()
     }
 
-    /// Loads the pending steps of one journal entry; `None` if the entry has none.
     fn load_pending(&self, number: u64) -> Result<Option<UnfinishedJournalEntry>, Error> {
         let rows: Vec<(String, String)> = self.store.run_query(|connection| {
             connection
@@ -244,10 +235,8 @@ impl LocalWorkspace {
     }
 }
 
-/// What the steps of later entries prove about the outcome of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LaterStepEvidence<'a> {
-    /// The later steps prove nothing about the step.
     Unknown,
     /// A later step used the same path, so the earlier step was done.
     Superseded,
@@ -258,7 +247,6 @@ pub(crate) enum LaterStepEvidence<'a> {
 }
 
 impl<'a> LaterStepEvidence<'a> {
-    /// Determines what the later steps prove about `step`.
     pub(crate) fn from_later_steps<E>(
         step: &FileApplyStep,
         later: &[&'a FileApplyStep],
@@ -277,13 +265,13 @@ impl<'a> LaterStepEvidence<'a> {
         if !is_superseded {
             return Ok(Self::Unknown);
         }
-        // The file that replaced the moved file may itself have been replaced, so that file need not have survived.
+        // The file that replaced the moved file may itself have been replaced, so it need not have survived.
         let replaced = later.iter().find_map(|other| file_replaced_by(other, step));
         Ok(replaced.map_or(Self::Superseded, Self::Replaced))
     }
 }
 
-/// Whether `later` proves that `step` was done, provided that the effect of `later` survived the power cut.
+/// A later step proves an earlier step only if the later step's effect survived the power cut.
 fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     match later {
         FileApplyStep::Put { .. }
@@ -314,8 +302,8 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     }
 }
 
-/// Whether the step `later` put a file at the old path of `step`, so that the file there must stay. A move or restore
-/// counts only if it brought the same file back; any other file below the old path may never have left it.
+/// Whether `later` put a file at the old path of `step`, so that the file must stay. A later move or restore counts
+/// only if it brought the same file back.
 fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {
@@ -328,7 +316,6 @@ fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     }
 }
 
-/// The path from which a step takes an existing file, and the inode of that file.
 fn removed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
     let (FileApplyStep::Move { from: path, id, .. } | FileApplyStep::Remove { path, id, .. }) = step else {
         return None;
@@ -336,7 +323,6 @@ fn removed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
     Some((&path.0, *id))
 }
 
-/// The path to which a step moves an existing file, and the inode of that file.
 fn placed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
     let (FileApplyStep::Move { to: path, id, .. } | FileApplyStep::Restore { path, id, .. }) = step else {
         return None;
@@ -344,7 +330,6 @@ fn placed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
     Some((&path.0, *id))
 }
 
-/// The file that `later` replaced, if `step` had moved that same file to this path; otherwise `None`.
 fn file_replaced_by<'a>(later: &'a FileApplyStep, step: &FileApplyStep) -> Option<&'a ReplacedFileRecord> {
     let (FileApplyStep::Put { path, over, .. } | FileApplyStep::Move { to: path, over, .. }) = later else {
         return None;

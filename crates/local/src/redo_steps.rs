@@ -1,9 +1,8 @@
 //! Determines which steps of a pending entry were applied before its process died, and applies the other steps. Redoing
 //! steps can be killed at any point and run again.
 //!
-//! If the machine was not restarted, the names on disk are reliable: a staged file keeps its temporary name until its
-//! step is done. A power cut can lose renames and truncate small files, so after a reboot the content of a file decides
-//! whether its step was done.
+//! Without a reboot, the names on disk are reliable: a staged file keeps its temporary name until its step is done. A
+//! power cut can lose renames and truncate small files, so after a reboot the content of a file decides.
 
 use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, StagedContentSource,
@@ -21,10 +20,8 @@ use crate::{
     },
 };
 
-/// Whether the machine was restarted after a pending entry was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootComparison {
-    /// The machine was not restarted after the entry was recorded.
     Same,
     /// The machine was restarted, perhaps by a power cut.
     Other,
@@ -38,14 +35,14 @@ pub(crate) enum FileApplyStepStatus {
     NotDone,
 }
 
-/// The first step that recovery cannot apply, because of another program's change; the steps before it are done.
+/// Another program's change blocks one step of a pending entry; the steps before it are done.
 pub(crate) struct BlockedRecoveryStep {
     pub(crate) step_index: usize,
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Applies the steps of a pending entry that are not done. For each step, `evidence` says what later entries prove
-    /// about the step. Returns the number of applied steps, or the step that another program's change blocks.
+    /// For each step of a pending entry, `evidence` says what later entries prove about the step. Redoing returns the
+    /// number of applied steps, or the step that another program's change blocks.
     pub(crate) fn redo_steps(
         &self,
         steps: &[FileApplyStep],
@@ -60,7 +57,7 @@ impl FileApplyStepExecutor<'_> {
             let is_passed = boot == BootComparison::Same
                 && !step.may_be_half_done()
                 && progress[at..].iter().zip(&steps[at..]).any(proves_earlier_steps_done);
-            // If this loop has applied an earlier step, that step may have changed the progress of the current step.
+            // An earlier step that this loop applied may have changed the progress of the current step.
             let now = if redone == 0 { progress[at] } else { self.step_progress(step, boot)? };
             if boot == BootComparison::Other {
                 redone += ignore_foreign_change(self.remove_old_name(step, evidence))?;
@@ -82,9 +79,8 @@ impl FileApplyStepExecutor<'_> {
         Ok(Ok(redone))
     }
 
-    /// Removes the old name of a moved file, which a power cut may have brought back. If the file has both names, the
-    /// old one is deleted. If another file has replaced it at the new name, its content at the old name is retained.
-    /// Returns the number of removed file names.
+    /// A power cut may have brought back the old name of a moved file. If a moved file has both names, the old name is
+    /// deleted. If another file has replaced the moved file, the content at the old name is retained.
     fn remove_old_name(&self, step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
             FileApplyStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
@@ -140,8 +136,7 @@ impl FileApplyStepExecutor<'_> {
         })
     }
 
-    /// Whether a step was done and its effect survived a power cut. Equal content does not prove that a step was done,
-    /// because the file may have had that content before.
+    /// Equal content does not prove that a step was done, because the file may have had that content before.
     pub(crate) fn has_survived(&self, step: &FileApplyStep) -> Result<bool, DiskError> {
         let FileApplyStep::Put { path, staged, over, .. } = step else {
             return Ok(self.step_progress(step, BootComparison::Other)? == FileApplyStepStatus::Done);
@@ -175,8 +170,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(match current {
             RecoveryFoundFileVersion::Version(found) if found == *version => FileApplyStepStatus::Done,
             RecoveryFoundFileVersion::Version(found) if Some(found) == before => FileApplyStepStatus::NotDone,
-            // The power cut may have lost the name of the old file. The new file was acknowledged, so the new file is
-            // put at the path.
+            // The power cut may have lost the name of the old file; the acknowledged new file is put at the path.
             RecoveryFoundFileVersion::Absent => FileApplyStepStatus::NotDone,
             RecoveryFoundFileVersion::Version(_) | RecoveryFoundFileVersion::Other => FileApplyStepStatus::Superseded,
         })
@@ -188,8 +182,7 @@ impl FileApplyStepExecutor<'_> {
         self.redo_put(&put, boot)
     }
 
-    /// Writes the new content of an unfinished step to its path, from the staged file or from the retained version.
-    /// Content that the plan did not expect at the path is never replaced.
+    /// Recovery never replaces content that the plan did not expect at the path.
     fn redo_put(&self, put: &FileWriteRedoStep<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
@@ -233,7 +226,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Finds the staged file of an unfinished write, and deletes it if its content is incomplete.
+    /// A staged file with incomplete content is deleted.
     fn find_intact_staged(
         &self,
         put: &FileWriteRedoStep<'_>,
@@ -264,8 +257,8 @@ impl FileApplyStepExecutor<'_> {
         Ok((parent.try_clone()?, staged.name().clone()))
     }
 
-    /// Rewrites a file whose content was lost, by a power cut or a disk error, after its rename. A file that another
-    /// program has written to since is left alone. Returns the number of rewritten files.
+    /// A power cut or disk error can lose a file's content after its rename; recovery writes the content again.
+    /// Recovery leaves a file alone that another program has written to since.
     fn rewrite_torn_file(&self, step: &FileApplyStep) -> Result<u64, StepApplyError> {
         let FileApplyStep::Put { path, staged, version, .. } = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
@@ -283,8 +276,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(1)
     }
 
-    /// Retains the content of staged files that cannot be put at their paths. A staged file that cannot be retained
-    /// stays hidden under its temporary name.
+    /// A staged file that cannot be retained stays hidden under its temporary name.
     pub(crate) fn retain_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
             let FileApplyStep::Put { staged, version, after: RetainedVersionLocation::File, .. } = step else {
@@ -321,9 +313,8 @@ fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplySte
     step.may_be_half_done() && *found != FileApplyStepStatus::NotDone
 }
 
-/// Whether an unfinished step may have been done and then lost by a power cut. A later change of the step's path
-/// normally proves that the step was done before. For a rename, such a change proves nothing: a file that was moved out
-/// of a renamed directory is at its new path even if the rename of the directory was lost.
+/// A later change of a step's path normally proves that the step was done before. A file that was moved out of a
+/// renamed directory is at its new path even if the rename of the directory was lost.
 fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,

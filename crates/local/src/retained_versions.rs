@@ -1,6 +1,6 @@
-//! Retained versions: the content of files before and after changes, for undo and diffs. Small versions are stored in
-//! the database, large versions as blob files. The total size of all retained versions is limited, and a quota also
-//! limits the size per principal. Versions that only agents need are dropped first, and the journal records each drop.
+//! Retained versions are the contents of files before and after changes, for undo and diffs. Small versions are stored
+//! in the database, large versions as blob files. Versions that only agents need are dropped first, and the journal
+//! records each drop.
 
 use std::sync::atomic::Ordering;
 
@@ -14,16 +14,14 @@ use crate::{
     store::{self, TransactionSyncPolicy, query_number, to_sql_integer},
 };
 
-/// The most retained versions that are dropped at once.
 const PRUNE_BATCH_ROWS: usize = 256;
-/// The history quota is checked whenever the newly retained bytes reach the quota divided by this number.
+/// The divisor of the history quota that gives the newly retained bytes between two quota checks.
 const HISTORY_QUOTA_SHARE: u64 = 16;
-/// The SQL condition for the retained versions of the principal `?1` whose `agent` flag is at least `?2`. The flag is 0
-/// if the history of a user also needs the version. For an agent, `?2` is 1, so that such versions do not count.
+/// The `agent` flag of a retained version is 0 if the history of a user also needs the version. For an agent, `?2` is
+/// 1, so that versions which users need do not count.
 const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
-/// A retained version, its size, and whether it is stored as a blob file.
 type RetainedVersionDbRow = (Vec<u8>, i64, bool);
 
 fn retained_version_from_row(row: &Row<'_>) -> rusqlite::Result<RetainedVersionDbRow> {
@@ -38,7 +36,7 @@ fn min_agent_flag(owner: &Principal) -> i64 {
 }
 
 impl LocalWorkspace {
-    /// The bytes of a retained version, checked against its hash; `None` if the version was dropped.
+    /// The bytes of a retained version are checked against its hash; a dropped version is `None`.
     pub(crate) fn load_retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
         let row: Option<Option<Vec<u8>>> = self.store.run_query(|connection| {
             connection
@@ -65,7 +63,6 @@ impl LocalWorkspace {
         Ok(Some(bytes))
     }
 
-    /// Drops the oldest retained versions if their total size exceeds the limit.
     pub(crate) fn prune(&self) -> Result<(), Error> {
         let excess = self.retained_bytes_total()?.saturating_sub(self.retained_bytes_max);
         if excess > 0 {
@@ -83,7 +80,6 @@ impl LocalWorkspace {
         self.prune_limited()
     }
 
-    /// Drops the oldest retained versions of every principal that exceeds its quota.
     fn prune_limited(&self) -> Result<(), Error> {
         let policy = stead_engine::Workspace::active_policy(self)?.policy;
         if !policy.has_quota() {
@@ -103,7 +99,6 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Drops the oldest retained versions of one principal until their size is within the limit.
     fn prune_history(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         loop {
             let excess = self.history_bytes_of(owner)?.saturating_sub(limit);
@@ -125,14 +120,12 @@ impl LocalWorkspace {
         }
     }
 
-    /// The size of the retained versions that a principal wrote or replaced.
     pub(crate) fn history_bytes_of(&self, owner: &Principal) -> Result<u64, Error> {
         let sql = format!("SELECT coalesce(sum(size), 0) {HISTORY_BYTES_SQL}");
         let values = params![owner.to_string(), min_agent_flag(owner)];
         Ok(self.store.run_query(|connection| query_number(connection, &sql, values))?.unwrap_or_default())
     }
 
-    /// Counts `bytes` as newly retained; once there are enough, drops the versions that exceed the history quota.
     pub(crate) fn prune_if_over_quota(&self, record: &JournalCallRecord<'_>, bytes: u64) {
         let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
         let since_prune = self.retained_since_prune.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -146,8 +139,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// Drops the oldest retained versions of one principal, except versions of pending entries. If more than twice the
-    /// limit remains, the pending entries are synced, so that their versions can be dropped as well.
+    /// If the retained versions exceed twice the limit, pending entries are synced, so that their versions can be
+    /// dropped too.
     fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         self.prune_history(owner, limit)?;
         if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {
@@ -157,7 +150,6 @@ impl LocalWorkspace {
         self.prune_history(owner, limit)
     }
 
-    /// Drops retained versions until `excess` bytes are freed. Records and returns the number of dropped versions.
     fn delete_oldest(&self, oldest: Vec<RetainedVersionDbRow>, excess: u64) -> Result<usize, Error> {
         let mut dropped = Vec::new();
         let mut bytes = 0;
@@ -192,14 +184,13 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| query_number(connection, sql, []))?.unwrap_or_default())
     }
 
-    /// The number of the last journal entry that gave the file at this path this version.
     pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
         let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
         let values = params![path, version.0.as_bytes().as_slice()];
         self.store.run_query(|connection| query_number(connection, sql, values))
     }
 
-    /// The number of the entry that undid the entry `number`; `None` if no entry did, or if the undo was undone.
+    /// An entry whose undo was itself undone does not count as undone.
     pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
         let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
         self.store.run_query(|connection| query_number(connection, sql, params![to_sql_integer(number)]))

@@ -126,19 +126,17 @@ impl SessionStore for LocalWorkspace {
     }
 }
 
-/// The totals of a session, counted up to the journal entry `up_to_entry`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CachedSessionCounts {
     counts: SessionTotals,
     up_to_entry: u64,
 }
 
-/// The key of cached session totals: the principal, the session, and the number of the first counted entry.
 type SessionCountsKey = (String, String, u64);
 
 const CACHED_COUNTS_MAX: usize = 256;
 
-/// A cache of session totals, so that a repeated query reads only new entries; the oldest totals are evicted first.
+/// A repeated query for session totals reads only new entries; the oldest cached totals are evicted first.
 #[derive(Default)]
 pub(crate) struct SessionCountsCache {
     cached: HashMap<SessionCountsKey, CachedSessionCounts>,
@@ -163,7 +161,6 @@ impl SessionCountsCache {
     }
 }
 
-/// Adds the journal entries after `up_to_entry` to the cached session totals.
 fn update_counts(
     connection: &Connection,
     query: &SessionTotalsQuery<'_>,
@@ -195,7 +192,6 @@ struct SessionStoreCaller {
     now_ms: i64,
 }
 
-/// Deletes ended sessions and answered alerts once their retention time is over.
 fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
     let before = now_ms.saturating_sub(limits::SESSION_RETENTION_MS);
     connection.prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?.execute(params![before])?;

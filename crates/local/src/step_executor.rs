@@ -1,9 +1,9 @@
 //! Applies the recorded steps of a plan to the workspace, and rolls them back if a later step fails. A step that finds
 //! another program's change stops and leaves that change alone. A replaced file stays under a temporary name until all
-//! steps of the plan are done; until then the plan can be rolled back.
+//! steps of the plan are done.
 //!
 //! A rollback changes a path only if the path still has the file that the plan put there. A rollback gives staged files
-//! their temporary names back. If it is interrupted, recovery can therefore apply the steps again.
+//! their temporary names back, so that recovery can apply the steps again after an interruption.
 
 use stead_disk::{
     BlobSyncTiming, DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, FileType,
@@ -19,11 +19,9 @@ pub(crate) struct FileApplyStepExecutor<'a> {
     pub(crate) root: &'a RootDirectory,
     pub(crate) state: &'a StateDirectory,
     pub(crate) trash: &'a DirectoryHandle,
-    /// Reads the bytes of a retained version from the database.
     pub(crate) read_retained: &'a dyn Fn(&stead_journal::Digest) -> Option<Vec<u8>>,
 }
 
-/// Why a step was not applied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StepApplyError {
     /// Another program has changed the path, and its change was left alone.
@@ -67,7 +65,7 @@ impl From<StateDirectoryAccessError> for StepApplyError {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Applies one step. A step that fails undoes its own rename; a change remains only if that fails, too.
+    /// A step that fails undoes its own rename; a change remains only if the undo fails, too.
     pub(crate) fn apply(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
             FileApplyStep::Put { path, staged, over, .. } => {
@@ -111,8 +109,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Moves the file that a step replaced to the blobs, or deletes it if the database has its content. After that, a
-    /// rollback can restore the content of the replaced file but not its inode.
+    /// After the release, a rollback can restore the content of the replaced file but not its inode.
     pub(crate) fn release_replaced(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         if let FileApplyStep::Put { staged, over: Some(replaced), .. } = step {
             let (source, temporary) = self.open_staged_parent(staged)?;
@@ -127,7 +124,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(())
     }
 
-    /// Retains or deletes the replaced file at `name`. Does nothing if `name` belongs to a different file.
+    /// A file with another inode at `name` is neither retained nor deleted.
     pub(crate) fn release_replaced_file(
         &self,
         source: &DirectoryHandle,
@@ -144,7 +141,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(gone?)
     }
 
-    /// Creates a directory, or accepts the existing one if a concurrent call created it first.
+    /// A directory that a concurrent call created first is accepted as created.
     fn make_directory(&self, path: &RelPath, mode: u32) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(path)?;
         match parent.create_directory(&name, mode) {
@@ -156,7 +153,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Renames a staged file to its path; a file that it replaces gets the temporary name.
+    /// The file that a staged file replaces gets the temporary name.
     pub(crate) fn place_staged_file(
         &self,
         path: &RelPath,
@@ -212,7 +209,7 @@ impl FileApplyStepExecutor<'_> {
         })
     }
 
-    /// Replaces a file on a file system that cannot exchange two names: retains the old content first, then renames.
+    /// Some file systems cannot exchange two names; there the old content is retained before the rename.
     fn replace_without_exchange(
         &self,
         (source, old_name): (&DirectoryHandle, &FileName),
@@ -227,13 +224,11 @@ impl FileApplyStepExecutor<'_> {
         Ok(source.rename(old_name, parent, name, ExistingTargetPolicy::Replace)?)
     }
 
-    /// Opens the parent directory of a path, and returns it with the last component of the path.
     pub(crate) fn open_parent(&self, path: &RelPath) -> Result<(DirectoryHandle, FileName), StepApplyError> {
         let (parent, name) = path.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&parent)?, name))
     }
 
-    /// Opens the directory of a staged file, and returns it with the file's temporary name.
     pub(crate) fn open_staged_parent(
         &self,
         staged: &StagedFileRecord,
@@ -242,8 +237,7 @@ impl FileApplyStepExecutor<'_> {
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
-    /// Checks a rename: the right file must have been moved (`checked`), and its directory must still be at its path.
-    /// If a check fails, the closure `back` undoes the rename.
+    /// After a rename, the parent directory must still be at its path; otherwise the closure `back` undoes the rename.
     fn verify_or_undo_rename(
         &self,
         path: &RelPath,
@@ -261,8 +255,8 @@ impl FileApplyStepExecutor<'_> {
     }
 }
 
-/// Empties a directory that contains only staged files of dead processes. No live process can own these files, because
-/// staging a file in a directory and removing the directory both need its lock.
+/// No live process can own the staged files in a removed directory, because staging and removing both need the
+/// directory's lock.
 fn remove_leftover_staged_files(directory: &DirectoryHandle) -> Result<(), DiskError> {
     let names = directory.list()?;
     let is_staged = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
@@ -286,7 +280,6 @@ fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId
     if is_same_file(parent, name, id)? { Ok(()) } else { Err(StepApplyError::ForeignChange) }
 }
 
-/// Fails if the file with this name is not the file that the plan expects to replace, or if the file has changed.
 pub(crate) fn ensure_is_replaced_file(
     source: &DirectoryHandle,
     name: &FileName,
@@ -305,15 +298,14 @@ pub(crate) fn trash_name(id: &str) -> Result<FileName, StepApplyError> {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Rolls a plan back: undoes the failed step, which may be half done, then the applied steps in reverse order. A
-    /// rollback skips a path that another program has changed meanwhile.
+    /// A rollback undoes the failed step, which may be half done, then the applied steps in reverse order. A rollback
+    /// skips a path that another program has changed meanwhile.
     pub(crate) fn roll_back(&self, done: &[FileApplyStep], failed: Option<&FileApplyStep>) -> Result<(), DiskError> {
         let half_done = failed.filter(|step| step.may_be_half_done());
         half_done.into_iter().chain(done.iter().rev()).try_for_each(|step| ignore_foreign_change(self.undo_step(step)))
     }
 
-    /// Deletes the staged files of a plan that still have their temporary names. A staged file that cannot be deleted
-    /// stays hidden and is deleted later.
+    /// A staged file that cannot be deleted stays hidden and is deleted later.
     pub(crate) fn remove_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
             let FileApplyStep::Put { staged, .. } = step else { continue };
@@ -426,7 +418,6 @@ impl FileApplyStepExecutor<'_> {
         Ok(parent.rename(old.name(), parent, name, ExistingTargetPolicy::Refuse)?)
     }
 
-    /// Stages the content of a replaced file from its retained version.
     fn restage_replaced(
         &self,
         parent: &DirectoryHandle,
@@ -446,14 +437,14 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// The inode at a path; `None` if the path does not exist or goes through a symlink.
+    /// A path that goes through a symlink counts as not existing.
     pub(crate) fn id_at(&self, path: &RelPath) -> Result<Option<StoredInodeId>, DiskError> {
         let stat = self.root.stat(path).map_err(StepApplyError::from);
         ignore_foreign_change(stat.map(|stat| stat.map(|stat| StoredInodeId::from_stat(&stat))))
     }
 }
 
-/// Turns [`StepApplyError::ForeignChange`] into the default value, as if the step had nothing to do.
+/// A foreign change becomes the default value, as if the step had nothing to do.
 pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, StepApplyError>) -> Result<T, DiskError> {
     match result {
         Ok(value) => Ok(value),

@@ -1,7 +1,6 @@
-//! The SQLite database of a workspace: its connections, its tables, and the end of the journal's hash chain. One
-//! database connection writes, under a mutex; up to `POOLED_READERS_MAX` other connections read.
+//! The SQLite database of a workspace: its connections, its tables, and the end of the journal's hash chain.
 //!
-//! Promises: if a commit fails and may or may not be on disk, the store stays read-only until the next open. A retry
+//! If a commit fails and may or may not be on disk, the store stays read-only until the next open, because a retry
 //! could acknowledge lost data.
 
 use std::{
@@ -22,13 +21,12 @@ use stead_journal::{
 
 use crate::{errors, options::Durability};
 
-/// The end of the journal's hash chain, as a writing transaction sees it.
 #[derive(Clone)]
 pub(crate) struct ChainTip {
     pub(crate) number: u64,
     pub(crate) hash: Digest,
     pub(crate) frontier: MerkleFrontier,
-    /// The time of the last entry that the transaction appended; zero if it appended none.
+    /// The time of the last entry that the transaction appended; zero if the transaction appended none.
     pub(crate) time_ms: i64,
 }
 
@@ -39,30 +37,28 @@ pub(crate) struct SqliteStore {
     synchronous_level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     is_broken: AtomicBool,
-    /// The lock file, which is also written after every commit to wake waiting callers in other processes. The database
-    /// files cannot wake waiting callers, because they change before the commit.
+    /// The lock file is also written after every commit to wake waiting callers in other processes. The database files
+    /// cannot wake callers, because they change before the commit.
     lock_file: MultiSlotLockFile,
     pub(crate) origin: JournalWorkspaceId,
 }
 
-/// Whether a database transaction must be on disk before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TransactionSyncPolicy {
-    /// The transaction reaches the disk with the next change; for reads and refused calls.
+    /// The transaction of a read or a refused call reaches the disk with the next change.
     Later,
     Now,
 }
 
 const POOLED_READERS_MAX: usize = 8;
 
-/// Locks a mutex even if a holder panicked, because transactions, not mutexes, keep the data consistent.
+/// A poisoned mutex is locked anyway, because transactions, not mutexes, keep the data consistent.
 pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SqliteStore {
-    /// Opens or creates the database of a workspace. A new database gets `fresh_id` as its workspace id. The caller
-    /// holds the lock for opening the database,
+    /// A new database gets `fresh_id` as its workspace id. The caller of `open` holds the lock
     /// [`PathLocks::lock_database_open`](crate::path_locks::PathLocks::lock_database_open).
     pub(crate) fn open(file: PathBuf, lock_file: MultiSlotLockFile, fresh_id: &str) -> Result<Self, Error> {
         let writer = open_connection(&file)
@@ -101,7 +97,6 @@ impl SqliteStore {
         found
     }
 
-    /// Runs one transaction on the writing connection, and rolls it back if `body` returns an error.
     pub(crate) fn run_transaction<T>(
         &self,
         sync: TransactionSyncPolicy,
@@ -136,7 +131,6 @@ impl SqliteStore {
         Ok(value)
     }
 
-    /// Fails if a failed sync made the workspace read-only.
     pub(crate) fn ensure_writable(&self) -> Result<(), Error> {
         if self.is_broken.load(Ordering::SeqCst) {
             return Err(Error::new(
@@ -148,7 +142,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Makes the workspace read-only until the next open, after a failed sync.
+    /// After a failed sync, the workspace is read-only until the next open.
     pub(crate) fn mark_read_only(&self) {
         self.is_broken.store(true, Ordering::SeqCst);
     }
@@ -164,7 +158,6 @@ fn open_connection(file: &std::path::Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Creates missing tables of the database, and returns the workspace id, which is `fresh_id` for a new database.
 fn prepare_schema(connection: &Connection, fresh_id: &str) -> Result<String, Error> {
     let format = stored_format(connection);
     if format.is_some_and(|format| !(FORMAT_OLDEST..=FORMAT).contains(&format)) {
@@ -201,7 +194,6 @@ fn stored_format(connection: &Connection) -> Option<i64> {
     connection.query_row("SELECT value FROM meta WHERE name = 'format'", [], |row| row.get(0)).ok()
 }
 
-/// Loads the end of the journal's hash chain.
 pub(crate) fn load_tip(transaction: &Connection, origin: &JournalWorkspaceId) -> rusqlite::Result<ChainTip> {
     let stored: Option<(u64, Vec<u8>, Vec<u8>)> = transaction
         .prepare_cached("SELECT value, (SELECT value FROM meta WHERE name = 'head_hash'), (SELECT value FROM meta WHERE name = 'frontier') FROM meta WHERE name = 'head'")?
@@ -232,7 +224,6 @@ pub(crate) fn store_tip(transaction: &Connection, tip: &ChainTip) -> rusqlite::R
     Ok(())
 }
 
-/// Appends a journal entry to the hash chain and assigns its number.
 pub(crate) fn append_entry(
     transaction: &Connection,
     tip: &mut ChainTip,
@@ -266,14 +257,12 @@ pub(crate) fn append_entry(
     Ok(())
 }
 
-/// A journal entry that has no number yet.
 pub(crate) struct UnnumberedJournalEntry {
     pub(crate) entry: JournalEntry,
-    /// The paths by which queries find the entry, each with the version that its file has after the entry, if any.
+    /// The paths by which queries find the journal entry, each with the version of its file after the entry.
     pub(crate) touched: Vec<(String, Option<Digest>)>,
 }
 
-/// The paths of a recorded change, each with the version of its file after the change; `None` if there is no file.
 pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (String, Option<Digest>)> {
     let version = if let PathState::File { version, .. } = &change.after { Some(*version) } else { None };
     let (first, second) = match &change.to {
@@ -283,13 +272,11 @@ pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (St
     std::iter::once(first).chain(second)
 }
 
-/// Runs an SQL query for one number; `None` if the query returns no row.
 pub(crate) fn query_number(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<Option<u64>> {
     let number = connection.prepare_cached(sql)?.query_row(values, |row| row.get::<_, i64>(0)).optional()?;
     Ok(number.map(i64::unsigned_abs))
 }
 
-/// Converts a number to the integer type of SQLite, which is signed.
 pub(crate) fn to_sql_integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -298,12 +285,11 @@ pub(crate) fn digest_from_bytes(bytes: &[u8]) -> Option<Digest> {
     <[u8; 32]>::try_from(bytes).ok().map(Digest)
 }
 
-/// The format version of the database; a database with a higher version is rejected.
+/// A database with a higher format version is rejected.
 pub(crate) const FORMAT: i64 = 3;
-/// The oldest format version of the database that can be upgraded; an upgrade creates the missing tables.
+/// An upgrade from an older format creates the missing tables.
 pub(crate) const FORMAT_OLDEST: i64 = 1;
 
-/// The SQL statements that create the missing tables of a workspace's database.
 pub(crate) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entries (
@@ -383,5 +369,4 @@ PRAGMA cache_size = -8000;
 PRAGMA secure_delete = FAST;
 ";
 
-/// How long a database connection waits for a transaction of another process.
 pub(crate) const BUSY_TIMEOUT_MS: u64 = 10_000;

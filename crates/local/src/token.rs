@@ -1,12 +1,10 @@
 //! Access tokens of network clients, session tickets, and the random bytes of both.
 //!
 //! An access token is bound to one workspace, a principal, grants and an expiry. The secret of an access token has 256
-//! random bits, is returned once at creation, and is stored only as a hash. The creation, rotation and revocation of an
-//! access token are journal entries.
+//! random bits, is returned once at creation, and is stored only as a hash.
 //!
-//! A session ticket connects a server process, which an agent starts, with the agent's session. The ticket is created
-//! before the session has an id, is given only to that server process, and is bound once the agent has created the
-//! session. A session ticket grants no rights: it only decides in which session the calls are recorded.
+//! A session ticket connects a server process, which an agent starts, with the agent's session. A session ticket grants
+//! no rights: it only decides in which session the calls are recorded.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -24,7 +22,6 @@ use crate::{
 
 /// The first characters of every access token, by which scanners find leaked tokens.
 pub const TOKEN_PREFIX: &str = "stead_";
-/// The number of bytes of an access token's public id.
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
@@ -32,28 +29,28 @@ pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label,
 /// A request to create an access token.
 #[derive(Debug, Clone)]
 pub struct CreateTokenRequest {
-    /// The principal that the token authenticates.
+    /// The principal that the new access token authenticates.
     pub principal: Principal,
-    /// The paths and operations that the token permits.
+    /// The paths and operations that the new access token permits.
     pub grants: Grants,
-    /// The expiry of the token in unix milliseconds; `None` means that the token never expires.
+    /// The expiry of the new access token in Unix milliseconds; `None` means that the token never expires.
     pub expires_ms: Option<i64>,
-    /// A description of the token for people.
+    /// The description of the new access token for people.
     pub label: String,
 }
 
 /// A stored access token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessTokenRecord {
-    /// The public id of the token, which is not secret.
+    /// The public id of the access token, which is not secret.
     pub id: String,
-    /// The principal that the token authenticates.
+    /// The principal that the access token authenticates.
     pub principal: String,
-    /// A description of the token for people.
+    /// The description of the access token for people.
     pub label: String,
-    /// The creation time of the token in unix milliseconds.
+    /// The creation time of the access token in Unix milliseconds.
     pub created_ms: i64,
-    /// The expiry of the token in unix milliseconds; revocation sets it to the current time.
+    /// The expiry of the access token in Unix milliseconds; revocation sets the expiry to the current time.
     pub expires_ms: Option<i64>,
     stored_grants: StoredTokenGrants,
 }
@@ -66,17 +63,17 @@ struct StoredTokenGrants {
 }
 
 impl AccessTokenRecord {
-    /// Whether the token permits no changes.
+    /// Whether the access token permits no changes.
     pub fn is_read_only(&self) -> bool {
         self.stored_grants.read_only
     }
 
-    /// The subtrees that the token can read, and those that it can write.
+    /// Returns the subtrees that the access token can read, and the subtrees that it can write.
     pub fn readable_and_writable(&self) -> (&[String], &[String]) {
         (&self.stored_grants.readable, &self.stored_grants.writable)
     }
 
-    /// Whether the token is expired or revoked.
+    /// Whether the access token is expired or revoked.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
     }
@@ -85,7 +82,7 @@ impl AccessTokenRecord {
         serde_json::to_string(&self.stored_grants).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
     }
 
-    /// The paths and operations that the token permits.
+    /// Returns the paths and operations that the access token permits.
     pub fn grants(&self) -> Result<Grants, Error> {
         let broken = |_| {
             Error::new(
@@ -110,7 +107,8 @@ impl LocalWorkspace {
         self.insert_new_token(request, None)
     }
 
-    /// Replaces an access token by a new one with the same grants; the old token expires after `overlap_ms`.
+    /// Replaces an access token by a new token with the same grants. The old access token expires after `overlap_ms`
+    /// milliseconds.
     pub fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
@@ -138,7 +136,7 @@ impl LocalWorkspace {
         Ok((token, text))
     }
 
-    /// All access tokens of the workspace, newest first.
+    /// Returns all access tokens of the workspace, newest first.
     pub fn list_tokens(&self) -> Result<Vec<AccessTokenRecord>, Error> {
         self.store.run_query(|connection| {
             let mut statement = connection.prepare_cached(&format!("{TOKEN_SELECT} ORDER BY created_ms DESC, id"))?;
@@ -158,7 +156,7 @@ impl LocalWorkspace {
         Ok(token)
     }
 
-    /// Finds the access token with this text; `None` if there is none or it has expired.
+    /// Finds the valid access token with this text, or returns `None`.
     pub fn authenticate_token(&self, text: &str) -> Result<Option<AccessTokenRecord>, Error> {
         let (id, secret) = split_token(text);
         let found = self.load_token_with_hash(id)?;
@@ -182,8 +180,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Stores an access token and appends a journal entry. With `hash`, the token is new; without it, only the expiry
-    /// of an existing token changes. The journal entry does not contain the secret of the token.
+    /// With `hash`, a token change stores a new token; without `hash`, the expiry of an existing token changes. The
+    /// journal entry does not contain the secret of the token.
     fn record_token_change(
         &self,
         operation: &str,
@@ -222,7 +220,6 @@ impl LocalWorkspace {
     }
 }
 
-/// Generates an access token and its secret without storing them.
 pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
     if request.label.chars().count() > TOKEN_LABEL_CHARS_MAX {
         let limit = format!("the label of the token has more than {TOKEN_LABEL_CHARS_MAX} characters");
@@ -245,17 +242,16 @@ pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Resul
     Ok((token, to_hex(&secret)))
 }
 
-/// The token text that a client presents.
 pub(crate) fn format_token(id: &str, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}_{secret}")
 }
 
-/// Splits a token text into id and secret. Both are empty if the text is malformed, and an empty id matches no token.
+/// For a malformed token text, id and secret are both empty; an empty id matches no token.
 pub(crate) fn split_token(text: &str) -> (&str, &str) {
     text.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
 }
 
-/// The arguments of the journal entry about a token, without the secret.
+/// The arguments of the journal entry must not contain the secret of the token.
 pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str>, workspace: Option<&str>) -> String {
     let mut arguments = serde_json::json!({
         "token": token.id, "principal": token.principal, "read_only": token.stored_grants.read_only,
@@ -268,7 +264,6 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
     arguments.to_string()
 }
 
-/// Returns an error if `valid`, the number of valid access tokens, has reached the limit.
 pub(crate) fn token_limit_error(valid: i64) -> Option<Error> {
     let full = || {
         Error::new(ErrorKind::TooMany, format!("the limit of {TOKENS_MAX} valid tokens is reached"))
@@ -316,13 +311,11 @@ fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Random bytes from the operating system.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     let error = |error| Error::new(ErrorKind::Io, format!("the system returned no random bytes: {error}"));
     stead_disk::random_bytes().map_err(error)
 }
 
-/// A random name: the prefix followed by 16 random hexadecimal digits.
 pub(crate) fn random_name(prefix: &str) -> Result<String, Error> {
     let bytes: [u8; 8] = random_bytes()?;
     Ok(format!("{prefix}{:016x}", u64::from_be_bytes(bytes)))
@@ -333,7 +326,7 @@ pub(crate) fn random_name(prefix: &str) -> Result<String, Error> {
 pub struct SessionTicketRecord {
     /// The principal that the session ticket was created for.
     pub principal: String,
-    /// The session to which the ticket is bound; `None` if the ticket is not bound yet.
+    /// The session to which the ticket is bound, or `None` if the ticket is not bound yet.
     pub session: Option<String>,
 }
 
@@ -365,7 +358,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Loads a session ticket by its text; `None` if this workspace has no such ticket.
+    /// Loads a session ticket by its text, or returns `None` if this workspace has no such ticket.
     pub fn load_session_ticket(&self, ticket: &str) -> Result<Option<SessionTicketRecord>, Error> {
         self.store.run_query(|connection| {
             connection

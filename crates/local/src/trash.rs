@@ -1,8 +1,8 @@
 //! The trash holds removed files and directories until they expire. Only the server empties the trash, and not while
 //! the wall clock may be wrong.
 //!
-//! Removing, restoring and moving a path is a single rename, which cannot cross a mount. A change that would have to
-//! cross a mount is refused before anything is recorded.
+//! Removing, restoring and moving a path is a single rename. A change that would have to cross a mount is refused
+//! before anything is recorded.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryAccessError};
@@ -20,9 +20,8 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// If the wall clock runs ahead of the uptime clock by this many milliseconds, it counts as set by somebody.
+/// The gain of the wall clock on the uptime clock, in milliseconds, that counts as a clock jump.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
-/// The most expired trash items that are deleted at once.
 const EMPTY_BATCH: usize = 64;
 
 pub(crate) fn new_trash_id() -> Result<String, Error> {
@@ -125,7 +124,7 @@ impl LocalWorkspace {
         Ok(deleted)
     }
 
-    /// Stores the first clock reading after a boot, to detect later jumps of the wall clock.
+    /// The first clock reading after a boot is stored, to detect later jumps of the wall clock.
     pub(crate) fn store_clock_reading(&self) -> Result<(), Error> {
         match self.stored_clock_reading()? {
             Some((_, _, boot)) if boot == self.clock.now().boot_id => Ok(()),
@@ -144,7 +143,7 @@ impl LocalWorkspace {
     }
 
     /// Whether the wall clock has advanced much more than the uptime clock since the last stored reading of this boot.
-    /// After such a jump, no trash is deleted until [`LocalWorkspace::accept_clock`] is called.
+    /// After a clock jump, no trash is deleted until [`LocalWorkspace::accept_clock`] is called.
     pub(crate) fn clock_jumped(&self, now: &ClockReading) -> Result<bool, Error> {
         let known = self.stored_clock_reading()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {
@@ -156,7 +155,7 @@ impl LocalWorkspace {
         Ok(jumped)
     }
 
-    /// Accepts the current clock reading as correct.
+    /// Accepts the current clock reading as correct, so that expired trash can be deleted again after a clock jump.
     pub fn accept_clock(&self) -> Result<(), Error> {
         let now = self.clock.now();
         let text = serde_json::json!([now.wall_ms, now.uptime_ms, now.boot_id]).to_string();
@@ -166,7 +165,6 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Refuses to move a path to another mount, because a single rename cannot do that.
     pub(crate) fn refuse_rename_across_mounts(&self, from: &RelPath, to: &RelPath) -> Result<(), Error> {
         if self.allowed_mounts.is_empty() || self.nearest_directory(from)?.shares_mount(&self.nearest_directory(to)?) {
             return Ok(());
@@ -175,7 +173,6 @@ impl LocalWorkspace {
             .with_next_step("copy it, then remove the original"))
     }
 
-    /// Refuses to remove or restore a path on another mount than the trash, because a single rename cannot do that.
     pub(crate) fn refuse_other_mount_than_trash(&self, path: &RelPath) -> Result<(), Error> {
         // The trash can be on another mount even without allowed mounts, if the workspace is read-only.
         if self.nearest_directory(path)?.shares_mount(self.trash_directory.as_directory()) {
@@ -185,7 +182,6 @@ impl LocalWorkspace {
             .with_next_step("ask a person to do this"))
     }
 
-    /// Opens the nearest existing directory above a path.
     fn nearest_directory(&self, path: &RelPath) -> Result<DirectoryHandle, Error> {
         let above: Vec<RelPath> = path.ancestors().collect();
         for directory in above.iter().rev() {
@@ -217,8 +213,8 @@ fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
     })
 }
 
-/// Looks up an item in the trash. Returns its stat, and the [`PathState`] that its path would have after a restore. The
-/// type of a trash item is read from the item itself, because the database row may describe a different file.
+/// Returns the stat of the trash item, and the [`PathState`] of its path after a restore. The type of a trash item is
+/// read from the item itself, because the database row may describe a different file.
 pub(crate) fn find_item(
     trash: &DirectoryHandle,
     name: &FileName,
@@ -239,7 +235,7 @@ pub(crate) fn find_item(
     Ok(Some((stat, after)))
 }
 
-/// Converts an error of [`find_item`]. If the item has vanished, the plan is outdated: another call took the item.
+/// If a trash item has vanished, another call took it, so the plan is outdated.
 pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryAccessError) -> CommitError {
     let vanished = [
         DiskErrorKind::NotFound,
@@ -254,7 +250,6 @@ pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryAccessError) 
     CommitError::Failed(errors::state_directory_error(error))
 }
 
-/// Permanently deletes a trash item, and returns 1 if it existed, otherwise 0.
 fn remove_item(trash: &DirectoryHandle, name: &FileName) -> Result<u64, DiskError> {
     match trash.stat(name)? {
         None => return Ok(0),

@@ -1,10 +1,9 @@
-//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts the bytes and files once, while
-//! no call changes anything. After the first walk, the transaction of every change updates the count. If a change did
-//! not update the count, the walk over the tree is repeated.
+//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts them while no call changes
+//! anything; then the transaction of every change updates the count.
 //!
-//! Promises: concurrent threads and processes together never exceed a quota; without a quota nothing is counted or
-//! written. A change by another program is counted by the next walk over the tree, which happens every few minutes and
-//! before a quota refuses a call.
+//! Concurrent threads and processes together never exceed a quota; without a quota nothing is counted or written. A
+//! change by another program is counted by the next walk, which happens every few minutes and before a quota refuses a
+//! call.
 
 use std::time::{Duration, Instant};
 
@@ -21,31 +20,28 @@ use crate::{
     store::{lock_ignoring_poison, query_number, to_sql_integer},
 };
 
-/// The stored count of a workspace's files and bytes is repeated when it is this old.
+/// The age in milliseconds at which the workspace's files and bytes are counted again.
 const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
-/// The age at which a workspace is counted again if its stored count may have missed changes.
+/// The age in milliseconds at which a usage count that may have missed changes is repeated.
 const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
-/// Before a quota refuses a call, the workspace is counted again if its stored count is at least this old.
+/// The age in milliseconds at which a usage count is repeated before a quota refuses a call.
 const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
-/// A count is used for at least this many times the duration of its walk, so that counting takes little of the time.
+/// A usage count is valid for at least this many times the duration of its walk, so that counting takes little time.
 const COUNTING_TIME_DIVISOR: i64 = 20;
-/// The longest time that counting the workspace waits for calls that change files.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// For this many recent journal entries, the usage before the entry is stored, for the quota check of an undo.
+/// The number of recent journal entries whose prior usage is stored, for the quota check of an undo.
 const REMEMBERED_CHANGES: u64 = 10_000;
 
-/// The counted bytes and files of the workspace after all changes up to `last_change`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CountedWorkspaceUsage {
     usage: WorkspaceUsage,
-    /// The number of the last journal entry that `usage` includes.
+    /// The number of the last journal entry that the counted usage includes.
     last_change: u64,
     counted_ms: i64,
     took_ms: i64,
     trust: UsageCountAccuracy,
 }
 
-/// Whether the counted usage includes every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UsageCountAccuracy {
     Exact,
@@ -53,7 +49,7 @@ enum UsageCountAccuracy {
 }
 
 impl LocalWorkspace {
-    /// The usage of the workspace and of the principal's trash, for quotas; `None` if the workspace was never counted.
+    /// The usage is `None` if the workspace was never counted.
     pub(crate) fn usage_of(
         &self,
         principal: &Principal,
@@ -74,12 +70,11 @@ impl LocalWorkspace {
         })
     }
 
-    /// The usage of the workspace before a journal entry, if it is stored.
     pub(crate) fn usage_before(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
         self.store.run_query(|connection| stored_usage_before(connection, number))
     }
 
-    /// Notes that the counted usage may have missed changes, so that the next call under a quota counts again.
+    /// The next call under a quota counts the workspace again if the count is in doubt.
     pub(crate) fn mark_count_in_doubt(&self) {
         *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Needed;
     }
@@ -98,7 +93,6 @@ impl LocalWorkspace {
         age_ms < 0 || age_ms >= most_ms.max(count.took_ms.saturating_mul(COUNTING_TIME_DIVISOR))
     }
 
-    /// Counts the files of the workspace if there is no stored count, or if `is_outdated` returns true for it.
     fn recount_if(&self, is_outdated: impl Fn(&CountedWorkspaceUsage) -> bool) -> Result<(), Error> {
         let known = self.store.run_query(current_count)?;
         if known.as_ref().is_some_and(|count| !is_outdated(count)) {
@@ -136,7 +130,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Counts the files below the root that a call could access; an unreadable directory counts as one file.
+    /// The usage count leaves out the contents of unreadable directories.
     fn measure_usage(&self) -> WorkspaceUsage {
         let mut usage = WorkspaceUsage::default();
         let mut waiting = vec![RelPath::root()];
@@ -164,7 +158,6 @@ impl LocalWorkspace {
     }
 }
 
-/// Whether the next call under a quota must count the workspace again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum UsageRecountNeed {
     Needed,
@@ -172,11 +165,9 @@ pub(crate) enum UsageRecountNeed {
     Done,
 }
 
-/// The usage that a commit adds under a quota.
 pub(crate) struct CommitQuotaCharge {
     charge: QuotaCharge,
     owner: String,
-    /// The paths of the directories that the commit creates.
     created_directories: Vec<String>,
 }
 
@@ -190,7 +181,7 @@ impl CommitQuotaCharge {
         Self { charge: QuotaCharge::for_plan(plan, quota), owner: owner.to_string(), created_directories }
     }
 
-    /// The number of the commit's new directories that a concurrent call created first and has already counted.
+    /// A new directory is not counted twice if a concurrent call created and counted it first.
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
@@ -206,7 +197,6 @@ impl CommitQuotaCharge {
         Ok(count)
     }
 
-    /// Returns an error if the commit would exceed the quota of the workspace.
     pub(crate) fn check_quota(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
         let Some(count) = current_count(connection)? else { return Ok(Some(usage_not_counted())) };
         let before = match self.charge.undone_entry() {
@@ -217,8 +207,7 @@ impl CommitQuotaCharge {
         Ok(self.charge.check(&usage, before).err())
     }
 
-    /// Updates the counted usage for the journal entry `number`, which was just appended. The parameter `last` is the
-    /// number of the last change before that journal entry.
+    /// The parameter `last` is the number of the last change before the appended journal entry `number`.
     pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
         let Some(mut count) = stored_count(connection)? else { return Ok(()) };
         if count.last_change != last {
@@ -241,7 +230,6 @@ impl CommitQuotaCharge {
     }
 }
 
-/// Subtracts the usage that a rolled-back journal entry added.
 pub(crate) fn subtract_rolled_back_usage(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE holding SET doubted = 1,
@@ -271,7 +259,7 @@ fn store_count(connection: &Connection, count: &CountedWorkspaceUsage) -> rusqli
     Ok(())
 }
 
-/// The stored count. It is in doubt after a rollback, and if the journal has a change that did not update the count.
+/// The usage count is in doubt after a rollback, or if the journal has a change that did not update the count.
 fn current_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
     let Some(mut count) = stored_count(connection)? else { return Ok(None) };
     if entry_query::last_change_number(connection)? != count.last_change {

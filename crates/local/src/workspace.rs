@@ -1,5 +1,5 @@
 //! Implements the engine's `Workspace` trait for a local workspace. Lookups convert types of the disk crate to types of
-//! the engine; they never write and never follow a symlink. Other methods delegate to the modules that own the data.
+//! the engine; they never write and never follow a symlink.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ use crate::{
     store::{self, TransactionSyncPolicy},
 };
 
-/// How often a path lookup is retried if a symlink replaces a directory of the path during the lookup.
+/// The most retries of a path lookup when a symlink replaces a directory of the path meanwhile.
 const LOOKUP_RETRIES_MAX: usize = 16;
 
 impl Workspace for LocalWorkspace {
@@ -160,8 +160,7 @@ impl Workspace for LocalWorkspace {
         if record.error_kind.is_none() && !approval.is_needed() {
             // A read succeeds even if it cannot be recorded now, for example on a full disk.
             let lost = |count| self.pending_system_entry("records_lost", format!("{{\"count\":{count}}}"));
-            // The entries are flushed only once per `DEFERRED_ENTRIES_FLUSH_AT` entries. While the store cannot be
-            // written, each attempt fails and delays a reader.
+            // While the store cannot be written, each flush fails and delays a reader, so flushes are rare.
             if self.group_commit.defer_entry(draft, lost).is_multiple_of(maintenance::DEFERRED_ENTRIES_FLUSH_AT) {
                 self.flush_if_possible();
             }
@@ -320,8 +319,7 @@ fn stat_in(directory: &DirectoryHandle, path: &RelPath, name: &FileName) -> File
 }
 
 impl LocalWorkspace {
-    /// Sorts directory entries by the bytes of their names, and leaves staged files out. A directory with staged files
-    /// is noted for cleanup.
+    /// Staged files are left out of a directory listing, and their directory is noted for cleanup.
     fn to_engine_listing(&self, path: &RelPath, entries: Vec<DiskDirectoryEntry>) -> Vec<DirectoryEntry> {
         let mut names: Vec<DirectoryEntry> = Vec::with_capacity(entries.len());
         for entry in entries {

@@ -1,11 +1,10 @@
-//! A workspace registry manages many workspaces in one directory. Each workspace has its own directory for its files
-//! and its state, so that it can be moved, backed up or deleted as a whole. The registry stores a row for each
-//! workspace, tokens, and a journal of administrative actions.
+//! A workspace registry manages many workspaces in one directory. The registry stores a row for each workspace, tokens,
+//! and a journal of administrative actions.
 //!
-//! Promises: the database rows of the registry are authoritative, and the directories of the workspaces are made to
-//! match the rows. Opening the registry finishes or removes everything that a crash left incomplete. Several processes
-//! may use one registry. A token of one workspace reveals nothing about another workspace. A workspace's directory is
-//! named by a random id, never by a name that people chose.
+//! The database rows of the registry are authoritative, and the directories of the workspaces are made to match the
+//! rows. Opening the registry finishes or removes everything that a crash left incomplete. A token of one workspace
+//! reveals nothing about another workspace. A workspace's directory is named by a random id, never by a name that
+//! people chose.
 
 use std::{
     collections::HashMap,
@@ -51,11 +50,8 @@ pub use tokens::{TokenRecordWithScope, TokenScope};
 use open_workspaces::OpenWorkspaces;
 use rows::{WorkspaceDatabaseRow, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 
-/// The default of [`WorkspaceRegistryOptions::open_workspaces_max`].
 const OPEN_WORKSPACES_DEFAULT: usize = 512;
-/// The default of [`WorkspaceRegistryOptions::idle_timeout`].
 const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
-/// The default of [`WorkspaceRegistryOptions::trash_retention_ms`].
 const TRASH_RETENTION_DEFAULT_MS: i64 = 7 * 24 * 3600 * 1000;
 /// The longest wait for another process that opens, creates or deletes the same workspace.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -63,7 +59,7 @@ const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 const TRASH_DIRECTORY: &str = "trash";
-/// The directory of the registry's own state, whose name must not change, because existing registries have it.
+/// The directory name `estate` must not change, because existing registries have it.
 const REGISTRY_DIRECTORY: &str = "estate";
 const FILES_DIRECTORY: &str = "files";
 const STATE_DIRECTORY: &str = "state";
@@ -71,34 +67,34 @@ const STATE_DIRECTORY: &str = "state";
 /// The options for opening a workspace registry.
 #[derive(Clone)]
 pub struct WorkspaceRegistryOptions {
-    /// The directory of the registry.
+    /// The directory of the workspace registry.
     pub directory: PathBuf,
-    /// The degree of durability that a change has when it is acknowledged.
+    /// Which failures a change of a hosted workspace survives once the change is acknowledged.
     pub durability: Durability,
-    /// The rule that names of new files must follow.
+    /// The rule that the names of new files in hosted workspaces must follow.
     pub name_profile: FileNamePolicy,
-    /// Whether the kernel or the server resolves paths of a workspace.
+    /// Whether the kernel or the server resolves paths of hosted workspaces.
     pub resolver: stead_disk::PathResolutionMethod,
-    /// Whether searches use an index, and whether an index is built.
+    /// Whether searches in hosted workspaces use an index, and whether an index is built.
     pub index_mode: IndexBuildAndUseMode,
-    /// How calls that need approval are handled.
+    /// How the registry handles calls that need approval.
     pub approval_mode: ApprovalMode,
-    /// Whether to restrict the process to the registry with the Landlock sandbox.
+    /// Whether the Landlock sandbox restricts the process to the registry.
     pub landlock: LandlockMode,
     /// Paths outside the registry that stay readable in the Landlock sandbox.
     pub readable_paths: Vec<PathBuf>,
     /// The most workspaces of the registry that are open at the same time.
     pub open_workspaces_max: usize,
-    /// How long an unused workspace stays open.
+    /// The time for which an unused workspace stays open.
     pub idle_timeout: Duration,
-    /// How long a destroyed workspace stays in the trash, in milliseconds.
+    /// The time in milliseconds for which a destroyed workspace stays in the trash.
     pub trash_retention_ms: i64,
     /// The clock that the registry reads.
     pub clock: Arc<dyn Clock>,
 }
 
 impl WorkspaceRegistryOptions {
-    /// The default options for a registry in this directory.
+    /// Returns the default options for a registry in this directory.
     pub fn new(directory: PathBuf) -> Self {
         Self {
             directory,
@@ -123,7 +119,7 @@ pub struct WorkspaceRegistry {
     path: PathBuf,
     workspaces: ServerOnlyDirectoryHandle,
     trash: ServerOnlyDirectoryHandle,
-    /// An internal workspace without files, whose database contains the registry's rows, tokens and journal.
+    /// The internal workspace has no files; its database contains the registry's rows, tokens and journal.
     registry_workspace: Arc<LocalWorkspace>,
     options: WorkspaceRegistryOptions,
     open_workspaces: OpenWorkspaces,
@@ -131,12 +127,12 @@ pub struct WorkspaceRegistry {
     landlock_report: Option<LandlockReport>,
 }
 
-/// The lock of a workspace in the registry. While the lock is held, nobody else can create or delete the workspace.
-/// While the lock is held exclusively, nobody else can open the workspace.
+/// While a workspace's lifecycle lock is held, nobody else can create or delete the workspace. While a workspace's
+/// lifecycle lock is held exclusively, nobody else can open the workspace.
 pub(crate) struct WorkspaceLifecycleLock(#[expect(dead_code, reason = "dropping it frees the lock")] MultiSlotLockFile);
 
 impl WorkspaceRegistry {
-    /// The subdirectory that every workspace registry contains.
+    /// Returns the subdirectory that every workspace registry contains.
     pub fn registry_directory(directory: &Path) -> PathBuf {
         directory.join(REGISTRY_DIRECTORY)
     }
@@ -155,8 +151,8 @@ impl WorkspaceRegistry {
         directory
             .create_subdirectory(&format!("{REGISTRY_DIRECTORY}/{FILES_DIRECTORY}"))
             .map_err(errors::state_directory_error)?;
-        // User names are read before the sandbox is activated, because they cannot be read in the sandbox. Threads must
-        // be started after the sandbox is activated.
+        // User names cannot be read in the sandbox, so they are read before it is activated. Threads must be started
+        // after the sandbox is activated.
         let users = stead_disk::user_names();
         let landlock_report = match options.landlock {
             LandlockMode::Restrict => {
@@ -188,7 +184,7 @@ impl WorkspaceRegistry {
         Ok(registry)
     }
 
-    /// The result of activating the Landlock sandbox, if it was requested.
+    /// The result of activating the Landlock sandbox, or `None` if no sandbox was requested.
     pub fn landlock_report(&self) -> Option<&LandlockReport> {
         self.landlock_report.as_ref()
     }
@@ -198,20 +194,21 @@ impl WorkspaceRegistry {
         &self.registry_workspace
     }
 
-    /// The directory of the registry.
+    /// The directory of the workspace registry.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The current wall-clock time in unix milliseconds.
+    /// The current wall-clock time in Unix milliseconds.
     pub fn now_ms(&self) -> i64 {
         self.options.clock.now().wall_ms
     }
 
-    /// Finishes or removes unfinished work, and deletes expired workspaces; the server calls this method periodically.
+    /// Finishes or removes unfinished work of the registry, and deletes expired workspaces; the server calls this
+    /// method periodically.
     pub fn expire_and_reconcile(&self) -> Result<(), Error> {
         let now = self.options.clock.now();
-        // As in the trash of a workspace, nothing is deleted while the wall clock may be wrong.
+        // Nothing is deleted while the wall clock may be wrong.
         if !self.registry_workspace.clock_jumped(&now)? {
             for id in self.run_query(|connection| rows::expired_ids(connection, now.wall_ms))? {
                 self.expire(&id)?;
@@ -223,7 +220,7 @@ impl WorkspaceRegistry {
         Ok(())
     }
 
-    /// Locks a workspace: an exclusive lock prevents opening and deletion, a shared lock prevents only deletion.
+    /// An exclusive lock prevents opening and deletion of the workspace; a shared lock prevents only deletion.
     fn lock_workspace(&self, id: &str, mode: LockMode) -> Result<WorkspaceLifecycleLock, Error> {
         let deadline = Instant::now() + LOCK_WAIT;
         loop {
@@ -255,7 +252,6 @@ impl WorkspaceRegistry {
         self.run_query(|connection| rows::find_by_id(connection, id))
     }
 
-    /// The row of the workspace with this name, if the workspace is ready.
     fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceDatabaseRow, Error> {
         let found = self.run_query(|connection| rows::find_active_by_name(connection, name))?;
         found
@@ -263,8 +259,7 @@ impl WorkspaceRegistry {
             .ok_or_else(|| rows::workspace_not_found(name))
     }
 
-    /// Changes rows of the registry and appends a journal entry, in one transaction. If the closure `change` returns an
-    /// error, nothing is written.
+    /// Changed registry rows and their journal entry are written in one transaction, or not at all.
     fn record_change(
         &self,
         by: &Caller,
@@ -288,7 +283,6 @@ impl WorkspaceRegistry {
         }))
     }
 
-    /// Stores the row of a workspace and appends an entry to the registry's journal.
     fn record_row(
         &self,
         by: &Caller,
@@ -300,7 +294,6 @@ impl WorkspaceRegistry {
         self.record_change(by, operation, arguments, move |transaction| rows::upsert_row(transaction, &row).map(Ok))
     }
 
-    /// Changes rows of the registry without a journal entry.
     fn update_without_entry(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
@@ -315,7 +308,6 @@ impl WorkspaceRegistry {
         self.registry_workspace.submit(TransactionSyncPolicy::Now, body)?.into_recorded().map(drop)
     }
 
-    /// The options for opening a workspace of this registry.
     fn workspace_options(&self, id: &str) -> LocalWorkspaceOptions {
         let directory = self.path.join(WORKSPACES_DIRECTORY).join(id);
         let mut options = LocalWorkspaceOptions::new(directory.join(FILES_DIRECTORY), directory.join(STATE_DIRECTORY));

@@ -1,15 +1,15 @@
-//! Paths without file access. Owns the only path type that reaches the disk ([`RelPath`]) and the parser for paths of
-//! callers. Also owns the portability rules for new names, and the folded form, by which look-alike names are compared.
+//! Paths without file access: the only path type that reaches the disk ([`RelPath`]), the parser for paths of callers,
+//! and the rules for names.
 //!
-//! Promises: a [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the limits of
-//! the operating system. This crate accesses no file, and does not expand `~`, variables, URIs or the escapes of URLs
-//! and shells.
+//! A [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the limits of the
+//! operating system. This crate accesses no file, and does not expand `~`, variables, URIs or the escapes of URLs and
+//! shells.
 
 mod names;
 mod parse;
 mod rel_path;
 
-/// The prefix of the names of temporary files and internal directories. Callers cannot use the prefix in a path.
+/// The prefix of the names of temporary files and internal directories, which callers cannot use in a path.
 pub const TEMPORARY_PREFIX: &str = ".stead~";
 
 pub use names::{FoldedName, PortableNameError, check_portable_name, fold_name};
@@ -49,7 +49,7 @@ pub enum PathError {
     /// The path contains a backslash that does not start a valid escape.
     #[error("the path contains a backslash that is not an escape (\\\\ or \\xHH)")]
     Backslash,
-    /// A component is longer than [`NAME_BYTES_MAX`].
+    /// A component of the path is longer than [`NAME_BYTES_MAX`].
     #[error("a name in the path is longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,
     /// The path is longer than [`PATH_BYTES_MAX`].

@@ -1,10 +1,8 @@
-//! Rules for single names: the folded form, by which look-alike names are compared, and the portability rules for new
-//! names.
+//! Rules for single names: the folded form, by which look-alike names are compared, and the portability rules.
 //!
-//! Two names with the same folded form may be the same file on some file system, or look the same to a person. Folded
-//! forms are compared with protected names, and look-alikes of protected names are rejected. A folded form is never
-//! used to open a file. A portable name can be stored on every common file system and is displayed as it is. Only a
-//! name that is about to be created must be portable, so existing files stay reachable.
+//! Two names with the same folded form may be the same file on some file system, or look the same to a person. A folded
+//! form is never used to open a file. A portable name can be stored on every common file system and is displayed as it
+//! is. Only a name that is about to be created must be portable, so existing files stay reachable.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -13,20 +11,20 @@ use unicode_normalization::UnicodeNormalization;
 pub struct FoldedName(String);
 
 impl FoldedName {
-    /// The folded name as text.
+    /// Returns the folded name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Folds one name: applies the Unicode compatibility form and full case folding, and removes invisible characters and
-/// trailing dots and blanks. The NTFS short name of `.git` becomes `.git`.
+/// Folds a name: applies the Unicode compatibility form and full case folding, and removes invisible characters,
+/// trailing dots and trailing blanks. The NTFS short name of `.git` is folded to `.git`.
 pub fn fold_name(name: &[u8]) -> FoldedName {
     let text = String::from_utf8_lossy(name);
     if text.is_ascii() {
         return FoldedName(expand_dos_short_name(text.trim_end_matches(['.', ' ']).to_ascii_lowercase()));
     }
-    // The text is converted to upper case first, because that maps ß to ss. Conversion to lower case alone does not.
+    // The text is converted to upper case first, because that maps ß to ss; conversion to lower case alone does not.
     let folded: String = text
         .chars()
         .filter(|c| !is_invisible(*c))
@@ -45,7 +43,7 @@ fn expand_dos_short_name(name: String) -> String {
     }
 }
 
-/// Whether a character is invisible: a joiner, a direction control, a variation selector or similar.
+/// Joiners, direction controls and variation selectors are invisible characters.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
@@ -57,16 +55,16 @@ fn is_invisible(c: char) -> bool {
 /// Why a name is not portable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PortableNameError {
-    /// The bytes are not UTF-8.
+    /// The name is not valid UTF-8.
     #[error("the name is not valid UTF-8")]
     NotUtf8,
-    /// The name has a control character.
+    /// The name contains a control character.
     #[error("the name contains a control character")]
     ControlCharacter,
-    /// The name has an invisible or direction-changing character.
+    /// The name contains an invisible or direction-changing character.
     #[error("the name contains an invisible or direction-changing character")]
     InvisibleCharacter,
-    /// The name has a character that some systems reserve.
+    /// The name contains a character that some systems reserve.
     #[error("the name contains one of < > : \" | ? * or a backslash")]
     ReservedCharacter,
     /// The name ends in a dot or a blank.
@@ -77,7 +75,7 @@ pub enum PortableNameError {
     ReservedDeviceName,
 }
 
-/// Checks a name against the portability rules.
+/// Checks the name of a new file against the portability rules.
 pub fn check_portable_name(name: &[u8]) -> Result<(), PortableNameError> {
     let text = std::str::from_utf8(name).map_err(|_| PortableNameError::NotUtf8)?;
     for c in text.chars() {

@@ -1,74 +1,75 @@
-//! The parser that turns a caller's text into a checked path. All protocols and dialects share this parser.
-//! [`PathSyntax`] describes how a dialect writes paths; no setting lets a path leave the root.
+//! The path parser turns a caller's text into a checked path for all protocols and dialects. [`PathSyntax`] describes
+//! how a dialect writes paths. No setting of the parser lets a path leave the workspace root.
 
 use crate::{PATH_BYTES_MAX, PathError, RelPath};
 
-/// How `..` in a path is handled.
+/// A dot-dot rule says how the path parser handles `..` in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DotDotRule {
-    /// A path with `..` is an error, so that each file has only one path.
+    /// The parser refuses a path that contains `..`, so that each file has only one path.
     Refuse,
-    /// `a/../b` becomes `b` without access to the file system. A path that would leave the root is an error.
+    /// The parser folds `a/../b` into `b` without access to the file system. The parser refuses a path whose `..` would
+    /// leave the workspace root.
     Fold,
-    /// `..` is resolved in the absolute path. `../ws/a` is therefore valid if the root directory is named `ws`.
+    /// The parser folds `..` in the absolute path. The path `../ws/a` is therefore valid if the root directory is named
+    /// `ws`.
     FoldAbsolute,
 }
 
-/// How a path with a leading slash is handled.
+/// An absolute-path rule says how the path parser handles a path with a leading slash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbsolutePathRule {
-    /// An absolute path must start with one of the root paths, and this prefix is removed.
+    /// An absolute path must start with one of the workspace's root paths, and the parser removes this prefix.
     BelowRoot,
-    /// A path with a leading slash is an error.
+    /// The parser refuses a path with a leading slash.
     Refuse,
 }
 
-/// The meaning of a backslash in a path.
+/// A backslash rule says what a backslash in a path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathBackslashRule {
-    /// A backslash starts an escape sequence of [`RelPath::to_wire`]; a backslash without a valid escape is an error.
+    /// A backslash starts an escape sequence of [`RelPath::to_wire`], and the parser refuses any other backslash.
     Escape,
-    /// A backslash is an ordinary character.
+    /// A backslash in a path is an ordinary character.
     Literal,
 }
 
-/// The meaning of a trailing slash in a path.
+/// A trailing-slash rule says what a slash at the end of a path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrailingSlashRule {
     /// A path with a trailing slash must be a directory.
     RequiresDirectory,
-    /// A trailing slash has no meaning.
+    /// The parser ignores a slash at the end of a path.
     Ignored,
 }
 
-/// How an empty path is handled.
+/// An empty-path rule says how the path parser handles an empty path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmptyPathRule {
-    /// An empty path is an error.
+    /// The parser refuses an empty path.
     Refuse,
     /// An empty path means the directory that relative paths start from.
     DefaultDirectory,
 }
 
-/// How a dialect writes paths. No setting lets a path leave the root.
+/// A path syntax describes how a dialect writes paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathSyntax {
-    /// The directory below the root that relative paths start from.
+    /// The directory below the workspace root from which relative paths of the dialect start.
     pub default_directory: RelPath,
-    /// How this dialect handles `..` in a path.
+    /// The dialect's rule for `..` in a path.
     pub dot_dot: DotDotRule,
-    /// How this dialect handles a path with a leading slash.
+    /// The dialect's rule for a path with a leading slash.
     pub absolute_paths: AbsolutePathRule,
-    /// The meaning of a backslash in the paths of this dialect.
+    /// The dialect's rule for a backslash in a path.
     pub backslash: PathBackslashRule,
-    /// The meaning of a trailing slash in the paths of this dialect.
+    /// The dialect's rule for a slash at the end of a path.
     pub trailing_slash: TrailingSlashRule,
-    /// How an empty path is handled.
+    /// The dialect's rule for an empty path.
     pub empty_path: EmptyPathRule,
 }
 
 impl Default for PathSyntax {
-    /// The native syntax: each file has one path.
     fn default() -> Self {
         Self {
             default_directory: RelPath::root(),
@@ -81,26 +82,27 @@ impl Default for PathSyntax {
     }
 }
 
-/// Whether the caller's spelling of a path requires a directory.
+/// The caller's spelling of a path can imply that the path must be a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKindImpliedBySpelling {
-    /// The spelling of the path allows any file type.
+    /// The spelling of the path allows a file of any type.
     Any,
-    /// The caller's path ended in `/` or `/.`, so it must be a directory.
+    /// The caller's path ends in `/` or `/.`, so it must be a directory.
     Directory,
 }
 
-/// A parsed path.
+/// A parsed path is the checked form of a path that a caller wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPath {
-    /// The parsed path, relative to the root.
+    /// The parsed path is relative to the workspace root.
     pub path: RelPath,
-    /// Whether the path must be a directory.
+    /// The caller's spelling can require that the parsed path is a directory.
     pub required_kind: PathKindImpliedBySpelling,
 }
 
-/// Parses a path. `roots` are the absolute paths of the workspace root that callers may use as a prefix; the first of
-/// them is the canonical path. Paths are compared component by component, never as text.
+/// Parses a path that a caller wrote. Each of the `roots` is an absolute path of the workspace root that callers may
+/// use as a prefix. The first of the `roots` is the canonical path of the workspace root. The parser compares paths
+/// component by component, never as text.
 pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<ParsedPath, PathError> {
     if input.is_empty() && syntax.empty_path == EmptyPathRule::Refuse {
         return Err(PathError::Empty);
@@ -111,7 +113,7 @@ pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<
     let (relative, start) = match (input.starts_with('/'), syntax.absolute_paths, syntax.dot_dot) {
         (false, _, _) => (input, syntax.default_directory.components().collect()),
         (true, AbsolutePathRule::Refuse, _) => return Err(PathError::Absolute),
-        // With this rule, the prefix of an absolute path is compared with the root only after `..` has been folded.
+        // The prefix is compared with the root only after `..` has been folded.
         (true, AbsolutePathRule::BelowRoot, DotDotRule::FoldAbsolute) => (input, Vec::new()),
         (true, AbsolutePathRule::BelowRoot, DotDotRule::Refuse | DotDotRule::Fold) => {
             (strip_root_prefix(input, roots)?, Vec::new())
@@ -146,7 +148,6 @@ fn split_components(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."))
 }
 
-/// Appends the path components in `bytes` to `components`, and treats `..` as `dot_dot` says.
 fn fold_components<'a>(
     mut components: Vec<&'a [u8]>,
     bytes: &'a [u8],
@@ -166,7 +167,6 @@ fn fold_components<'a>(
     Ok(components)
 }
 
-/// Removes the matching root from an absolute path without `..`; fails if the path is below none of the roots.
 fn strip_root_components<'a>(whole: &[&'a [u8]], roots: &[String]) -> Result<Vec<&'a [u8]>, PathError> {
     let below_root = |root: &String| {
         let root: Vec<&[u8]> = split_components(root.as_bytes()).collect();
@@ -175,7 +175,6 @@ fn strip_root_components<'a>(whole: &[&'a [u8]], roots: &[String]) -> Result<Vec
     roots.iter().find_map(below_root).ok_or(PathError::ForeignSyntax)
 }
 
-/// The part of an absolute path that is below one of the roots; `.` if the path is the root itself.
 fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, PathError> {
     for root in roots {
         let mut rest = input;
@@ -193,7 +192,7 @@ fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, Pa
     Err(PathError::ForeignSyntax)
 }
 
-/// Rejects a path with a drive letter or a URI, which some systems would resolve outside the workspace.
+/// Rejects a drive letter and a URI, because some systems would resolve them outside the workspace.
 fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     let bytes = input.as_bytes();
     let drive = bytes.len() >= 2
@@ -206,8 +205,8 @@ fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     if drive || scheme { Err(PathError::ForeignSyntax) } else { Ok(()) }
 }
 
-/// Decodes the escapes of [`RelPath::to_wire`], which are `\\` and `\xHH`. A backslash without a valid escape is an
-/// error, so that a Windows path is not taken for an unusual file name.
+/// Decodes the escapes `\\` and `\xHH` that [`RelPath::to_wire`] writes. Any other backslash is an error, so that a
+/// Windows path is not taken for an unusual file name.
 pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::with_capacity(wire.len());
     let mut rest = wire.as_bytes();
@@ -220,8 +219,7 @@ pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
             }
             (b'\\', [b'x', high, low, after @ ..]) => {
                 let value = hex_digit(*high).zip(hex_digit(*low)).map(|(h, l)| h << 4 | l);
-                // Only bytes outside ASCII may be escaped. If ASCII bytes could be escaped, an escape could hide a
-                // slash or a dot.
+                // Only bytes outside ASCII may be escaped, because an escaped ASCII byte could hide a slash or a dot.
                 out.push(value.filter(|byte| *byte >= 0x80).ok_or(PathError::Backslash)?);
                 rest = after;
             }

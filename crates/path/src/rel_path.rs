@@ -1,29 +1,29 @@
 //! The types for a checked relative path and for a single checked file name. Paths and file names hold bytes, because
-//! Linux file names are bytes. The wire form, which callers see, is escaped UTF-8, so that every existing file can be
-//! named in JSON.
+//! Linux file names are bytes. Callers see the wire form of a path: escaped UTF-8, which can name every existing file
+//! in JSON.
 
 use std::{borrow::Cow, fmt};
 
 use crate::PathError;
 
-/// The longest name in a path, in bytes.
+/// The maximum length of a single name in a path, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// The longest path, in bytes.
+/// The maximum length of a whole path, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// The most components in a path.
+/// The maximum number of components in a path.
 pub const DEPTH_MAX: usize = 256;
 
-/// A checked path below a root. The path is never absolute, and slashes separate its components. The empty path is the
-/// root.
+/// A checked path below the workspace root. A relative path is never absolute, and slashes separate its components. The
+/// empty relative path is the workspace root.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RelPath(Box<[u8]>);
 
-/// One checked component of a path.
+/// A file name is one checked component of a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileName(Box<[u8]>);
 
 impl FileName {
-    /// Checks one component.
+    /// Checks the bytes of a single file name.
     pub fn new(bytes: &[u8]) -> Result<Self, PathError> {
         match bytes {
             b"" => Err(PathError::Empty),
@@ -35,7 +35,7 @@ impl FileName {
         }
     }
 
-    /// The file name as the operating system stores it.
+    /// The bytes of the file name as the operating system stores the name.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -52,7 +52,7 @@ impl RelPath {
         Self::default()
     }
 
-    /// Builds a path from raw components. Fails if one of the components or the whole path is invalid.
+    /// Builds a path from raw components. A path cannot be built if a component or the whole path is invalid.
     pub fn from_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, PathError> {
         let mut bytes = Vec::new();
         let mut depth = 0;
@@ -73,7 +73,7 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// Parses a path written by [`RelPath::to_wire`].
+    /// Parses a path that [`RelPath::to_wire`] wrote.
     pub fn from_wire(wire: &str) -> Result<Self, PathError> {
         if wire == "." {
             return Ok(Self::root());
@@ -82,17 +82,17 @@ impl RelPath {
         Self::from_components(bytes.split(|byte| *byte == b'/'))
     }
 
-    /// Whether this path is the root.
+    /// Whether this path is the workspace root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The path as the operating system uses it; empty for the root.
+    /// The bytes of the path as the operating system uses it. The path of the workspace root has no bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The components of this path, first to last.
+    /// The components of this path from the first to the last.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.0.split(|byte| *byte == b'/').filter(|component| !component.is_empty())
     }
@@ -102,7 +102,7 @@ impl RelPath {
         self.components().count()
     }
 
-    /// This path with `name` appended as the last component.
+    /// Appends `name` to this path as the last component.
     pub fn join(&self, name: &FileName) -> Result<Self, PathError> {
         if self.depth() >= DEPTH_MAX {
             return Err(PathError::TooDeep);
@@ -118,7 +118,7 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// The parent path and the last name; `None` for the root.
+    /// Splits the path into the parent path and the last name; the workspace root gives `None`.
     pub fn split(&self) -> Option<(Self, FileName)> {
         let name = self.components().next_back()?;
         let end = self.0.len() - name.len();
@@ -126,24 +126,24 @@ impl RelPath {
         Some((Self(parent.into()), FileName(name.into())))
     }
 
-    /// The parent path; `None` for the root.
+    /// The path of the parent directory; the workspace root has no parent.
     pub fn parent(&self) -> Option<Self> {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// Every directory above this path, from the root down. The path itself is not included.
+    /// Every directory above this path, from the workspace root down.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         let cuts: Vec<usize> = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).collect();
         let root = (!self.is_root()).then(Self::root);
         root.into_iter().chain(cuts.into_iter().map(|at| Self(self.0[..at].into())))
     }
 
-    /// Whether this path is `other` or below it.
+    /// Whether this path is the path `other` or lies below it.
     pub fn is_within(&self, other: &Self) -> bool {
         other.is_root() || self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// This path relative to `other`; `None` if this path is neither `other` nor below it.
+    /// This path relative to `other`, or `None` if this path is not within `other`.
     pub fn strip_prefix(&self, other: &Self) -> Option<Self> {
         if !self.is_within(other) {
             return None;
@@ -152,18 +152,19 @@ impl RelPath {
         Some(Self(self.0[start..].into()))
     }
 
-    /// This path with the components of the path `rest` appended.
+    /// Appends the components of the path `rest` to this path.
     pub fn append(&self, rest: &Self) -> Result<Self, PathError> {
         Self::from_components(self.components().chain(rest.components()))
     }
 
-    /// The path in escaped UTF-8, as callers see it; `.` for the root. [`RelPath::from_wire`] parses it.
+    /// The path in escaped UTF-8, as callers see it. The wire form of the workspace root is `.`, and
+    /// [`RelPath::from_wire`] parses a wire form.
     pub fn to_wire(&self) -> Cow<'_, str> {
         if self.is_root() { Cow::Borrowed(".") } else { to_wire(&self.0) }
     }
 }
 
-/// Converts file name bytes to UTF-8: escapes a backslash as `\\`, and a byte that is not valid UTF-8 as `\xHH`.
+/// Escapes a backslash as `\\`, and a byte that is not valid UTF-8 as `\xHH`.
 fn to_wire(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\\') => Cow::Borrowed(text),

@@ -4,7 +4,6 @@
 
 use axum::{Router, body::Bytes, routing::get};
 
-/// What it answers.
 const RESPONSE_BYTES: usize = 1 << 10;
 
 #[tokio::main(flavor = "multi_thread")]

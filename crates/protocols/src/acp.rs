@@ -1,11 +1,6 @@
-//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. The proxy serves the agent's file
-//! requests itself, and forwards other messages as raw JSON, so that unknown members are kept. The proxy changes only
-//! messages that initialize the connection or set up sessions, and keeps the other members of these messages unchanged.
-//!
-//! The agent's `fs/*` requests are confined to the roots of their session. The proxy turns each `fs/*` request into an
-//! engine call; the editor sees the request only after the engine has checked it. The ids of the proxy's own requests
-//! never collide with the ids of a peer's requests. The proxy opens no file itself: its caller provides a
-//! [`SessionRootOpener`].
+//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. The proxy turns each `fs/*` request of
+//! the agent into an engine call that is confined to the roots of the session. The proxy forwards other messages as raw
+//! JSON, so that unknown members are kept. The proxy opens no file itself: its caller provides a [`SessionRootOpener`].
 
 use std::{io, sync::Arc};
 
@@ -43,16 +38,17 @@ pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPol
 use conductor::{AcpConductorEnvelopeCodec, AcpPeerWriter};
 use router::AcpProxyMessageRouter;
 
-/// Opens the roots of sessions. The crate that accesses files implements this trait.
+/// A session root opener opens the roots of ACP sessions for the proxy. The crate that accesses files implements this
+/// trait.
 pub trait SessionRootOpener: Send + Sync {
-    /// Opens a directory or a single file by its absolute path. A caller of the returned root cannot access files
-    /// outside the opened directory or file.
+    /// Opens a directory or a single file by its absolute path. The returned root gives no access to files outside the
+    /// opened directory or file.
     fn open_root(&self, root: &str) -> Result<OpenedAcpSessionRoot, Error>;
 
-    /// The command that starts an MCP server for this working directory; `None` means that agents get no MCP server.
+    /// The command that starts an MCP server for a working directory. With `None`, the agent gets no MCP server.
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
-    /// Assigns the calls of the MCP server with the ticket `ticket` to the session named `session`.
+    /// Assigns the calls of the MCP server that has the ticket `ticket` to the session named `session`.
     fn bind_server_to_session(
         &self,
         directory: &str,
@@ -64,12 +60,12 @@ pub trait SessionRootOpener: Send + Sync {
     fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error>;
 }
 
-/// Options of the proxy.
+/// The configuration of the ACP proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcpProxyConfig {
-    /// The file methods advertised to agents.
+    /// The file methods that the ACP proxy advertises to agents.
     pub file_capabilities: AcpFileCapabilities,
-    /// The format of the files that agents write; a single call can override the format.
+    /// The text format of the files that agents write. A single write call can override this format.
     pub text_format: WriteFormatPolicy,
 }
 
@@ -82,10 +78,10 @@ pub enum AcpConnectionClosedBy {
     Agent,
 }
 
-/// The callers of the engine in the sessions of one connection.
+/// The callers of the engine in the sessions of one ACP connection.
 #[derive(Debug, Clone)]
 pub struct AcpConnectionCallers {
-    /// The agent as a caller of the engine. Each ACP session uses a copy with its own session id.
+    /// The agent as a caller of the engine. Each ACP session uses a copy of this caller with its own session id.
     pub agent: Caller,
     /// The person at the editor as a caller of the engine, for review requests.
     pub person: Caller,
@@ -97,7 +93,6 @@ struct AcpProxy {
     root_opener: Arc<dyn SessionRootOpener>,
     editor: AcpPeerWriter,
     agent: AcpPeerWriter,
-    /// One permit per concurrent file call.
     call_slots: Arc<Semaphore>,
 }
 
@@ -117,16 +112,16 @@ impl AcpProxy {
 
 /// The input and output streams of an editor or an agent.
 pub struct AcpPeerStreams {
-    /// The stream of messages from the editor or agent.
+    /// The stream of messages that the editor or agent sends.
     pub input: BoxedAcpMessageReader,
-    /// The stream of messages to the editor or agent.
+    /// The stream of messages that the editor or agent receives.
     pub output: BoxedAcpMessageWriter,
 }
 
-/// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input.
-/// This function does not wait for the agent's process to exit; its caller does.
+/// Runs the proxy between an editor and an agent until one of them closes its side. The proxy then closes the agent's
+/// input, but does not wait until the agent's process exits.
 ///
-/// Must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
+/// The proxy must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
 pub async fn proxy_editor_and_agent(
     editor: AcpPeerStreams,
     agent: AcpPeerStreams,
@@ -141,7 +136,7 @@ pub async fn proxy_editor_and_agent(
 
 /// Runs the proxy as one link of a proxy chain, until the conductor of the chain closes its side.
 ///
-/// Must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
+/// The proxy must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
 pub async fn proxy_in_chain(
     conductor: AcpPeerStreams,
     callers: AcpConnectionCallers,

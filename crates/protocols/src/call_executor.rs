@@ -24,7 +24,7 @@ use crate::{
 /// The number of bytes of memory that one semaphore permit represents.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
-/// The maximum duration of a call; for a call that waits for an event, the longest allowed wait is added.
+/// A call that waits for an event gets the longest allowed wait in addition to the usual deadline.
 fn call_deadline(cost_class: CallDurationClass) -> Duration {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => DEFAULT_CALL_DEADLINE,
@@ -32,29 +32,24 @@ fn call_deadline(cost_class: CallDurationClass) -> Duration {
     }
 }
 
-/// The outcome or the error that the engine returned for a call, or the reason why the engine returned nothing.
 pub(crate) type CallResultOrAbortError = Result<CallResult, CallPanicOrShutdownError>;
 
-/// A call of an engine operation that a client requests.
 pub(crate) struct CallRequest {
     pub(crate) caller: Caller,
     pub(crate) operation: String,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) options: CallOptions,
     pub(crate) idempotency_key: Option<String>,
-    /// How long the engine call may wait for an approval.
     pub(crate) approval_wait_ms: u64,
 }
 
 impl CallRequest {
-    /// A call without an idempotency key that does not wait for an approval.
     pub(crate) fn new(caller: Caller, call: TranslatedCall) -> Self {
         let TranslatedCall { operation, arguments, options } = call;
         Self { caller, operation, arguments, options, idempotency_key: None, approval_wait_ms: 0 }
     }
 }
 
-/// The current session of a connection; the calls on the connection can start, resume or end a session.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionCurrentSession(Mutex<Option<String>>);
 
@@ -70,7 +65,6 @@ impl ConnectionCurrentSession {
         caller
     }
 
-    /// Changes the connection's current session if the call started, resumed or ended a session.
     pub(crate) fn track_session_switch(&self, result: &CallResult) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
@@ -81,14 +75,13 @@ impl ConnectionCurrentSession {
     }
 }
 
-/// Whether the client has other unanswered requests. If so, calls run on threads, so that several can share one commit.
+/// If a client has other unanswered requests, its calls run on threads, so that several can share one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherRequestsPending {
     None,
     Waiting,
 }
 
-/// Why an engine call ended without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallPanicOrShutdownError {
     #[error("internal error: the call panicked; call history to see whether it changed files")]
@@ -97,7 +90,7 @@ pub(crate) enum CallPanicOrShutdownError {
     ShuttingDown,
 }
 
-/// One semaphore for calls that work on files, and one semaphore for calls that wait for an event.
+/// Calls that work on files and calls that wait for an event have separate semaphores.
 #[derive(Debug, Clone)]
 struct CallSemaphores {
     working: Arc<Semaphore>,
@@ -118,7 +111,6 @@ impl CallSemaphores {
     }
 }
 
-/// Limits the concurrent calls of all clients of one workspace.
 #[derive(Clone)]
 pub(crate) struct WorkspaceConcurrentCallLimiter(CallSemaphores);
 
@@ -128,31 +120,28 @@ impl WorkspaceConcurrentCallLimiter {
         Self(CallSemaphores::new(calls_max, calls_max))
     }
 
-    /// Whether any client still uses this workspace limiter.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0.working) > 1
     }
 }
 
-/// The slots for the engine calls that one client may run at once.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientCallSlots {
     client: CallSemaphores,
-    /// The limits that all clients of a server share; `None` for a server with a single client.
+    /// A server with a single client has no shared limits.
     shared: Option<CallLimitsSharedByClients>,
 }
 
 #[derive(Debug, Clone)]
 struct CallLimitsSharedByClients {
-    /// Limits the waiting calls of all clients together, because a call that waits for an event occupies a thread.
+    /// The waiting calls of all clients share a limit, because a call that waits for an event occupies a thread.
     waiting_calls: Arc<Semaphore>,
-    /// Limits the memory of running calls: the first semaphore for this client, the second for all clients together.
+    /// The first semaphore limits the memory of one client's calls, and the second limits the memory of all clients'
+    /// calls.
     memory: [Arc<Semaphore>; 2],
     client_memory_units: u32,
 }
 
-/// Limits for all clients together: the number of calls that wait for an event, and the memory of calls that work on
-/// files.
 #[derive(Debug, Clone)]
 pub(crate) struct GlobalCallLimits {
     waiting_calls: Arc<Semaphore>,
@@ -167,8 +156,6 @@ impl GlobalCallLimits {
 }
 
 impl ClientCallSlots {
-    /// The call slots of one client of a server with many clients. The client has its own memory limit and shares the
-    /// global limits.
     pub(crate) fn for_client(global: &GlobalCallLimits, memory_bytes: usize) -> Self {
         let units = memory_bytes / MEMORY_UNIT_BYTES;
         let shared = CallLimitsSharedByClients {
@@ -179,9 +166,9 @@ impl ClientCallSlots {
         Self { shared: Some(shared), ..Self::default() }
     }
 
-    /// Acquires the permits of a call: first from the limit of the client, then of its workspace, then of the server. A
-    /// client that waits for a slot of its own therefore holds no permit that other clients could use. `memory_bytes`
-    /// estimates the memory of a long call.
+    /// Acquires the permits of a call: first from the client's limit, then from the workspace's limit, then from the
+    /// server's limit. A client that waits for a slot of its own therefore holds no permit that other clients could
+    /// use. The closure `memory_bytes` estimates the memory of a long call.
     async fn acquire(
         &self,
         cost_class: CallDurationClass,
@@ -198,8 +185,8 @@ impl ClientCallSlots {
             CallDurationClass::Waiting => permits.push(shared.waiting_calls.clone().acquire_owned().await?),
             CallDurationClass::Long => {
                 let units = usize::try_from(memory_bytes()).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
-                // If a call needs more memory than the limit, it acquires all permits of the limit, so that the call
-                // can still run.
+                // A call that needs more memory than the limit acquires all permits of the limit, so that the call can
+                // still run.
                 let units = u32::try_from(units).unwrap_or(u32::MAX).min(shared.client_memory_units);
                 for semaphore in shared.memory.iter().filter(|_| units > 0) {
                     permits.push(semaphore.clone().acquire_many_owned(units).await?);
@@ -216,7 +203,6 @@ impl Default for ClientCallSlots {
     }
 }
 
-/// Runs calls on one engine, with a limit on concurrent calls.
 pub(crate) struct CallExecutor {
     engine: Engine,
     slots: ClientCallSlots,
@@ -248,8 +234,8 @@ impl CallExecutor {
         self.engine.cost_class(&request.operation, &request.arguments, &request.options)
     }
 
-    /// Runs one call to completion and records it for the request log. `until_cancelled` gets the cost class of the
-    /// call and returns a future; when the future resolves, the call is cancelled.
+    /// Runs one call to completion and records it for the request log. The call is cancelled when the future from
+    /// `until_cancelled` resolves.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         request: CallRequest,
@@ -303,8 +289,8 @@ impl CallExecutor {
     }
 }
 
-/// For a call that waits for an event, resolves when the client has disconnected. For any other call, never resolves,
-/// so that the call runs to completion even if the client disconnects.
+/// A call that waits for an event is cancelled when its client disconnects. Any other call runs to completion even if
+/// its client disconnects.
 pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed: watch::Receiver<bool>) {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => std::future::pending().await,
@@ -312,7 +298,6 @@ pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed
     }
 }
 
-/// Cancels an engine call when this value is dropped; does nothing if the call has already ended.
 struct CancelOnDrop(CancelToken);
 
 impl Drop for CancelOnDrop {
@@ -321,7 +306,6 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// An engine call with everything that it needs to run on another thread.
 struct BlockingCall {
     engine: Engine,
     request: CallRequest,
@@ -351,13 +335,10 @@ impl BlockingCall {
     }
 }
 
-/// The end of the progress channel that a running call sends its progress to.
 pub(crate) type CallProgressSender = watch::Sender<CallProgress>;
 
-/// The receiving end of the progress channel, from which a protocol builds its own progress notifications.
 pub(crate) struct CallProgressReceiver(watch::Receiver<CallProgress>);
 
-/// The error of a progress notification that cannot be sent, because the client has disconnected.
 pub(crate) struct ClientDisconnectedError;
 
 pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
@@ -366,9 +347,8 @@ pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
 }
 
 impl CallProgressReceiver {
-    /// Calls `notify` with the progress until the call ends, at most once per interval, and only if the progress has
-    /// increased. Every notification is sent completely before this function returns, so that no notification follows
-    /// the result of the call.
+    /// Calls `notify` at most once per interval until the call ends, and only if the progress has increased. Every
+    /// notification is sent before this function returns, so that no notification follows the result of the call.
     pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnectedError>>>(
         mut self,
         notify: impl Fn(CallProgress) -> F,
@@ -387,7 +367,7 @@ impl CallProgressReceiver {
         }
     }
 
-    /// Waits until the next progress notification is due. Returns an error at once if the call ends before that.
+    /// The wait ends with an error if the call ends before the next progress notification is due.
     async fn wait_interval(&mut self) -> Result<(), watch::error::RecvError> {
         let interval = tokio::time::sleep(PROGRESS_INTERVAL);
         tokio::pin!(interval);

@@ -1,6 +1,6 @@
 //! Records the calls of one HTTP request for the request log: operation names, error kinds and entry numbers, but no
-//! client data. The recorder is a task-local variable, so code that spawns another task for a request must pass the
-//! recorder to that task.
+//! client data. The recorder is a task-local variable, so code that spawns a task for a request must pass the recorder
+//! to that task.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,6 @@ use crate::{
     limits::LOGGED_CALLS_PER_REQUEST_MAX,
 };
 
-/// The operation name that is logged for a call of an unknown operation.
 const UNKNOWN_OPERATION: &str = "unknown";
 
 tokio::task_local! {
@@ -21,11 +20,11 @@ tokio::task_local! {
 /// One engine call in the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLogCall {
-    /// The name of the called operation.
+    /// The name of the operation that the logged call requested.
     pub operation: &'static str,
-    /// The error kind, if the engine call failed.
+    /// The error kind of the logged call, if the engine call failed.
     pub error_kind: Option<&'static str>,
-    /// The number of the call's journal entry, if the result of the call contains this number.
+    /// The number of the logged call's journal entry, if the result of the call contains an entry number.
     pub entry: Option<u64>,
 }
 
@@ -47,7 +46,7 @@ pub(crate) struct RequestLogCallRecorder {
 }
 
 impl RequestLogCallRecorder {
-    /// A recorder that passes the recorded calls to `on_end` when the last owner drops the recorder.
+    /// The recorder passes the recorded calls to `on_end` when its last owner drops it.
     pub(crate) fn with_callback(on_end: impl FnOnce(LoggedCallsOfHttpRequest) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }
@@ -66,12 +65,10 @@ impl Drop for RequestLogCallRecorder {
     }
 }
 
-/// The recorder of the request that the current task handles.
 pub(crate) fn current_recorder() -> Option<Arc<RequestLogCallRecorder>> {
     CURRENT_RECORDER.try_with(Arc::clone).ok()
 }
 
-/// Runs `work` with `recorder` as the current recorder.
 pub(crate) async fn record_during<T>(
     recorder: Option<Arc<RequestLogCallRecorder>>,
     work: impl Future<Output = T>,
@@ -86,7 +83,6 @@ pub(crate) fn operation_name(operation: &str) -> &'static str {
     stead_engine::find_operation(operation).map_or(UNKNOWN_OPERATION, |row| row.name)
 }
 
-/// Records a call, if the current task has a recorder.
 pub(crate) fn record_call(operation: &'static str, result: &CallResultOrAbortError) {
     let Some(recorder) = current_recorder() else { return };
     let (error_kind, entry) = match result {

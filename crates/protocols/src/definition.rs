@@ -15,10 +15,10 @@ pub use schema::{
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
 
-/// The replacement for dots in tool names, for clients that do not accept dots.
+/// The text that replaces each dot in a tool name, because some clients do not accept dots.
 const DOT_REPLACEMENT: &str = "__";
 
-/// A definition compiled into this program cannot be parsed, so the build is broken.
+/// The program cannot parse a dialect definition that is compiled into it, so the build is broken.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot parse a definition compiled into this program: {0}")]
 pub struct DialectDefinitionParseError(#[from] serde_json::Error);
@@ -43,14 +43,14 @@ impl DialectDefinition {
         Ok(serde_json::from_str(generated)?)
     }
 
-    /// Finds a tool by name.
+    /// Finds a tool of the dialect by its name.
     pub fn find_tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.operations.iter().find(|tool| tool.name == name)
     }
 }
 
 impl ToolDefinition {
-    /// The engine operation that the tool calls.
+    /// The name of the engine operation that the tool calls.
     pub fn engine_operation(&self) -> &str {
         self.operation.as_deref().unwrap_or(&self.name)
     }
@@ -65,8 +65,9 @@ impl ToolDefinition {
         self.name == name || (name.contains(DOT_REPLACEMENT) && self.dotless_name() == name)
     }
 
-    /// The JSON Schema of the tool's arguments. An optional argument is left out, never null. The schema omits
-    /// `additionalProperties: false` to keep tool lists short; the error for an unknown argument lists the known ones.
+    /// The JSON Schema of the tool's arguments. A caller leaves out an optional argument and never sends null for it.
+    /// The schema omits `additionalProperties: false` to keep tool lists short. The error for an unknown argument lists
+    /// the known arguments.
     pub fn input_schema(&self) -> Map<String, Value> {
         let listed = self.inputs.iter().filter(|input| !input.unlisted);
         let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema().into())).collect());
@@ -78,8 +79,8 @@ impl ToolDefinition {
         schema
     }
 
-    /// The JSON Schema of the tool's result, with every possible field. `common` are the fields that the result of any
-    /// tool may have.
+    /// The JSON Schema of the tool's result, with every possible field. The fields in `common` may occur in the result
+    /// of any tool.
     pub fn output_schema(&self, common: &[ToolResultFieldDefinition]) -> Map<String, Value> {
         let property = |output: &ToolResultFieldDefinition| {
             let kind = json!({ "type": output.kind });

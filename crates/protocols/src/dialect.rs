@@ -1,9 +1,7 @@
-//! Dialects: published sets of tools for the operations of the engine. A dialect consists of a definition and a
-//! translation, which turns a tool call into one engine call and the outcome into the reply that the dialect's document
-//! specifies. The native dialect passes tool calls through as operations.
-//!
-//! Each tool call is one engine call and leaves one journal entry. A dialect makes no decisions about files. Invalid
-//! arguments become [`CallOptions::argument_error`]; the engine rejects the call and records it.
+//! Dialects: published sets of tools for the operations of the engine. A dialect translates a tool call into one engine
+//! call, and the outcome into the reply that its document specifies. Each tool call leaves one journal entry, and a
+//! dialect makes no decisions about files. Invalid arguments become [`CallOptions::argument_error`], with which the
+//! engine rejects and records the call.
 
 use std::collections::BTreeMap;
 
@@ -30,9 +28,9 @@ pub type CallResult = Result<CallOutcome, Error>;
 
 /// An engine call, translated from a tool call.
 pub struct TranslatedCall {
-    /// The engine operation that the dialect calls.
+    /// The name of the engine operation that the translated call requests.
     pub operation: String,
-    /// The arguments for the engine operation.
+    /// The arguments of the translated engine call.
     pub arguments: Map<String, Value>,
     /// The options of the engine call, which the dialect sets.
     pub options: CallOptions,
@@ -43,7 +41,7 @@ impl TranslatedCall {
         Self { operation: operation.to_owned(), arguments: into_object(arguments), options }
     }
 
-    /// A call with invalid arguments. The engine records the call and rejects it with `error`.
+    /// The engine records the call and rejects it with `error`.
     fn rejected(operation: &str, arguments: &Map<String, Value>, error: Error, options: CallOptions) -> Self {
         let options = CallOptions { argument_error: Some(error), ..options };
         Self { operation: operation.to_owned(), arguments: arguments.clone(), options }
@@ -53,16 +51,15 @@ impl TranslatedCall {
 /// The reply to a tool call, in the form of the dialect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DialectReply {
-    /// The reply as a JSON object.
+    /// The dialect's reply as a JSON object.
     pub json: Map<String, Value>,
-    /// The reply as a text for the model.
+    /// The dialect's reply as a text for the model.
     pub text: String,
-    /// Whether the reply reports an error.
+    /// Whether the dialect's reply reports an error.
     pub status: ReplyStatus,
 }
 
 impl DialectReply {
-    /// A reply whose text is its JSON object: `Ok` contains a result, and `Err` contains an error object.
     fn from_json(result: Result<Value, Value>) -> Self {
         let (json, status) = match result {
             Ok(json) => (json, ReplyStatus::Success),
@@ -72,7 +69,6 @@ impl DialectReply {
     }
 }
 
-/// The members of a JSON object, or no members if the value is not an object.
 fn into_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
@@ -80,30 +76,30 @@ fn into_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Whether a reply reports success or an error.
+/// Whether the reply to a tool call reports success or an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyStatus {
-    /// The call succeeded.
+    /// The tool call succeeded.
     Success,
-    /// The call failed.
+    /// The tool call failed.
     Error,
 }
 
 /// The part of the file system that a dialect may access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DialectFilesystemReach {
-    /// Only the workspace.
+    /// The dialect may access only the workspace.
     Workspace,
-    /// The dialect may access every file that the process may access; relative paths start at the workspace.
+    /// The dialect may access every file that the process may access. Relative paths in a call start at the workspace.
     WholeMachine,
 }
 
-/// A set of tools that is translated to engine calls.
+/// A dialect is a set of tools whose calls are translated to engine calls.
 pub trait Dialect: Send + Sync {
     /// The definition of the dialect, which lists its tools and settings.
     fn definition(&self) -> &DialectDefinition;
 
-    /// Translates a tool call for the engine.
+    /// Translates a tool call of the dialect into an engine call.
     fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall;
 
     /// Converts the outcome or the error of an engine call to the dialect's reply.
@@ -126,13 +122,14 @@ pub trait Dialect: Send + Sync {
         }
     }
 
-    /// Renders a watch event in the form of this dialect. `native` is the event in the form of the native dialect.
+    /// Renders a watch event in the form of this dialect. The parameter `native` is the watch event in the form of the
+    /// native dialect.
     fn render_event(&self, native: &Map<String, Value>) -> Map<String, Value> {
         native.clone()
     }
 
-    /// The name of a tool in the journal and in policy rules. `None` means that the journal and the rules use the name
-    /// of the operation.
+    /// The full name of a tool in the journal and in policy rules. With `None`, the journal and the policy rules use
+    /// the name of the operation.
     fn full_name(&self, tool: &str) -> Option<String> {
         Some(format!("{}/{tool}", self.definition().dialect))
     }
@@ -147,8 +144,8 @@ pub trait Dialect: Send + Sync {
 }
 
 impl dyn Dialect + '_ {
-    /// Translates a tool call, and applies the policy tier in the tool's definition. Every protocol translates calls
-    /// with this function.
+    /// Translates a tool call, and applies the supervision tier in the tool's definition. Every protocol translates
+    /// tool calls with this function.
     pub fn translate_with_tier(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         let mut call = self.translate(tool, arguments);
         let tier = self.definition().find_tool(tool).and_then(|operation| operation.tier);
@@ -162,24 +159,23 @@ impl dyn Dialect + '_ {
     }
 }
 
-/// A call of an unknown tool, which the engine rejects and records.
+/// The engine rejects and records a call of an unknown tool.
 pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> TranslatedCall {
     let shortened: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
     let error = Error::new(ErrorKind::UnknownOperation, format!("unknown {what} '{shortened}'")).with_next_step(hint);
     TranslatedCall::rejected(name, &Map::new(), error, CallOptions::default())
 }
 
-/// The workspace that a dialect serves.
+/// The location of the workspace that a dialect serves.
 #[derive(Debug, Clone)]
 pub struct DialectWorkspaceRootPath {
-    /// Absolute path of the workspace, which some dialects show in their replies.
+    /// The absolute path of the workspace, which some dialects show in their replies.
     pub root: String,
 }
 
 type DialectConstructionResult = Result<Box<dyn Dialect>, DialectSetupError>;
 type DialectConstructor = fn(&DialectSettings, &DialectWorkspaceRootPath) -> DialectConstructionResult;
 
-/// The constructor of every dialect, in documentation order.
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
     ("stead", |_, _| Ok(Box::new(NativeDialect(DialectDefinition::native()?)))),
     ("jettson", jettson::build),
@@ -188,23 +184,23 @@ const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
     ("krux", krux::build),
 ];
 
-/// Why a set of dialects cannot be served.
+/// The reason why a set of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DialectSetupError {
-    /// A definition compiled into this program cannot be parsed.
+    /// The program cannot parse a dialect definition that is compiled into it.
     #[error(transparent)]
     InvalidDefinition(#[from] DialectDefinitionParseError),
-    /// There is no dialect of this name.
+    /// The user named a dialect that does not exist.
     #[error("unknown dialect '{0}'; available: {list}", list = dialect_names().join(", "))]
     UnknownDialect(String),
-    /// Two dialects have a tool of the same name.
+    /// Two of the named dialects have a tool of the same name.
     #[error("the dialects {first} and {second} both have a tool '{tool}'; serve them separately")]
     DuplicateTool {
         /// The name of the tool that two dialects have.
         tool: String,
-        /// The first of the two dialects, in the order in which they were named.
+        /// The name of the dialect that was given first of the two.
         first: String,
-        /// The second of the two dialects, in the order in which they were named.
+        /// The name of the dialect that was given second of the two.
         second: String,
     },
     /// A dialect with access to the whole machine is combined with other dialects, which would also get this access.
@@ -215,16 +211,16 @@ pub enum DialectSetupError {
     InvalidSetting(#[from] DialectSettingError),
 }
 
-/// Why a setting of a dialect is invalid.
+/// The reason why a setting of a dialect is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialectSettingError {
-    /// A dialect setting is not of the form `KEY=VALUE`.
+    /// The dialect setting is not of the form `KEY=VALUE`.
     #[error("invalid dialect option '{0}'; expected KEY=VALUE")]
     NotKeyValue(String),
-    /// No selected dialect has an option of this name.
+    /// No selected dialect has an option of the given name.
     #[error("no selected dialect has an option '{key}'; available: {known}")]
     UnknownOption {
-        /// The unknown name.
+        /// The given name, which no selected dialect has as an option.
         key: String,
         /// The names of the options that the selected dialects have.
         known: String,
@@ -234,19 +230,20 @@ pub enum DialectSettingError {
     InvalidValue {
         /// The name of the dialect option.
         key: String,
-        /// The rejected value.
+        /// The value that the dialect option does not accept.
         value: String,
-        /// A description of the values that the option accepts.
+        /// A description of the values that the dialect option accepts.
         expected: String,
     },
 }
 
-/// The dialect settings from `--dialect-option KEY=VALUE`, by name. If a setting is given twice, its last value counts.
+/// The dialect settings from `--dialect-option KEY=VALUE`, by name. The last value of a dialect setting that is given
+/// twice counts.
 #[derive(Debug, Clone, Default)]
 pub struct DialectSettings(BTreeMap<String, String>);
 
 impl DialectSettings {
-    /// Parses `KEY=VALUE` settings.
+    /// Parses dialect settings of the form `KEY=VALUE`.
     pub fn parse(settings: &[String]) -> Result<Self, DialectSettingError> {
         let pair = |text: &String| {
             let (key, value) = text.split_once('=').ok_or_else(|| DialectSettingError::NotKeyValue(text.clone()))?;
@@ -260,13 +257,11 @@ impl DialectSettings {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether a dialect setting equals `value`; a setting that was not given has the value `default`.
+    /// Whether a dialect setting equals `value`. A dialect setting that was not given has the value `default`.
     pub fn is_set_to(&self, key: &str, value: &str, default: &str) -> bool {
         self.get(key).unwrap_or(default) == value
     }
 
-    /// Rejects an option that is in none of the definitions, and a value that the definition of its option does not
-    /// accept.
     fn check_against_definitions<'a>(
         &self,
         definitions: impl Iterator<Item = &'a DialectDefinition> + Clone,
@@ -292,11 +287,11 @@ pub fn dialect_names() -> Vec<&'static str> {
     DIALECT_CONSTRUCTORS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Dialects that are served together.
+/// A set of dialects that are served together.
 pub struct DialectSet(Vec<Box<dyn Dialect>>);
 
 impl DialectSet {
-    /// Builds the named dialects. Fails if a setting belongs to none of the named dialects.
+    /// Builds the named dialects. The build fails if a setting belongs to none of the named dialects.
     pub fn from_names(
         names: &[String],
         settings: &[String],
@@ -325,7 +320,7 @@ impl DialectSet {
         Ok(Self(vec![Box::new(NativeDialect(DialectDefinition::native()?))]))
     }
 
-    /// All dialects that are served together.
+    /// Iterates over the dialects that are served together.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Dialect> {
         self.0.iter().map(AsRef::as_ref)
     }
@@ -335,8 +330,8 @@ impl DialectSet {
         self.find_tool(tool).map(|(dialect, _)| dialect)
     }
 
-    /// The dialect that has this tool, and the declared name of the tool, in which dots are not replaced by `__`. Many
-    /// MCP clients do not accept dots, so `tool` may contain `__` instead of each dot.
+    /// Finds the dialect that has this tool, and the declared name of the tool. Many MCP clients do not accept dots, so
+    /// `tool` may contain `__` instead of each dot.
     pub fn find_tool(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
         self.iter().find_map(|dialect| {
             let operations = &dialect.definition().operations;
@@ -375,7 +370,6 @@ fn check_duplicate_tools(chosen: &[Box<dyn Dialect>]) -> Result<(), DialectSetup
     Ok(())
 }
 
-/// The native dialect, whose tools are the operations of the engine.
 struct NativeDialect(DialectDefinition);
 
 impl Dialect for NativeDialect {
@@ -403,8 +397,6 @@ impl Dialect for NativeDialect {
     }
 }
 
-/// The text that describes an error to a model: the error kind, the message, the excerpt if the error has one, and the
-/// next step.
 pub(crate) fn error_text(error: &Error) -> String {
     let mut text = format!("{}: {}", error.kind.code(), error.message);
     if let Some(excerpt) = error.excerpt() {

@@ -10,7 +10,6 @@ use crate::{
     rpc::errors,
 };
 
-/// The words and numbers for one error kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorRow {
     pub(crate) http: StatusCode,
@@ -22,7 +21,7 @@ pub(crate) struct ErrorRow {
     pub(crate) acp: AcpErrorCode,
 }
 
-/// When a failed call may succeed if it is repeated unchanged.
+/// The retry advice says when a failed call may succeed if it is repeated unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryAdvice {
     Never,
@@ -33,7 +32,7 @@ pub(crate) enum RetryAdvice {
     AfterRepair,
 }
 
-/// Exit status of the program. Documented in `docs/reference/exit-codes.md`.
+/// The exit status of the program, documented in `docs/reference/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandExit {
     /// The command succeeded.
@@ -46,19 +45,19 @@ pub enum CommandExit {
     Refused,
     /// The call was rejected because of a stale base version or a conflict.
     Stale,
-    /// A verification found tampering.
+    /// A verification of the journal found tampering.
     Tampered,
-    /// The exit code of the agent that `stead acp` ran.
+    /// The program exits with the exit code of the agent that `stead acp` ran.
     ChildStatus(u8),
 }
 
 impl CommandExit {
-    /// The exit status of a command whose call failed with an error of this kind.
+    /// The exit status of a command whose call failed with this kind of error.
     pub fn for_error(kind: ErrorKind) -> Self {
         error_row(kind).exit
     }
 
-    /// The exit code that the operating system receives.
+    /// The exit code that the operating system receives from the program.
     pub fn code(self) -> u8 {
         match self {
             CommandExit::Success => 0,

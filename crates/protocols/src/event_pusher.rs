@@ -15,13 +15,11 @@ use tokio::sync::mpsc::Sender;
 
 use crate::dialect::DialectSet;
 
-/// The method of the notification that contains a watch event.
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
-/// How long the event thread waits for events before it checks whether the client is still connected.
+/// The time after which the event thread checks again whether the client is still connected.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Whether an engine operation starts a watch, ends a watch or does neither.
 pub(crate) enum OperationWatchEffect {
     Starts,
     Ends,
@@ -38,21 +36,19 @@ impl OperationWatchEffect {
     }
 }
 
-/// A queued event, and the name of the dialect in which the watch was started.
 pub(crate) struct PushedEvent {
     pub(crate) notification: WatchNotification,
     pub(crate) dialect: String,
 }
 
 impl PushedEvent {
-    /// Renders the event in the dialect in which the watch was started.
+    /// A watch event is rendered in the dialect in which the watch was started.
     pub(crate) fn render(&self, dialects: &DialectSet) -> Map<String, Value> {
         let event = &self.notification.event;
         dialects.by_name(&self.dialect).map_or_else(|| event.clone(), |dialect| dialect.render_event(event))
     }
 }
 
-/// The watches of one connection, and the thread that pushes their events to the client.
 #[derive(Clone)]
 pub(crate) struct EventPusher {
     sender: Sender<PushedEvent>,
@@ -67,7 +63,6 @@ impl EventPusher {
         Self { sender, watches: Arc::default(), is_running: Arc::default(), cancel: CancelToken::default() }
     }
 
-    /// Starts or stops pushing the events of a watch that a successful call started or ended.
     pub(crate) fn apply_call(
         &self,
         effect: &OperationWatchEffect,
@@ -101,7 +96,6 @@ impl EventPusher {
         self.lock_watches().retain(|(known, _)| known != id);
     }
 
-    /// Stops pushing events and ends the thread.
     pub(crate) fn close(&self) {
         self.lock_watches().clear();
         self.cancel.cancel();

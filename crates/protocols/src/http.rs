@@ -1,10 +1,7 @@
 //! The HTTP server: MCP, JSON-RPC, files, operations and an event stream, for clients that authenticate with a token.
-//!
-//! The HTTP server checks requests, enforces limits on size and time, and maps errors to status codes. A request passes
-//! these checks in this order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method and content type,
-//! token, limits. Tokens are read only from the Authorization header and verified by the [`Authenticator`]. A slow or
-//! busy client delays only its own calls. A shutdown finishes in-flight requests and notifies streams. The engine
-//! decides about access to files, not the HTTP server.
+//! The server checks a request in this order: framing, Host, Origin, Sec-Fetch-Site, method and content type, token,
+//! limits. Tokens are read only from the Authorization header and verified by the [`Authenticator`]. The engine decides
+//! about access to files, not the HTTP server.
 
 use std::sync::Arc;
 
@@ -46,21 +43,21 @@ pub use tls::{ReloadableTlsConfig, TlsCertificateError};
 pub use unauthenticated::UnauthenticatedPerAddressLimit;
 pub use workspace_admin::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
-/// The credential of a request.
+/// The credential with which the client of an HTTP request authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential<'a> {
-    /// The token in the Authorization header.
+    /// The token in the Authorization header of an HTTP request.
     Token(&'a str),
-    /// The request has no token, but the kernel reports that the client runs as the server's own user.
+    /// The HTTP request has no token, but the kernel reports that the client runs as the server's own user.
     SameUser,
 }
 
-/// An authenticated client.
+/// The identity of a client that the HTTP server has authenticated.
 #[derive(Clone)]
 pub struct AuthenticatedClientIdentity {
     /// A key that identifies the client's token.
     pub client_key: String,
-    /// The caller for all engine calls of this client.
+    /// The caller for all engine calls of the authenticated client.
     pub caller: Caller,
     /// The workspace or the administration that the client's token gives access to.
     pub scope: WorkspaceOrAdminScope,
@@ -69,28 +66,29 @@ pub struct AuthenticatedClientIdentity {
 /// The workspace or the administration that a token gives access to.
 #[derive(Clone)]
 pub enum WorkspaceOrAdminScope {
-    /// One workspace.
+    /// The token gives access to one workspace.
     Workspace {
-        /// An id that is unique for each workspace.
+        /// The id of the workspace, which is unique for each workspace.
         id: String,
         /// The location of the workspace, for dialects that report it.
         location: DialectWorkspaceRootPath,
-        /// Opens the workspace. The opener may block, and is called once for each client that is not cached.
+        /// The function that opens the workspace. The server calls the opener once for each client that is not cached,
+        /// and the opener may block.
         opener: OpenWorkspaceFn,
     },
-    /// The administration of workspaces, without access to their files.
+    /// The token gives access to the administration of workspaces, but not to their files.
     Administration,
 }
 
-/// Opens a workspace.
+/// A function that opens a workspace for an authenticated client.
 pub type OpenWorkspaceFn = Arc<dyn Fn() -> Result<Engine, AuthError> + Send + Sync>;
 
-/// An opener for a workspace that is already open.
+/// Creates an opener for a workspace that is already open.
 pub fn opener_for(engine: Engine) -> OpenWorkspaceFn {
     Arc::new(move || Ok(engine.clone()))
 }
 
-/// Why authentication failed.
+/// The reason why the authentication of a client failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthError {
     /// The token is unknown, expired or revoked; the response does not say which.
@@ -101,9 +99,9 @@ pub enum AuthError {
     TooManyOpenWorkspaces,
 }
 
-/// Verifies tokens.
+/// An authenticator verifies the tokens of HTTP clients.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Identifies the client. Authentication runs for every request, so this method must be fast.
+    /// Identifies the client by its credential. Authentication runs for every request, so this method must be fast.
     fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError>;
 
     /// Whether the token of an authenticated client is still valid; the server asks while a stream is open.
@@ -115,13 +113,11 @@ pub trait Authenticator: Send + Sync + 'static {
     }
 }
 
-/// Whether a connection comes from the network or from a local user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketPeerOrigin {
     Network,
-    /// The client is a process of the server's own user, as the kernel reports.
+    /// The kernel reports that the client is a process of the server's own user.
     SameUser,
-    /// The client is a process of another local user.
     OtherUser,
 }
 

@@ -1,5 +1,5 @@
-//! Protocols (MCP, JSON-RPC, HTTP, ACP) and dialects. Protocols and dialects translate the messages of clients into
-//! calls of one engine. Only the engine decides about access and reads or writes files.
+//! The protocols (MCP, JSON-RPC, HTTP, ACP) and the dialects translate client messages into calls of one engine. Only
+//! the engine decides about access and reads or writes files.
 
 pub mod acp;
 mod call_executor;

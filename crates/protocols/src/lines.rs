@@ -1,5 +1,5 @@
-//! Line-delimited messages over a byte stream. Input lines have a length limit. If a line is longer than the limit, the
-//! line is skipped, and only its request id is kept for the error response. Output lines are written whole.
+//! Reads and writes line-delimited messages over a byte stream. The reader skips a line that exceeds the length limit
+//! and keeps only the request id of the line.
 
 use std::{mem, ops::Range};
 
@@ -14,31 +14,26 @@ pub(crate) use outbox::Outbox;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// From this length on, [`LineReader::take_line`] returns the read buffer itself instead of a copy of the line. Shorter
-/// lines are copied, because copying a short line is cheaper than allocating a new buffer.
+/// The line length in bytes from which [`LineReader::take_line`] returns the read buffer instead of a copy. Copying a
+/// shorter line is cheaper than allocating a new buffer.
 const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum LineReaderEvent {
-    /// A line was read. [`LineReader::message`] returns this line until the next line is read.
     Line,
-    /// A line exceeded the limit and was skipped; the value is the request id in the skipped line.
+    /// The reader skipped a line that exceeded the length limit; the value is the request id in the line.
     Oversized(Option<Value>),
-    /// The input has ended.
     End,
 }
 
-/// Splits a byte stream into lines of limited length. The reader buffers at most one line and the bytes of one read.
 pub(crate) struct LineReader<R> {
     input: R,
     limit_bytes: usize,
     buffer: Vec<u8>,
-    /// The range of the current line in the buffer.
     current_line: Range<usize>,
     next_start: usize,
     /// The offset in the buffer up to which the reader has searched for a newline.
     scanned_to: usize,
-    /// Looks for the request id while an oversized line is skipped.
     oversized_scanner: Option<RequestIdScanner>,
 }
 
@@ -59,18 +54,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The last line that [`LineReader::next`] read, without its terminator.
     fn line(&self) -> &[u8] {
         let line = self.buffer.get(self.current_line.clone()).unwrap_or_default();
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
-    /// The last line without its terminator and without a byte order mark.
     pub(crate) fn message(&self) -> &[u8] {
         self.line().strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.line())
     }
 
-    /// Takes the last line out of the reader. A long line is not copied: the caller gets the read buffer itself.
     pub(crate) fn take_line(&mut self) -> Vec<u8> {
         if self.current_line.len() < LARGE_LINE_BYTES {
             return self.line().to_vec();
@@ -86,7 +78,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         line
     }
 
-    /// Reads the next line. If the returned future is dropped, no input is lost.
+    /// Reads the next line; dropping the returned future loses no input.
     pub(crate) async fn next(&mut self) -> LineReaderEvent {
         loop {
             if let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned_to..]) {
@@ -111,7 +103,6 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Removes finished lines from the buffer, and also the rest if it belongs to an oversized line.
     fn skip_or_compact(&mut self) {
         self.buffer.drain(..self.next_start);
         self.next_start = 0;
@@ -126,7 +117,6 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// At the end of the input, returns the last line if it has no terminator, and otherwise [`LineReaderEvent::End`].
     fn final_line(&mut self) -> LineReaderEvent {
         if let Some(scanner) = self.oversized_scanner.take() {
             return LineReaderEvent::Oversized(scanner.into_id());
@@ -141,10 +131,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// The length of the member name `"id"` with its quotes. A longer member name cannot be `"id"`.
+/// The length of the JSON member name `"id"` in bytes, quotes included.
 const MEMBER_NAME_BYTES_MAX: usize = 4;
 
-/// Whether the scanner is reading the name or the value of a JSON member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum JsonMemberPart {
     #[default]
@@ -152,7 +141,7 @@ enum JsonMemberPart {
     Value,
 }
 
-/// Finds the request id in an oversized message, piece by piece, without buffering the message.
+/// Finds the request id in an oversized message without buffering the message.
 #[derive(Debug, Default)]
 struct RequestIdScanner {
     depth: usize,
@@ -171,7 +160,6 @@ impl RequestIdScanner {
         }
     }
 
-    /// The request id, if the message has an id and the id is a string or an integer.
     fn into_id(self) -> Option<Value> {
         let value: Value = serde_json::from_slice(&self.id_json?).ok()?;
         (value.is_string() || value.is_i64()).then_some(value)
@@ -206,7 +194,7 @@ impl RequestIdScanner {
         }
     }
 
-    /// Buffers a byte of a name or value in the outermost JSON object. A name or value too long for an id is cut.
+    /// Buffers a byte of a member in the outermost JSON object, and cuts members that are too long for an id.
     fn buffer_byte(&mut self, byte: u8) {
         if self.depth != 1 {
             return;

@@ -1,10 +1,6 @@
-//! MCP over a pair of byte streams, one message per line. In earlier protocol versions, a client starts with
-//! `initialize`. In later protocol versions, a client names the version in every request. The server supports both.
-//!
-//! The MCP server translates tool calls into engine calls. A malformed, oversized or ambiguous message gets an error,
-//! and the server continues. Only protocol messages are written to the output. A long or waiting call blocks no other
-//! call. The engine makes all access decisions. The public interface of this module does not expose types of the MCP
-//! library.
+//! The MCP server over a pair of byte streams with one message per line. The MCP server supports clients that start
+//! with `initialize` and clients that name the protocol version in every request. A malformed message gets an error
+//! response, and the MCP server continues. The public interface of this module exposes no types of the MCP library.
 
 use std::sync::Arc;
 
@@ -37,10 +33,9 @@ pub(crate) use message_check::check_line;
 pub(crate) use server::McpClientRequestHandler;
 pub(crate) use shared_state::McpSharedState;
 
-/// The context that the protocol library passes with a request.
 type McpRequestContext = RequestContext<RoleServer>;
 
-/// Why serving an MCP client failed.
+/// The reason why serving an MCP client failed.
 #[derive(Debug, thiserror::Error)]
 pub enum McpServeError {
     /// A tool definition in this program cannot be parsed, which is an error of the build.
@@ -53,14 +48,14 @@ pub enum McpServeError {
 
 /// Provides the session name of a client process that was started for exactly one session.
 pub trait AssignedSessionNameProvider: Send + Sync {
-    /// The name of the client's session; `None` if the name is not known yet.
+    /// Returns the name of the client's session, or `None` while the name is unknown.
     fn current_session(&self) -> Option<String>;
 }
 
-/// Serves one MCP client until it closes its side. Every call of the client runs as `caller`, in the session that
-/// `session_resolver` returns. If `session_resolver` returns no session, the session is named after the client program.
+/// Serves one MCP client until the client closes the connection, and runs every call of the client as `caller`. The
+/// calls run in the session that `session_resolver` returns, or in a session named after the client program.
 ///
-/// Must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
+/// This function must run inside a tokio runtime, whose blocking threads the client's requests can occupy.
 pub async fn serve<R, W>(
     engine: Engine,
     caller: Caller,
@@ -89,8 +84,7 @@ where
     ended.map(drop).map_err(|error| McpServeError::Protocol(error.to_string()))
 }
 
-/// Whether the client uses a later protocol version, in which every request names the version and `initialize` is not
-/// used.
+/// Returns whether the client names the protocol version in every request instead of sending `initialize`.
 fn uses_later_protocol(context: &McpRequestContext) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }

@@ -1,10 +1,5 @@
-//! JSON-RPC 2.0, independent of the transport. The input is the bytes of one message, and the output is the response to
-//! this message. Over standard input and output, each line is a message; HTTP and WebSocket frame the messages
-//! themselves.
-//!
-//! A malformed, ambiguous, oversized or too deeply nested message gets the error that JSON-RPC defines, and the server
-//! continues with the next message. A response has the same id as its request. The requests of a batch run and are
-//! answered in order. Notifications get no response.
+//! The JSON-RPC 2.0 server, which is independent of the transport. A malformed message gets the error that JSON-RPC
+//! defines, and the JSON-RPC server continues. The requests of a batch run in order, and notifications get no response.
 
 use std::sync::Arc;
 
@@ -31,8 +26,8 @@ pub use transport::serve;
 
 use message::RpcMessageError;
 
-/// Generated parts of the OpenRPC document: its outermost members, the methods that the server adds, and the methods of
-/// every dialect.
+/// The generated parts of the OpenRPC document: its outermost members, the server's own methods, and the dialects'
+/// methods.
 const OPENRPC_JSON: &str = include_str!("generated/openrpc.json");
 
 /// A JSON-RPC server for any number of connections of one caller.
@@ -42,7 +37,7 @@ pub struct RpcServer {
     executor: Arc<CallExecutor>,
 }
 
-/// The generated OpenRPC document in this program cannot be parsed, which is an error of the build.
+/// An error because the generated OpenRPC document in this program cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("the embedded OpenRPC document cannot be parsed: {0}")]
 pub struct OpenRpcParseError(#[from] serde_json::Error);
@@ -53,7 +48,6 @@ impl RpcServer {
         Self::with_executor(Arc::new(CallExecutor::new(engine)), caller, dialects)
     }
 
-    /// Creates a JSON-RPC server that shares `executor` with other protocols.
     pub(crate) fn with_executor(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Arc<Self> {
         caller = caller.starting_session_now(executor.engine().workspace());
         for dialect in dialects.iter() {
@@ -62,18 +56,16 @@ impl RpcServer {
         Arc::new(Self { caller, dialects, executor })
     }
 
-    /// Finds a tool by name, with the dialect that defines it.
     fn find_definition(&self, name: &str) -> Option<(&dyn Dialect, &ToolDefinition)> {
         let (dialect, tool) = self.dialects.find_tool(name)?;
         Some((dialect, dialect.definition().find_tool(tool)?))
     }
 
-    /// Whether the policy blocks a tool for the caller on every path.
+    /// Returns whether the policy blocks a tool for the caller on every path.
     fn is_blocked(&self, dialect: &dyn Dialect, tool: &ToolDefinition) -> bool {
         dialect.is_blocked(self.executor.engine(), &self.caller, tool)
     }
 
-    /// Removes the methods that the policy blocks for the caller from an OpenRPC document.
     fn without_blocked_methods(&self, mut document: Value) -> Value {
         let blocked =
             |name: &str| self.find_definition(name).is_some_and(|(dialect, tool)| self.is_blocked(dialect, tool));
@@ -83,8 +75,8 @@ impl RpcServer {
         document
     }
 
-    /// Answers one message, which is a request, a notification or a batch. Returns `None` if the message contains only
-    /// notifications.
+    /// Answers one JSON-RPC message, which is a request, a notification or a batch. The result is `None` if the message
+    /// contains only notifications.
     pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessageGuard) -> Option<Value> {
         match message::parse_message(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,
@@ -112,7 +104,6 @@ impl RpcServer {
         (!responses.is_empty()).then_some(Value::Array(responses))
     }
 
-    /// Runs a request and returns its response. A notification runs in the same way, but gets no response.
     async fn answer_request(&self, value: Value, pending: &RpcPendingMessageGuard) -> Option<Value> {
         let request = match message::parse_request(value) {
             Ok(request) => request,
@@ -124,7 +115,7 @@ impl RpcServer {
     }
 }
 
-/// Builds the OpenRPC document of these dialects, which is the result of `rpc.discover`.
+/// Builds the OpenRPC document of the given dialects, which the method `rpc.discover` returns.
 pub fn openrpc_document<'a>(
     definitions: impl Iterator<Item = &'a DialectDefinition>,
 ) -> Result<Value, OpenRpcParseError> {

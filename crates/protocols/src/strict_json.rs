@@ -1,7 +1,6 @@
 //! Parses JSON from clients strictly: UTF-8, one JSON value, no duplicate members, limited nesting. JSON with duplicate
-//! members is rejected, because two parsers could use different values of the duplicated member.
-//!
-//! The whole message is always checked. The parser builds only the parts that the caller keeps.
+//! members is rejected, because two parsers could use different values of the same member. The parser checks the whole
+//! message and builds only the parts that the caller keeps.
 
 use std::{borrow::Cow, cell::Cell, fmt};
 
@@ -16,14 +15,11 @@ use crate::limits::MESSAGE_DEPTH_MAX;
 const DUPLICATE_MEMBER: &str = "an object has a duplicate member";
 const NESTED_TOO_DEEPLY: &str = "the message is nested too deeply";
 
-/// The part of a JSON value that the parser returns. The other parts are checked and then dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptJsonPart {
-    /// The parser returns the whole value.
     Everything,
-    /// The parser returns an object with only the members of these names. Any value other than an object becomes null.
+    /// The parser returns an object with only the members of these names, and null for any other value.
     Members(&'static [&'static str]),
-    /// The parser returns nothing of the value.
     Nothing,
 }
 
@@ -44,17 +40,15 @@ impl KeptJsonPart {
     }
 }
 
-/// Why JSON from a client is rejected.
 #[derive(Debug)]
 pub(crate) enum StrictJsonError {
     /// The message is not UTF-8 or not JSON.
     Malformed { reason: String },
-    /// The message is JSON, but has a duplicate member or is nested too deeply. `kept` is the part that the caller
-    /// asked for, so that the error response can contain the id of the request.
+    /// The message is JSON with a duplicate member or too deep nesting. The member `kept` provides the request id for
+    /// the error response.
     Rejected { reason: &'static str, kept: Value },
 }
 
-/// Parses one JSON value strictly, and returns the part of it that the caller keeps.
 pub(crate) fn parse_strict(bytes: &[u8], part: KeptJsonPart) -> Result<Value, StrictJsonError> {
     let text = std::str::from_utf8(bytes).map_err(|error| StrictJsonError::Malformed {
         reason: format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to()),
@@ -75,11 +69,11 @@ pub(crate) fn parse_strict(bytes: &[u8], part: KeptJsonPart) -> Result<Value, St
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 struct JsonMemberName<'t>(#[serde(borrow)] Cow<'t, str>);
 
-/// Builds the kept part of a JSON value. A duplicate member or too deep nesting does not stop the visitor; it stores
-/// the reason for the rejection in `fault`.
+/// Builds the kept part of a JSON value. A duplicate member or too deep nesting does not stop the visitor, which only
+/// stores the reason in `fault`.
 #[derive(Clone, Copy)]
 struct StrictJsonVisitor<'a> {
-    /// The number of objects and arrays that enclose the visited value. The depth of the whole message is 0.
+    /// The number of objects and arrays that enclose the visited value.
     depth: usize,
     part: KeptJsonPart,
     fault: &'a Cell<Option<&'static str>>,
@@ -105,8 +99,7 @@ impl<'de> DeserializeSeed<'de> for StrictJsonVisitor<'_> {
         if self.depth < MESSAGE_DEPTH_MAX {
             return deserializer.deserialize_any(self);
         }
-        // The value is skipped. The parser skips a value without recursion, so even a deeply nested value cannot
-        // overflow the stack.
+        // The parser skips a value without recursion, so even a deeply nested value cannot overflow the stack.
         self.fault.set(Some(NESTED_TOO_DEEPLY));
         deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null)
     }

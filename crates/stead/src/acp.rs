@@ -1,8 +1,5 @@
-//! `stead acp`: an ACP proxy. The editor is connected to standard input and output; the agent is a process that the
-//! proxy starts, or another member of a chain that a conductor runs. Only protocol messages go to standard output.
-//!
-//! The proxy exits when the editor or the agent ends, with the exit code of the agent. The proxy never stops a process
-//! that it did not start.
+//! Runs `stead acp`, the ACP proxy between an editor on standard input and output and an agent. Only protocol messages
+//! go to standard output. The ACP proxy exits with the exit code of the agent when the editor or the agent ends.
 
 use std::{
     ffi::OsString,
@@ -39,13 +36,12 @@ use crate::{
     stdio_server,
 };
 
-/// Number of blocking threads, for standard streams without asynchronous I/O and for waiting for the agent.
+/// The number of blocking threads for standard streams without asynchronous I/O and for waiting for the agent.
 const STREAM_AND_AGENT_THREADS: usize = 4;
-/// How long an agent may take to exit after its input is closed.
 const AGENT_EXIT_WAIT: Duration = Duration::from_secs(3);
-/// After the agent exits, its last output is read for at most this time, because its children may keep the pipe open.
+/// The time for which the agent's last output is read, because children of the agent may keep the pipe open.
 const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
-/// If a signal kills the agent, the exit code is this number plus the number of the signal, as in a shell.
+/// The base of the exit code for an agent that a signal killed, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CliCommandResult {
@@ -87,8 +83,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     served
 }
 
-/// The approval mode of the flag `--approve`. Unlike for other servers, the value `client` prints no warning: an ACP
-/// client is the editor, not the agent.
+/// Returns the approval mode of the flag `--approve`. The value `client` prints no warning here, because an ACP client
+/// is the editor and not the agent.
 fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Client => ApprovalMode::TrustClient,
@@ -119,7 +115,6 @@ fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
     WriteFormatPolicy { line_endings, encoding }
 }
 
-/// The agent as a child process, whose standard error is passed through.
 struct AcpProxiedAgentProcess(Child);
 
 impl AcpProxiedAgentProcess {
@@ -147,18 +142,17 @@ impl AcpProxiedAgentProcess {
         Ok((Self(child), AcpPeerStreams { input: Box::new(stdout), output: Box::new(stdin) }))
     }
 
-    /// Waits for the agent to exit, and kills it after a timeout.
     async fn stop(&mut self) -> Result<CommandExit, CommandError> {
         if let Ok(waited) = tokio::time::timeout(AGENT_EXIT_WAIT, self.0.wait()).await {
             return exit_of_status(waited);
         }
         output::print_note("the agent did not exit in time, so stead killed it");
-        // Killing the agent fails if it has just exited.
+        // Killing the agent fails if the agent has just exited.
         drop(self.0.start_kill());
         exit_of_status(self.0.wait().await)
     }
 
-    /// Waits for the agent to exit, and then a while longer, so that the proxy can read the agent's last output.
+    /// Waits a while longer after the agent has exited, so that the proxy can read the agent's last output.
     async fn until_exit(&mut self) -> Result<CommandExit, CommandError> {
         let waited = self.0.wait().await;
         tokio::time::sleep(FINAL_OUTPUT_WAIT).await;
@@ -166,7 +160,6 @@ impl AcpProxiedAgentProcess {
     }
 }
 
-/// Converts the exit status of the agent to the exit status of `stead acp`.
 fn exit_of_status(waited: io::Result<ExitStatus>) -> Result<CommandExit, CommandError> {
     let status = waited.map_err(|error| CommandError::System(format!("cannot wait for the agent: {error}")))?;
     let code =

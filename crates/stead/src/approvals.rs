@@ -1,8 +1,5 @@
-//! `stead approvals` and `stead alerts`: list the approval requests and alerts of agents, and record the answers of
-//! people.
-//!
-//! Answering an approval needs the approver's secret. The approver's secret is read from the terminal or a file. The
-//! secret is never an argument or an environment variable, because other processes could read it there.
+//! Runs `stead approvals` and `stead alerts`, which list the requests of agents and record the answers of people. The
+//! approver's secret is never an argument or an environment variable, because other processes could read it there.
 
 use std::{
     io,
@@ -26,7 +23,6 @@ use crate::{
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat, usage_error},
 };
 
-/// Number of random bytes in a generated secret.
 const GENERATED_BYTES: usize = 20;
 
 #[derive(Debug, Args)]
@@ -182,7 +178,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
         ApprovalsSubcommand::Approve { answer, always, paths, yes } => {
             let caller = authenticated_approver(&opened, answer)?;
             let approval = load_approval(&opened, &caller, &answer.id)?;
-            // If the approval is answered or expired, `answer_approval` refuses it below, and no rule may be written.
+            // No rule may be written for an answered or expired approval, which `answer_approval` refuses below.
             let is_pending =
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
@@ -201,8 +197,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
     }
 }
 
-/// Writes a policy rule that allows calls like the approved call from now on. The person has confirmed the rule in an
-/// editor.
+/// Writes a policy rule that allows calls like the approved call; the person has confirmed the rule in an editor.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
@@ -213,7 +208,6 @@ fn local_person(flags: &CallerAccessCliFlags) -> Result<Caller, CommandError> {
     open_workspace::caller_from_flags(flags, CallerProtocol::Person)
 }
 
-/// Checks the approver's secret and returns the person at the command line.
 fn authenticated_approver(opened: &CommandLineWorkspace, answer: &ApprovalAnswerFlags) -> Result<Caller, CommandError> {
     let mut caller = local_person(&answer.caller)?;
     if !matches!(caller.principal, Principal::User(_)) {
@@ -248,7 +242,6 @@ fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Re
     Ok(call_operation(opened, caller, "approvals", json!({ "id": id }))?)
 }
 
-/// The text that a person reads before answering an approval.
 fn approval_text(approval: &Map<String, Value>) -> String {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
     let requested = if word("tool").is_empty() { word("operation") } else { word("tool") };
@@ -277,7 +270,6 @@ fn read_secret(file: Option<&Path>) -> Result<String, CommandError> {
     }
 }
 
-/// Reads a new secret from a file, or twice from the terminal.
 fn read_new_secret(file: Option<&Path>) -> Result<String, CommandError> {
     if let Some(file) = file {
         return read_secret_file(file);

@@ -1,5 +1,5 @@
-//! The journal as an audit log: one row per changed path, and one per call that was refused, failed or changed nothing.
-//! Field names are stable, because other programs read them.
+//! Renders the journal as an audit log with one row per changed path and per call without changes. The field names of
+//! audit rows are stable, because other programs read them.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{OperationEffectClass, StoredJournalEntry};
@@ -7,18 +7,16 @@ use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathSt
 
 use crate::time;
 
-/// The arguments that contain the path of a call, by their names in all dialects.
+/// The names of the arguments that contain the path of a call, in all dialects.
 const PATH_KEYS: &[&str] = &["path", "from", "fromPath", "root", "trashedPath"];
 const TARGET_PATH_KEYS: &[&str] = &["to", "toPath", "targetPath"];
 
 pub(crate) struct AuditRow {
-    /// The audit row as JSON, without the fields whose value is unknown.
     pub(crate) fields: Map<String, Value>,
-    /// The path argument of the recorded call, if the call has one.
     pub(crate) requested_path: Option<String>,
 }
 
-/// The audit rows of one journal entry. A successful call that only reads has no audit rows.
+/// Returns the audit rows of one journal entry; a successful call that only reads has none.
 pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     let entry = &stored.entry;
     let arguments: Value = serde_json::from_str(&entry.arguments).unwrap_or_default();
@@ -33,8 +31,7 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     if !entry.changes.is_empty() || (is_read_only && entry.decision == JournaledCallOutcomeStatus::Allowed) {
         return merge_moves(entry, arguments.get("moved")).iter().map(row).collect();
     }
-    // If the file already had the written content, its version is the same before and after the call. The entry of a
-    // refused call does not contain the version of the file.
+    // A file that already had the written content has the same version before and after the call.
     let unchanged = arguments.get("unchanged").filter(|_| entry.decision == JournaledCallOutcomeStatus::Allowed);
     let unchanged = unchanged.and_then(Value::as_str).map(str::to_owned);
     let operation = if unchanged.is_some() { change_kind_name(ChangeKind::Modify) } else { &entry.operation };
@@ -52,8 +49,8 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     vec![AuditRow { fields, requested_path }]
 }
 
-/// The changes of a journal entry. If the call both moved and changed a file, the entry has a removal and a creation,
-/// which become one rename.
+/// Returns the changes of a journal entry. The removal and the creation of a file that was moved and changed become one
+/// rename.
 fn merge_moves(entry: &JournalEntry, moved: Option<&Value>) -> Vec<RecordedChange> {
     let moved_change = |change: &RecordedChange| {
         let to = moved?.get(&change.path)?.as_str().filter(|_| change.kind == ChangeKind::Remove)?;
@@ -91,7 +88,6 @@ fn change_fields(entry: &JournalEntry, change: &RecordedChange) -> Map<String, V
     fields
 }
 
-/// The first fields of every audit row: time, caller and operation.
 fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let (_, agent) = entry.caller.principal.split_once(':').unwrap_or_default();
@@ -105,7 +101,6 @@ fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
     fields.as_object().cloned().unwrap_or_default()
 }
 
-/// Adds the last fields of every audit row: success, tier, approval and error.
 fn add_result_fields(entry: &JournalEntry, fields: &mut Map<String, Value>) {
     fields.insert("success".to_owned(), (entry.decision == JournaledCallOutcomeStatus::Allowed).into());
     for (name, value) in [("tier", &entry.tier), ("approval", &entry.approval)] {

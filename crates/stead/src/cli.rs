@@ -1,5 +1,5 @@
-//! The command line. Builtin commands are declared here; operation commands come from the definitions. Shell
-//! completions and manual pages are generated from the combined command line.
+//! The command line of `stead`. Operation commands come from the definitions, and all other commands are declared in
+//! this module.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,6 @@ use crate::{
 };
 
 const ABOUT: &str = "A file server between AI agents and a workspace";
-/// The heading of the flags about the caller in help texts.
 pub(crate) const CALLER_HEADING: &str = "Caller";
 const AFTER_HELP: &str = "\
 Exit codes: 0 success; 1 failure; 2 usage error; 3 refused by a rule; 4 stale base or conflict; 5 journal tampered with.";
@@ -187,7 +186,6 @@ pub(crate) enum FlagSource {
     Default,
 }
 
-/// Whether the value of a flag comes from the user or is the default.
 pub(crate) fn flag_source(matches: &ArgMatches, flag: &str) -> FlagSource {
     match innermost_matches(matches).value_source(flag) {
         Some(ValueSource::CommandLine | ValueSource::EnvVariable) => FlagSource::CommandLine,
@@ -327,7 +325,6 @@ fn config_flag() -> Arg {
         .help("Configuration file; its workspace settings apply to every command [default for serve: ~/.config/stead/config.toml, then /etc/stead/config.toml]")
 }
 
-/// The matches of the innermost subcommand, which include the global flags.
 pub(crate) fn innermost_matches(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, below)| innermost_matches(below))
 }
@@ -359,7 +356,6 @@ pub(crate) fn print_or_write_man_pages(definition: &DialectDefinition, directory
 mod tests {
     use super::*;
 
-    /// Lists every command with its arguments: flags, values, choices and defaults.
     fn list(command: &Command, above: &str, out: &mut String) {
         let name = format!("{above}{}", command.get_name());
         let aliases: String = command.get_all_aliases().map(|alias| format!(" or {alias}")).collect();

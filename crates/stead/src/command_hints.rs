@@ -1,14 +1,13 @@
-//! The next step after a failed call, as a command. Hints of the engine name tool calls, because most of its callers
-//! are models. The tables in this module give the same advice as commands, for a person at the command line. For all
-//! other errors, the engine's hint is kept, because it suits people as well.
+//! Replaces the hints of engine errors by hints that name commands for a person at the command line. The engine's hints
+//! name tool calls, because most of its callers are models.
 
 use serde_json::Value;
 use stead_engine::{Call, Error, ErrorKind};
 
 use crate::command_notation::quote_for_shell;
 
-/// Hints that do not depend on details of the call. A row contains the kinds of errors, the operations (an empty list
-/// means all) and the hint. The first matching row applies.
+/// Hints that do not depend on details of the call. The first row whose error kind and operation match applies; an
+/// empty list matches all operations.
 const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
     (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),
@@ -80,7 +79,6 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::Busy, ErrorKind::Deadline], &[], "repeat the command"),
 ];
 
-/// Replaces the hint of an error by a hint that names commands, if a table has such a hint.
 pub(crate) fn with_command_hint(call: &Call<'_>, error: Error) -> Error {
     let hint = hint_from_details(call, &error).or_else(|| fixed_hint(call.operation, error.kind).map(str::to_owned));
     match hint {
@@ -96,7 +94,6 @@ fn fixed_hint(operation: &str, kind: ErrorKind) -> Option<&'static str> {
     FIXED_HINTS.iter().find(applies).map(|(_, _, hint)| *hint)
 }
 
-/// Hints that contain the path of the call, or details of the error.
 fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
@@ -104,7 +101,6 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
     hint_about_path(call, error, path).or_else(|| hint_about_content(call, error, &quote_for_shell(path)))
 }
 
-/// Hints for errors about a missing path, or a path of the wrong type.
 fn hint_about_path(call: &Call<'_>, error: &Error, unquoted: &str) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let has_detail = |name: &str| error.details.contains_key(name);
@@ -134,7 +130,6 @@ fn hint_about_path(call: &Call<'_>, error: &Error, unquoted: &str) -> Option<Str
     })
 }
 
-/// Hints for errors about versions, content, policy and limits.
 fn hint_about_content(call: &Call<'_>, error: &Error, path: &str) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let has_detail = |name: &str| error.details.contains_key(name);
@@ -167,8 +162,7 @@ fn hint_about_content(call: &Call<'_>, error: &Error, path: &str) -> Option<Stri
             format!("to see the current text, run: stead read {path}; then repeat the command with --base {rev}")
         }
         (ErrorKind::BadRequest, "diff") => format!("to list the versions of the file, run: stead history {path}"),
-        // This hint is for errors about `base`. Errors about other arguments have an `edit` detail, or the call has an
-        // `encoding`.
+        // Errors about arguments other than `base` have an `edit` detail, or the call has an `encoding`.
         (ErrorKind::BadRequest, "write" | "append" | "edit" | "copy" | "move" | "remove")
             if argument("base").is_some() && argument("encoding").is_none() && !has_detail("edit") =>
         {

@@ -1,9 +1,8 @@
-//! Calls written as commands, for texts that tell a person which command comes next.
+//! Writes calls as commands, for texts that tell a person which command comes next.
 
 use serde_json::{Map, Value};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition};
 
-/// Renders an operation with its arguments as a command. Positional arguments are written without a flag.
 pub(crate) fn render_command(operation: &str, arguments: &Map<String, Value>) -> String {
     let definition = DialectDefinition::native().ok();
     let inputs: &[ToolArgumentDefinition] = definition
@@ -34,7 +33,7 @@ fn render_flag(name: &str) -> String {
 fn render_value(value: &Value) -> String {
     match value {
         Value::String(text) => quote_for_shell(text),
-        // Only queries are lists; the command line separates them by newlines.
+        // Only queries are lists; the command line separates queries by newlines.
         Value::Array(texts) => {
             let texts: Vec<&str> = texts.iter().filter_map(Value::as_str).collect();
             quote_for_shell(&texts.join("\n"))
@@ -43,7 +42,7 @@ fn render_value(value: &Value) -> String {
     }
 }
 
-/// Quotes a word for a POSIX shell: puts it in single quotes unless all its characters are plain.
+/// Quotes a word for a POSIX shell unless all its characters are plain.
 pub(crate) fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._-/:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! `stead config`: the settings of the server and their origins.
+//! Runs `stead config`, which prints and checks the settings of the server.
 
 use clap::{ArgMatches, Args, Subcommand};
 use serde_json::{Value, json};
@@ -99,15 +99,13 @@ fn setting_value(
     let deepest = cli::innermost_matches(matches);
     let raw = deepest.try_get_raw(&setting.name).ok().flatten().into_iter().flatten();
     let values = raw.map(|value| match setting.is_path {
-        // Paths are printed as absolute paths, because the output may be saved as a configuration file in another
-        // directory.
+        // Paths are printed as absolute paths, because the output may be saved as a configuration file elsewhere.
         true => std::path::absolute(value).unwrap_or_else(|_| value.into()).to_string_lossy().into_owned(),
         false => value.to_string_lossy().into_owned(),
     });
     (values.collect(), layered.origin_of(matches, &setting.name))
 }
 
-/// The value of a setting as JSON, with the type that it has in the configuration file.
 fn toml_value(setting: &ConfigSettingDefinition, values: &[String]) -> Value {
     match (setting.form, values) {
         (settings::SettingValueArity::List, values) => json!(values),

@@ -1,9 +1,8 @@
-//! Command-line help of the operations, written for people at a terminal. The texts for models, in the definitions of
-//! the operations, are written separately.
+//! The help texts of operation commands for people at a terminal. The texts for models are in the definitions of the
+//! operations.
 
 use stead_protocols::definition::{ToolArgumentDefinition, ToolDefinition};
 
-/// Help of one operation command: the line in the list of commands, details for `--help`, and a line for each argument.
 struct OperationHelp {
     command: &'static str,
     about: &'static str,
@@ -15,7 +14,6 @@ pub(crate) fn about(operation: &ToolDefinition) -> &'static str {
     find_help(&operation.name).map_or("", |help| help.about)
 }
 
-/// The description of an operation command that `--help` prints.
 pub(crate) fn long_about(operation: &ToolDefinition) -> String {
     match find_help(&operation.name) {
         Some(OperationHelp { about, details: "", .. }) => (*about).to_owned(),

@@ -1,10 +1,6 @@
-//! Files outside any workspace that the user names on the command line: checkpoints, exports, sockets. Only this module
-//! of the binary opens files by path.
-//!
-//! A Unix socket is bound at startup and removed when the server ends. A socket that another process listens on is
-//! never replaced, even if two servers start at once. A socket left by a dead server is replaced; a file that is not a
-//! socket is not touched. The sandboxed server cannot unlink its socket, so a thread that is started before the sandbox
-//! removes the socket.
+//! Opens files outside any workspace that the user names on the command line. Only this module of the binary opens
+//! files by path. A Unix socket that another process listens on is never replaced. A thread that starts before the
+//! sandbox removes the server's socket, because the sandboxed server cannot.
 #![expect(clippy::disallowed_methods, reason = "a file the person at the command line names, outside any workspace")]
 
 use std::{
@@ -24,7 +20,6 @@ use crate::{limits::HOST_FILE_BYTES_MAX, output::CommandError};
 
 const OTHERS_READ_BIT: u32 = 0o004;
 const OWNER_ONLY_MODE: u32 = 0o600;
-/// How long to wait for another process that binds or removes a socket in the same directory.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -40,7 +35,6 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
     fs::read_to_string(path).map_err(|error| file_error("read", path, &error))
 }
 
-/// Creates a file; fails if the file already exists.
 pub(crate) fn create_new(path: &Path) -> Result<BufWriter<fs::File>, CommandError> {
     fs::File::create_new(path).map(BufWriter::new).map_err(|error| file_error("create", path, &error))
 }
@@ -65,7 +59,7 @@ pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-/// The effective user id of this process, from the owner of `/proc/self`.
+/// Returns the effective user id of this process, which owns `/proc/self`.
 pub(crate) fn effective_user() -> Option<u32> {
     fs::metadata("/proc/self").ok().map(|process| process.uid())
 }
@@ -74,7 +68,6 @@ pub(crate) fn is_process_running(process: u32) -> bool {
     fs::metadata(format!("/proc/{process}")).is_ok()
 }
 
-/// The error message for a failed file access; `action` is a verb such as "open".
 pub(crate) fn file_error(action: &str, path: &Path, error: &io::Error) -> CommandError {
     CommandError::System(format!("cannot {action} {}: {error}", path.display()))
 }
@@ -82,7 +75,7 @@ pub(crate) fn file_error(action: &str, path: &Path, error: &io::Error) -> Comman
 /// A Unix socket that this process listens on; dropping the value removes the socket file.
 pub(crate) struct BoundSocketPath {
     path: PathBuf,
-    /// Dropping this sender makes the cleanup thread remove the socket file.
+    /// Dropping the sender makes the cleanup thread remove the socket file.
     shutdown_sender: Option<Sender<()>>,
     cleanup_thread: Option<JoinHandle<()>>,
 }
@@ -141,8 +134,7 @@ fn lock_directory(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// Removes a socket that no process listens on. The socket is removed only if a connection is refused; after any other
-/// error, a busy server may still listen.
+/// Removes a socket only if a connection is refused, because any other error may come from a busy server.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if !is_socket {
@@ -154,14 +146,13 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The device and inode numbers of a file, which identify it even if another file gets its name later.
+/// Returns the device and inode numbers of a file, which identify the file even if its name is reused.
 fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes the socket file if it still belongs to this server.
 fn remove_own_socket(path: &Path, identity: (u64, u64)) {
-    // If the directory cannot be locked, the file stays. The next server finds that no process listens on it.
+    // If the directory cannot be locked, the file stays, and the next server replaces it.
     let Ok(_lock) = lock_directory(path) else { return };
     if device_and_inode(path).is_ok_and(|found| found == identity) {
         match fs::remove_file(path) {
@@ -180,22 +171,19 @@ mod tests {
         let path = directory.path().join("socket");
         let (listener, bound) = BoundSocketPath::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, OWNER_ONLY_MODE);
-        // A second server cannot bind, and the first keeps working.
         assert!(BoundSocketPath::bind(&path).is_err());
         UnixStream::connect(&path).unwrap();
         drop((listener, bound));
         assert!(fs::symlink_metadata(&path).is_err());
-        // A socket left by a killed server.
         drop(UnixListener::bind(&path).unwrap());
         let (listener, bound) = BoundSocketPath::bind(&path).unwrap();
-        // Another process's socket is not removed. The old file is kept so that its inode number is not reused.
+        // The old file is kept so that its inode number is not reused.
         fs::rename(&path, directory.path().join("moved")).unwrap();
         let other = UnixListener::bind(&path).unwrap();
         drop((listener, bound));
         UnixStream::connect(&path).unwrap();
         drop(other);
         fs::remove_file(&path).unwrap();
-        // A regular file is not removed.
         fs::write(&path, "kept").unwrap();
         assert!(BoundSocketPath::bind(&path).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"kept");

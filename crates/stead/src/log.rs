@@ -1,4 +1,4 @@
-//! `stead log`: shows, verifies and exports the journal.
+//! Runs `stead log`, which shows, verifies and exports the journal.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -27,7 +27,6 @@ mod verify;
 
 const ENTRIES_SHOWN_DEFAULT: usize = 50;
 const ENTRIES_PER_PAGE: usize = 500;
-/// Maximum number of changed paths that `stead log` shows per journal entry.
 const CHANGES_SHOWN: usize = 3;
 
 #[derive(Debug, Args)]
@@ -122,7 +121,6 @@ fn show_entries(opened: &CommandLineWorkspace, filter: &JournalFilterFlags, form
     Ok(CommandExit::Success)
 }
 
-/// Formats a journal entry, its chain hash and its audit rows as JSON.
 fn entry_to_json(stored: &StoredJournalEntry) -> Value {
     let audit: Vec<Value> = audit_rows::audit_rows(stored).into_iter().map(|row| Value::Object(row.fields)).collect();
     json!({ "entry": stored.entry, "hash": stored.hash.to_string(), "audit": audit })
@@ -206,7 +204,6 @@ enum OutputPipeStatus {
     Disconnected,
 }
 
-/// A writer that remembers whether the reader closed the pipe.
 struct BrokenPipeDetectingWriter<W> {
     output: W,
     reader: OutputPipeStatus,

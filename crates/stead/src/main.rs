@@ -1,4 +1,4 @@
-//! The `stead` binary: command line, configuration and startup. The engine decides about access and accesses files.
+//! The `stead` binary parses the command line and the configuration, and starts servers and commands.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,6 @@ mod workspaces;
 
 #[cfg(not(feature = "spans"))]
 mod spans {
-    /// Without the feature `spans` nothing is exported.
     pub(crate) fn start_export() {}
 }
 
@@ -69,7 +68,7 @@ fn run(definition: &DialectDefinition) -> CommandExit {
             if let Some(origin) = layered.origin_of_error(&error) {
                 output::print_error(&format!("invalid value from {origin}:"));
             }
-            // Clap reports help and version as errors. Printing fails only if the output is closed.
+            // Clap reports help and version as errors; printing fails only if the output is closed.
             drop(error.print());
             return if error.use_stderr() { CommandExit::Usage } else { CommandExit::Success };
         }

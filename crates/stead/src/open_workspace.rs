@@ -1,5 +1,4 @@
-//! Opens the workspace and builds the caller that the flags describe, and prints warnings about risky flags. The
-//! default locations of state directories are also determined here.
+//! Opens the workspace and builds the caller that the command-line flags describe.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,11 +22,9 @@ use crate::{
     output::{self, CommandError},
 };
 
-/// Parent of all state directories, below $XDG_STATE_HOME.
 const STATE_DIRECTORY: &str = "stead";
-/// Maximum number of characters of the workspace's name in the name of its state directory.
 const SLUG_CHARS_MAX: usize = 40;
-/// Number of hex digits in the name of a state directory, which distinguish workspaces of the same name.
+/// The number of hash digits in a state directory's name, which distinguish workspaces of the same name.
 const PATH_HASH_DIGITS: usize = 16;
 const ROOT_USER: u32 = 0;
 
@@ -63,7 +60,6 @@ pub(crate) fn open_workspace(
     open_with_reach(flags, landlock, &reach)
 }
 
-/// Opens the workspace with `reach`, which is the workspace or the whole machine, instead of the reach in the flags.
 pub(crate) fn open_with_reach(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
@@ -173,7 +169,7 @@ pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<Comman
     Ok(CommandLineWorkspace { home, local, engine })
 }
 
-/// Prints warnings and opens the workspace in the Landlock sandbox. `readable_paths` stay readable inside the sandbox.
+/// Opens the workspace in the Landlock sandbox, in which `readable_paths` stay readable.
 pub(crate) fn open_sandboxed(
     flags: &WorkspaceFlags,
     approval: &ApprovalCliFlags,
@@ -187,7 +183,6 @@ pub(crate) fn open_sandboxed(
     Ok(opened)
 }
 
-/// The approval mode of the flag `--approve`. Prints a warning for approval modes that trust the agent or the client.
 pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Ask => ApprovalMode::AskPerson,
@@ -207,7 +202,6 @@ pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     }
 }
 
-/// Warns about running as root and about `--durability fast`.
 pub(crate) fn print_warnings(flags: &WorkspaceFlags, landlock: LandlockMode) {
     if host_files::effective_user() == Some(ROOT_USER) {
         let confinement = match landlock {
@@ -226,8 +220,8 @@ pub(crate) fn print_warnings(flags: &WorkspaceFlags, landlock: LandlockMode) {
     }
 }
 
-/// Options that let callers access the whole machine. The default directory is `workspace`; mount points on its path
-/// are allowed. All state directories in the default location are hidden, not only the workspace's own.
+/// Returns options that let callers access the whole machine. The state directories of all workspaces are hidden from
+/// these callers.
 pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<LocalWorkspaceOptions, CommandError> {
     let resolve = |path: &Path| {
         stead_disk::resolve_with_mount_points(path)
@@ -267,7 +261,6 @@ fn state_home() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// A unique name for the state directory of a workspace, which starts with the name of the workspace.
 pub(crate) fn state_directory_name(workspace: &Path, reach: &DialectFilesystemReach) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -280,7 +273,6 @@ pub(crate) fn state_directory_name(workspace: &Path, reach: &DialectFilesystemRe
     format!("{slug}-{}{suffix}", &hash[..PATH_HASH_DIGITS])
 }
 
-/// The person at the command line, or the protocol of a client. The value decides the default principal of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerProtocol {
     Person,
@@ -306,7 +298,7 @@ pub(crate) fn caller_from_flags(flags: &CallerAccessCliFlags, kind: CallerProtoc
     caller_with_home(flags, kind, &RelPath::root())
 }
 
-/// The caller that the flags describe; the paths in the flags are relative to `home`.
+/// Builds the caller that the flags describe; the paths in the flags are relative to `home`.
 pub(crate) fn caller_with_home(
     flags: &CallerAccessCliFlags,
     kind: CallerProtocol,
@@ -349,7 +341,7 @@ fn parse_relative_paths(home: &RelPath, paths: &[String]) -> Result<Vec<RelPath>
     paths.iter().map(|path| parse_relative_path(home, path)).collect()
 }
 
-/// Converts a path that is relative to the workspace directory `home` to a path relative to the opened root.
+/// Converts a path relative to the workspace directory `home` to a path relative to the opened root.
 pub(crate) fn parse_relative_path(home: &RelPath, path: &str) -> Result<RelPath, CommandError> {
     if path.starts_with('/') {
         return Err(CommandError::Usage(format!(

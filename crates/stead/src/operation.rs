@@ -1,6 +1,5 @@
-//! Turns every operation into a command. The arguments come from the definition of the operation, and the help comes
-//! from [`help_texts`]. Other commands call operations through [`call_operation`], so that the hints of all errors name
-//! commands.
+//! Turns every operation into a command. Other commands call operations through [`call_operation`], so that the hints
+//! of all errors name commands.
 
 use std::io::{IsTerminal, Read};
 
@@ -24,7 +23,6 @@ use crate::{
     progress_line::ProgressLinePrinter,
 };
 
-/// The argument value that means standard input.
 const STANDARD_INPUT: &str = "-";
 
 #[derive(Debug, Args)]
@@ -42,8 +40,7 @@ struct CommonOperationCliFlags {
 pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
     let arguments = operation.inputs.iter().map(|input| input_argument(operation, input));
     let base = Command::new(operation.name.clone()).args(arguments);
-    // `augment_args` sets a description from the flags' doc comment, so the description of the command is set
-    // afterwards.
+    // `augment_args` sets a description from the doc comment of the flags, so the description is set afterwards.
     CommonOperationCliFlags::augment_args(base)
         .about(help_texts::about(operation))
         .long_about(help_texts::long_about(operation))
@@ -104,7 +101,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     }
 }
 
-/// Calls an operation for a command with a different name. Arguments with the value null are left out.
+/// Calls an operation for a command with a different name, and leaves out arguments with the value null.
 pub(crate) fn call_operation(
     opened: &CommandLineWorkspace,
     caller: &Caller,
@@ -116,14 +113,12 @@ pub(crate) fn call_operation(
     run_call(opened, &new_call(caller, operation, arguments))
 }
 
-/// A call whose outcome shows suggested next calls as commands of this program.
 fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Call<'a> {
     let mut call = Call::new(caller, operation, arguments);
     call.options.call_notation = CallNotation::Command(render_command);
     call
 }
 
-/// Runs a call. An error names the next step as a command.
 pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &Call<'_>) -> Result<CallOutcome, Error> {
     opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
 }
@@ -168,8 +163,8 @@ fn parse_json_argument(operation: &ToolDefinition, name: &str, text: &str) -> Re
     })
 }
 
-/// Reads an argument from standard input. If the bytes are not UTF-8 and the operation has an argument `encoding`, the
-/// bytes are passed as base64.
+/// Reads an argument from standard input. Bytes that are not UTF-8 are passed as base64 to an operation with an
+/// argument `encoding`.
 fn read_standard_input(
     operation: &ToolDefinition,
     input: &ToolArgumentDefinition,
@@ -198,8 +193,7 @@ fn read_standard_input(
     Ok(())
 }
 
-/// Prints only the content of a file, if the output of `read` goes to a pipe or a file. A truncated answer is reported
-/// on standard error.
+/// Prints only the content of a file, for output to a pipe or a file.
 fn print_content(answer: &CallOutcome) -> CliCommandResult {
     let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {

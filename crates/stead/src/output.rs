@@ -1,5 +1,5 @@
-//! Output of commands: answers on standard output, messages on standard error, and stable exit codes. Text from files
-//! is escaped before it reaches a terminal.
+//! Prints the answers of commands to standard output and messages to standard error. Text from files is escaped before
+//! it reaches a terminal.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -19,7 +19,6 @@ pub(crate) enum CommandError {
     Usage(String),
     /// The reader of the output closed the pipe.
     OutputClosed,
-    /// Access to a file outside the workspace, or to another system resource, failed.
     System(String),
 }
 
@@ -38,12 +37,10 @@ impl From<io::Error> for CommandError {
     }
 }
 
-/// A usage error that clap cannot detect.
 pub(crate) fn usage_error(error: impl ToString) -> CommandError {
     CommandError::Usage(error.to_string())
 }
 
-/// Prints an error and its next step, and returns the exit status.
 pub(crate) fn report(outcome: CliCommandResult) -> CommandExit {
     match outcome {
         Ok(exit) => exit,
@@ -69,7 +66,6 @@ pub(crate) fn report(outcome: CliCommandResult) -> CommandExit {
     }
 }
 
-/// Whether messages on standard error are JSON lines.
 static JSON_MESSAGES: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn use_json_messages() {
@@ -109,7 +105,6 @@ fn escape_controls(text: &str) -> String {
     escape_deceptive_line(text).into_owned()
 }
 
-/// Prints text, escaped if standard output is a terminal.
 pub(crate) fn print_text(answer: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
@@ -139,7 +134,6 @@ pub(crate) fn print_json(answer: &Value) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints an answer as one line of JSON or as text.
 pub(crate) fn print_as(
     format: OutputFormat,
     json: impl FnOnce() -> Value,

@@ -1,4 +1,4 @@
-//! `stead policy`: explains the rules and tests calls against them.
+//! Runs `stead policy`, which explains the rules and tests calls against the rules.
 
 use std::sync::Arc;
 
@@ -65,7 +65,6 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliComma
     print_answer(answer, OutputFormat::from(json))
 }
 
-/// Converts the call that the user asks about to an engine call; a tool of a dialect is translated to its operation.
 fn engine_request(
     flags: &WorkspaceFlags,
     name: &str,
@@ -86,7 +85,7 @@ fn engine_request(
     }
     match <[_; 1]>::try_from(found) {
         Ok([(_, request)]) => Ok(request),
-        // The name is the name of an operation, or it is unknown; the engine reports an unknown name.
+        // The name is an operation or unknown; the engine reports an unknown name.
         Err(found) if found.is_empty() => {
             Ok(TranslatedCall { operation: name.to_owned(), arguments, options: CallOptions::default() })
         }
@@ -100,7 +99,7 @@ fn engine_request(
     }
 }
 
-/// Parses NAME=VALUE arguments. A value that is valid JSON is parsed as JSON; any other value is a string.
+/// Parses NAME=VALUE arguments; a value that is not valid JSON is a string.
 fn parse_arguments(written: &[String]) -> Result<Map<String, Value>, CommandError> {
     let mut arguments = Map::new();
     for word in written {

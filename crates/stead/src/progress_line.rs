@@ -1,5 +1,4 @@
-//! Progress of a long call: one line on standard error that is overwritten, and cleared when the call ends. Progress is
-//! not printed for short calls or if standard error is not a terminal.
+//! Prints the progress of a long call on one line of standard error, which is cleared when the call ends.
 
 use std::{
     io::{self, IsTerminal, Stderr, Write},
@@ -9,7 +8,6 @@ use std::{
 
 use stead_engine::CallProgress;
 
-/// How long a call runs before progress is shown.
 const QUIET_PERIOD: Duration = Duration::from_secs(1);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 /// The terminal codes that move the cursor to the start of the line and erase the line.
@@ -26,7 +24,6 @@ struct ProgressLineState<W> {
 }
 
 impl ProgressLinePrinter<Stderr> {
-    /// A progress line on standard error; `None` if standard error is not a terminal.
     pub(crate) fn for_person() -> Option<Self> {
         let out = io::stderr();
         out.is_terminal().then(|| Self::new(out, Instant::now()))
@@ -38,7 +35,6 @@ impl<W: Write> ProgressLinePrinter<W> {
         Self { started, state: Mutex::new(ProgressLineState { output: out, last_update: None }) }
     }
 
-    /// Prints the progress of the call, unless the line was updated a moment ago.
     pub(crate) fn update(&self, progress: CallProgress) {
         self.update_at(progress, Instant::now());
     }
@@ -57,7 +53,7 @@ impl<W: Write> ProgressLinePrinter<W> {
 }
 
 impl<W: Write> ProgressLineState<W> {
-    /// Writes to standard error, and ignores errors, because standard error may be closed.
+    /// Writes to standard error and ignores errors, because standard error may be closed.
     fn write_text(&mut self, text: &str) {
         drop(self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()));
     }

@@ -1,8 +1,6 @@
-//! `stead replay`: replays recorded tool calls of a published server in temporary directories and compares the answers
-//! of a dialect. The command runs in one process without a server. Replayed calls pass through the dialect and the
-//! engine like the calls of a client.
-//!
-//! The command changes only directories that it created.
+//! Runs `stead replay`, which replays recorded tool calls of a published server and compares the answers of a dialect.
+//! Replayed calls pass through the dialect and the engine like the calls of a client. The command `stead replay`
+//! changes only directories that it created.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -104,7 +102,6 @@ fn mismatch_text(line: usize, text: &str, mismatch: &RecordingReplayMismatch) ->
     format!("line {line} differs from the recording: {start}{more}\n{}", mismatch.diff_text())
 }
 
-/// Maximum number of characters of a step that are shown above its difference.
 const STEP_CHARS_SHOWN: usize = 160;
 
 fn load_deviations(arguments: &ReplayCliArgs) -> Result<BTreeMap<usize, String>, CommandError> {

@@ -1,6 +1,4 @@
-//! `stead serve`: serves one workspace, or with `--workspaces` many hosted workspaces, to many clients over HTTP until
-//! SIGINT or SIGTERM. The system's limit on open files limits the connections, and a rate per principal limits the
-//! calls.
+//! Runs `stead serve`, which serves one workspace or many hosted workspaces over HTTP until SIGINT or SIGTERM.
 
 use std::{
     net::SocketAddr,
@@ -41,11 +39,9 @@ use authentication::{WorkspaceAuthenticator, WorkspaceRegistryAuthenticator, aut
 use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
 use request_log::RequestLogFlags;
 
-/// How often the server closes idle clients and idle hosted workspaces.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(15);
-/// Number of open files that the server needs besides connections.
+/// The number of open files that the server needs besides connections.
 const SERVER_OPEN_FILES: u64 = 480;
-/// Number of open files that one open workspace needs.
 const OPEN_FILES_PER_WORKSPACE: u64 = 32;
 
 #[derive(Debug, Args)]
@@ -130,7 +126,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CliComman
     serve_with(Arc::new(authenticator), settings, serve_flags, bound, print_banner, |_| std::future::pending())
 }
 
-/// Serves the hosted workspaces in a directory. The token of a client selects its workspace, or makes the client an
+/// Serves the hosted workspaces in a directory. The token of a client selects a workspace or makes the client an
 /// administrator.
 fn serve_hosted(
     flags: &WorkspaceFlags,
@@ -163,7 +159,6 @@ fn serve_hosted(
     served
 }
 
-/// Periodically evicts idle clients, closes idle workspaces, deletes expired ones, and finishes interrupted work.
 async fn run_upkeep(state: Arc<HttpServerState>, registry: Arc<WorkspaceRegistry>, idle: Duration) {
     loop {
         tokio::time::sleep(UPKEEP_INTERVAL.min(idle)).await;
@@ -182,9 +177,8 @@ async fn run_upkeep(state: Arc<HttpServerState>, registry: Arc<WorkspaceRegistry
     }
 }
 
-/// Runs the HTTP server with an authenticator, and runs `upkeep` in the background. The sandbox must already be active,
-/// because the server starts threads. The address is printed after the signal handlers are installed, because a program
-/// that reads the address may send a signal at once.
+/// Runs the HTTP server. The sandbox must already be active, because the HTTP server starts threads. The address is
+/// printed after the signal handlers are installed, because a reader of the address may send a signal at once.
 fn serve_with<F: Future<Output = ()> + Send + 'static>(
     authenticator: Arc<dyn Authenticator>,
     settings: HttpServerConfig,
@@ -241,7 +235,6 @@ fn http_config(
     Ok(settings)
 }
 
-/// Runs the HTTP server until SIGINT or SIGTERM, then shuts it down gracefully.
 async fn serve_until_stopped(
     state: Arc<HttpServerState>,
     bound: BoundListener,
@@ -276,7 +269,6 @@ async fn serve_until_stopped(
     Ok(())
 }
 
-/// The signal handlers of the server process, which are active as soon as the value is created.
 struct ServerSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -293,7 +285,7 @@ impl ServerSignals {
         })
     }
 
-    /// Resolves at SIGINT or SIGTERM. SIGHUP reloads the TLS files.
+    /// Waits for SIGINT or SIGTERM, and reloads the TLS files at SIGHUP.
     async fn until_shutdown(&mut self, tls_files: Option<&TlsFiles>) {
         loop {
             tokio::select! {
@@ -325,7 +317,7 @@ pub(crate) struct ServerLimitFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerAddressSharing {
     PerClient,
-    /// All clients have the same peer address: a loopback address, or the address of a proxy.
+    /// All clients have the same peer address, which is a loopback address or the address of a proxy.
     Shared,
 }
 
@@ -335,7 +327,6 @@ impl ServerLimitFlags {
         (self.rate > 0).then_some(RateLimit { per_second: self.rate, burst })
     }
 
-    /// The limit on unauthenticated connections per address.
     pub(crate) fn per_address_limit(&self, addresses: PeerAddressSharing) -> UnauthenticatedPerAddressLimit {
         match (addresses, self.strangers_per_address) {
             (PeerAddressSharing::Shared, _) | (PeerAddressSharing::PerClient, 0) => {
@@ -345,8 +336,7 @@ impl ServerLimitFlags {
         }
     }
 
-    /// The connection limit if `workspaces` workspaces are open. Prints a note if the limit on open files allows fewer
-    /// connections than the configured limit.
+    /// Returns the connection limit for a number of open workspaces, which the limit on open files may reduce.
     pub(crate) fn connections(&self, workspaces: usize) -> usize {
         let allowed = match stead_disk::raise_open_file_limit() {
             OpenFileLimit::Unbounded => return self.connections,
@@ -363,8 +353,8 @@ impl ServerLimitFlags {
     }
 }
 
-/// The number of connections that a limit of `allowed` open files permits. The open files of the server and its
-/// workspaces are subtracted, but at least half of `allowed` remains for connections.
+/// Returns the number of connections that a limit of `allowed` open files permits. At least half of the open files
+/// remain for connections.
 fn connection_limit(allowed: u64, workspaces: usize) -> usize {
     let own = SERVER_OPEN_FILES + OPEN_FILES_PER_WORKSPACE * workspaces as u64;
     let room = allowed.saturating_sub(own).max(allowed / 2).max(1);

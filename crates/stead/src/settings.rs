@@ -1,6 +1,6 @@
-//! Settings of `stead serve` and of the workspace. Every setting is a flag, a key of the configuration file and an
-//! environment variable. The table of settings is derived from the clap declaration, so no setting is declared twice.
-//! `docs/reference/configuration.md` is rendered from this table.
+//! The settings of `stead serve` and of the workspace. Every setting is a flag, a key of the configuration file and an
+//! environment variable. The table of settings is derived from the clap declaration, so that no setting is declared
+//! twice.
 
 use std::{any::TypeId, path::PathBuf};
 
@@ -11,21 +11,18 @@ mod layers;
 
 pub(crate) use layers::{LayeredCommandLine, SettingOrigin, apply_layers};
 
-/// Prefix of every environment variable that contains a setting.
 pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
 /// The flag that names the configuration file; the file itself cannot contain this setting.
 pub(crate) const CONFIG_FLAG: &str = "config";
-/// The command whose flags are the settings.
 pub(crate) const SERVE_COMMAND: &str = "serve";
-/// Maximum edit distance between a misspelled name and a suggestion. For suggestions of nine or more characters, the
-/// maximum edit distance is a third of their length.
+/// The maximum edit distance between a misspelled name and a short suggestion; longer suggestions allow a third of
+/// their length.
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingValueArity {
     Single,
     List,
-    /// `true` or `false`.
     Switch,
 }
 
@@ -39,21 +36,16 @@ pub(crate) enum SettingCommandScope {
 
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigSettingDefinition {
-    /// The key of the setting in the configuration file.
     pub(crate) name: String,
-    /// The command-line flag of the setting, without its dashes.
     pub(crate) flag: String,
     pub(crate) variable: String,
     pub(crate) form: SettingValueArity,
     pub(crate) scope: SettingCommandScope,
-    /// The help text.
     pub(crate) summary: String,
     pub(crate) default_values: Vec<String>,
-    /// The allowed values of the setting; empty if they are not a fixed list.
     pub(crate) choices: Vec<String>,
     /// Whether the value is a path, which the configuration file gives relative to its own directory.
     pub(crate) is_path: bool,
-    /// The names of the settings that conflict with this setting.
     excludes: Vec<String>,
 }
 
@@ -94,7 +86,7 @@ impl ConfigSettingDefinition {
     }
 }
 
-/// All settings, in the order of the help, server settings first.
+/// Returns all settings in the order of the help, server settings first.
 pub(crate) fn all_settings(command: &Command) -> Vec<ConfigSettingDefinition> {
     let mut command = command.clone();
     command.build();
@@ -131,7 +123,6 @@ pub(crate) fn with_negatable_switches(command: Command) -> Command {
     })
 }
 
-/// The known name that is nearest to a misspelled name, for "did you mean".
 fn nearest_name<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (distance, name) = known.map(|name| (strsim::levenshtein(written, name), name)).min()?;
     (distance <= EDIT_DISTANCE_MAX.max(name.len() / 3)).then_some(name)

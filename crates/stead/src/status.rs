@@ -1,5 +1,4 @@
-//! `stead status`: how the workspace is opened, and the head of its journal. `stead index`: the state of the search
-//! index, which servers maintain without this command.
+//! Runs `stead status` and `stead index`, which show the state of the workspace and of its search index.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -38,7 +37,7 @@ pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> C
     Ok(CommandExit::Success)
 }
 
-/// The lines that `stead status` prints for people: the JSON key of each value, its label, and an explanation of it.
+/// The lines of `stead status`: the JSON key of each value, its label, and an explanation.
 const STATUS_LINES: &[(&str, &str, &str)] = &[
     ("root", "Workspace directory", ""),
     ("workspace", "Workspace id", ""),

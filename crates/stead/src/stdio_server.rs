@@ -1,12 +1,7 @@
-//! `stead mcp` and `stead rpc`: a server for one client over standard input and output. Nothing but protocol messages
-//! is written to standard output. The server ends when the client closes standard input.
-//!
-//! Clients start servers with pipes or socket pairs, which the runtime can poll. If a standard stream is neither a pipe
-//! nor a socket, for example a file, a thread reads or writes it. One thread runs the protocol, and other threads run
-//! the calls. No thread starts before the sandbox is active, because a sandbox cannot restrict running threads.
-//!
-//! If the environment of `stead mcp` contains a session ticket, its calls belong to the ticket's session, regardless of
-//! the client's name. A ticket of another workspace or principal is an error.
+//! Runs `stead mcp` and `stead rpc`, which serve one client over standard input and output. Only protocol messages are
+//! written to standard output. No thread starts before the sandbox is active, because a sandbox cannot restrict running
+//! threads. The calls of `stead mcp` belong to the session of the ticket in the environment, regardless of the client's
+//! name.
 
 use std::{
     io,
@@ -38,12 +33,10 @@ use crate::{
     spans,
 };
 
-/// The environment variable with the session ticket. A ticket is never an argument, because other users can read
-/// arguments.
+/// The environment variable with the session ticket, which is never an argument because other users can read arguments.
 pub(crate) const TICKET_VARIABLE: &str = "STEAD_TICKET";
-/// Threads for standard streams that do not support asynchronous I/O.
 const STREAM_THREADS: usize = 2;
-/// Paths that open the standard streams anew, so that making them non-blocking does not affect other processes.
+/// The path that opens standard input anew, so that making it non-blocking does not affect other processes.
 const STDIN_PATH: &str = "/proc/self/fd/0";
 const STDOUT_PATH: &str = "/proc/self/fd/1";
 
@@ -116,7 +109,6 @@ impl StdioServer {
     }
 }
 
-/// A runtime whose protocol code runs on the current thread.
 pub(crate) fn build_runtime(blocking_threads: usize) -> Result<Runtime, CommandError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -145,7 +137,6 @@ pub(crate) fn open_stdout() -> BoxedStdoutWriter {
     }
 }
 
-/// Converts a standard stream to a socket; fails if the stream is not a socket.
 fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
     let stream = StdStream::from(stream.as_fd().try_clone_to_owned()?);
     // Fails if the stream is not a Unix socket.
@@ -157,7 +148,7 @@ fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
 struct TicketSessionResolver {
     local: Arc<LocalWorkspace>,
     ticket: String,
-    /// The session name; empty until the session ticket is bound to a session.
+    /// The session name is empty until the session ticket is bound to a session.
     session: OnceLock<String>,
 }
 
@@ -171,7 +162,6 @@ impl AssignedSessionNameProvider for TicketSessionResolver {
     }
 }
 
-/// Checks that the ticket belongs to this workspace and caller.
 fn resolver_for_ticket(
     local: &Arc<LocalWorkspace>,
     caller: &Caller,

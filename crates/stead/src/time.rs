@@ -1,4 +1,4 @@
-//! Parses and formats times and durations, in UTC.
+//! Parses and formats times and durations in UTC.
 
 use crate::output::{self, CommandError};
 
@@ -6,8 +6,8 @@ const SECOND_MS: i64 = 1000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// Number of days from 0000-03-01 to 1970-01-01. Date calculations use years that start in March, so that the leap day
-/// is the last day of a year.
+/// The number of days from 0000-03-01 to 1970-01-01. Date calculations use years that start in March, so that the leap
+/// day is the last day of a year.
 const EPOCH_DAYS: i64 = 719_468;
 const CYCLE_DAYS: i64 = 146_097;
 const YEAR_MAX: i64 = 9999;
@@ -33,7 +33,7 @@ pub(crate) fn iso_utc_ms(unix_ms: i64) -> String {
     format!("{}.{:03}Z", whole.trim_end_matches('Z'), unix_ms.rem_euclid(SECOND_MS))
 }
 
-/// Parses `2026-05-09`, `2026-05-09T07:29`, `2026-05-09T07:29:33Z`, or an age: `90s`, `30m`, `2h`, `7d`.
+/// Parses a time such as `2026-05-09`, `2026-05-09T07:29` or `2026-05-09T07:29:33Z`, or an age such as `90s` or `7d`.
 pub(crate) fn parse_time(text: &str, now_ms: i64) -> Option<i64> {
     if let Some(ago_ms) = parse_age(text) {
         return Some(now_ms.saturating_sub(ago_ms));
@@ -53,7 +53,7 @@ pub(crate) fn parse_time(text: &str, now_ms: i64) -> Option<i64> {
     iso_utc(unix_ms).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(unix_ms)
 }
 
-/// Parses a duration given on the command line, such as `90s`, `30m`, `2h` or `7d`. Returns milliseconds.
+/// Parses a duration such as `90s`, `30m`, `2h` or `7d`, and returns milliseconds.
 pub(crate) fn parse_duration(flag: &str, text: &str) -> Result<i64, CommandError> {
     parse_age(text).ok_or_else(|| {
         output::usage_error(format!("{flag}: '{text}' is not a duration; use a form such as 90s, 30m, 2h or 7d"))
@@ -81,7 +81,6 @@ fn parse_number(text: &str) -> Option<i64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// Number of days from 1970-01-01 to this date.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (cycle, year_of_cycle) = (year.div_euclid(400), year.rem_euclid(400));

@@ -1,5 +1,4 @@
-//! `stead token`: tokens of HTTP clients, for one workspace or, with `--workspaces`, for hosted workspaces and their
-//! administrators. A token is printed only once, when it is created.
+//! Runs `stead token`, which manages the tokens of HTTP clients. A token is printed only once, when it is created.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,7 +16,6 @@ use crate::{
     workspaces::{self, MissingRegistryDirectoryPolicy},
 };
 
-/// The record of a new token, and the secret text that the client presents.
 type NewTokenWithSecret = (AccessTokenRecord, String);
 
 #[derive(Debug, Args)]
@@ -101,8 +99,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CliComman
     }
 }
 
-/// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces. The registry also records
-/// who changes the tokens.
+/// The store of the tokens: one workspace, or the registry of hosted workspaces, which records who changes tokens.
 enum WorkspaceOrRegistryTokenStore {
     Workspace(CommandLineWorkspace),
     Registry(Arc<WorkspaceRegistry>, Box<Caller>),

@@ -1,4 +1,4 @@
-//! `stead trash`: lists, restores and purges removed files.
+//! Runs `stead trash`, which lists, restores and purges removed files.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -114,11 +114,9 @@ fn trash_item_to_json(item: &TrashItem) -> Value {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrashPurgeOwnerScope {
     Own,
-    /// All items, whoever removed them; chosen with `--all`.
     Everyone,
 }
 
-/// Permanently deletes the items `ids` from the trash, or all items in `scope` if `ids` is empty.
 fn purge_items(
     opened: &CommandLineWorkspace,
     caller: &Caller,

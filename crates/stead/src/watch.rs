@@ -1,6 +1,5 @@
-//! `stead watch`: prints changes by agents, people and other programs until it is interrupted. With `--supervisor` it
-//! prints events for people who supervise agents instead, read from the journal: reported calls, policy refusals,
-//! approvals and alerts.
+//! `stead watch` prints changes of files until it is interrupted. With `--supervisor` it prints the journal's
+//! approvals, alerts, policy refusals and reported calls instead.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,6 @@ use crate::{
 const WAIT_MS: u64 = 60_000;
 const ENTRIES_PER_PAGE: usize = 500;
 const POLL_WAIT: Duration = Duration::from_secs(5);
-/// Maximum number of changed paths that one supervisor event lists.
 const CHANGES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
@@ -98,7 +96,7 @@ fn change_line(event: &Value) -> String {
     line
 }
 
-/// Ends the caller's watches that belong to command-line processes that have exited.
+/// Ends the caller's watches whose command-line processes have exited.
 fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(), CommandError> {
     for watch in opened.local.watches(&caller.principal)? {
         let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
@@ -109,7 +107,6 @@ fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(
     Ok(())
 }
 
-/// Prints supervisor events until it is interrupted, or with `--no-wait` until the end of the journal.
 fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) -> CliCommandResult {
     let head = workspace.head()?.number;
     let mut cursor = arguments.since.unwrap_or(head);
@@ -137,8 +134,8 @@ fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) 
     }
 }
 
-/// The supervisor events of one journal entry. If the call need not be reported, only approvals, alerts and policy
-/// refusals become events.
+/// Converts one journal entry to supervisor events. An unreported call yields an event only for an approval, an alert
+/// or a policy refusal.
 fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref();
@@ -165,7 +162,7 @@ fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     types.iter().map(|kind| entry_event(kind, stored)).collect()
 }
 
-/// Whether a call with this error kind was refused by a rule or a limit, not because of wrong arguments.
+/// Returns whether an error kind means that a rule or a limit refused the call.
 fn is_policy_violation(kind: &str) -> bool {
     let kinds = [
         ErrorKind::PolicyDenied,

@@ -1,4 +1,4 @@
-//! Administration of hosted workspaces for the command line and HTTP: one request in, one JSON object out.
+//! Administers hosted workspaces for the command line and for HTTP; each request yields one JSON object.
 
 use std::{
     io::{Read, Write},
@@ -97,7 +97,6 @@ impl AdminCreateTokenArgs {
     }
 }
 
-/// A token without its secret.
 pub(crate) fn token_to_json(token: &AccessTokenRecord) -> Value {
     let (readable, writable) = token.readable_and_writable();
     json!({
@@ -201,7 +200,6 @@ impl WorkspaceRegistryAdmin for RegistryWorkspaceAdmin {
 mod tests {
     use super::*;
 
-    /// The error message for an unknown field, which lists the accepted fields of a request body.
     fn error_message<T: DeserializeOwned>(probe: Value) -> String {
         let Value::Object(probe) = probe else { return String::new() };
         decode_args::<T>(probe).err().map(|failure| failure.message).unwrap_or_default()

@@ -1,5 +1,4 @@
-//! `stead workspace`: creates, lists, shows, copies, deletes and restores hosted workspaces, also while a server uses
-//! the same directory.
+//! `stead workspace` administers hosted workspaces, even while a server uses the same directory.
 
 use std::{
     io::{Read, Write},
@@ -122,11 +121,10 @@ enum WorkspaceSubcommand {
     },
 }
 
-/// Handling of a missing registry directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingRegistryDirectoryPolicy {
     Create,
-    /// A missing registry directory is an error, because its path is probably mistyped.
+    /// A missing registry directory is an error, because the path is probably mistyped.
     Refuse,
 }
 
@@ -212,7 +210,6 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> CliCo
     print_workspaces(&answer, OutputFormat::from(arguments.json))
 }
 
-/// Writes an archive and reports the files that it omits.
 fn export_workspace(
     admin: &RegistryWorkspaceAdmin,
     by: &Caller,

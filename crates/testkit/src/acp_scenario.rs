@@ -1,5 +1,4 @@
-//! Scenarios of the ACP file methods: calls, expected responses, and concurrent changes by other programs. The
-//! scenarios do not depend on the transport; a test supplies an [`AcpScenarioAgent`] that makes the calls.
+//! Scenarios of the ACP file methods for any transport. A test supplies an [`AcpScenarioAgent`] that makes the calls.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +9,9 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcpScenarioSuite {
-    /// The subject.
+    /// The subject of the suite of ACP scenarios.
     pub suite: String,
-    /// The scenarios.
+    /// The ACP scenarios of the suite.
     pub scenarios: Vec<AcpFileScenario>,
 }
 
@@ -20,63 +19,63 @@ pub struct AcpScenarioSuite {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcpFileScenario {
-    /// The title of the scenario.
+    /// The title of the ACP scenario.
     pub title: String,
-    /// The initial files by path; the content is text or a list of bytes.
+    /// The initial files of the scenario by path, each with a text or a list of bytes as content.
     pub tree: Map<String, Value>,
-    /// Links by path.
+    /// The target of each initial symbolic link of the scenario, by the link's path.
     #[serde(default)]
     pub links: BTreeMap<String, String>,
-    /// Steps in order.
+    /// The steps of the scenario in order.
     pub steps: Vec<AcpScenarioStep>,
 }
 
-/// One step.
+/// One step of an ACP scenario.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum AcpScenarioStep {
     /// The agent makes a call.
     Call(AcpScenarioCall),
-    /// Another program changes files.
+    /// Another program changes files on disk.
     ExternalChange {
-        /// The new content of each file by path; JSON `null` removes the file.
+        /// The new content of each changed file by path; JSON `null` removes the file.
         others: Map<String, Value>,
     },
 }
 
-/// A call of an ACP method and its expected response. In the parameters and the expected response, `$WS` stands for the
-/// working directory of the session.
+/// One call of an ACP method with its expected response. In the parameters and the response, `$WS` stands for the
+/// session's working directory.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcpScenarioCall {
-    /// The method.
+    /// The name of the called ACP method.
     pub call: String,
-    /// The parameters of the ACP call; the session id is added if it is missing.
+    /// The parameters of the ACP call, to which a missing session id is added.
     pub params: Map<String, Value>,
-    /// The expected result.
+    /// The expected result of the ACP call.
     #[serde(default)]
     pub result: Option<Value>,
-    /// Fields that the error of the response must have; fields that are not given here are not compared.
+    /// The fields that the error of the ACP response must have, among others.
     #[serde(default)]
     pub error: Option<Value>,
 }
 
-/// Makes the calls of ACP scenarios, as an agent with its own session and directory.
+/// An agent that makes the calls of an ACP scenario in its own session and directory.
 pub trait AcpScenarioAgent {
-    /// The absolute path of the session's working directory.
+    /// Returns the absolute path of the session's working directory.
     fn directory(&self) -> String;
 
     /// Writes a file directly on disk as another program would; `None` removes the file.
     fn set_file(&mut self, path: &str, bytes: Option<&[u8]>);
 
-    /// Creates a link.
+    /// Creates a symbolic link directly on disk.
     fn create_symlink(&mut self, path: &str, target: &str);
 
     /// Calls an ACP method in the session and returns the whole response.
     fn call(&mut self, method: &str, params: Value) -> Value;
 }
 
-/// All suites.
+/// Parses all suites of ACP scenarios.
 pub fn load_suites() -> Vec<AcpScenarioSuite> {
     let texts = [
         include_str!("../cases/acp/slicing.json"),
@@ -91,7 +90,7 @@ fn parse_suite(text: &str) -> AcpScenarioSuite {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("a suite of the file methods: {error}"))
 }
 
-/// Runs an ACP scenario; the error describes the first difference from the expected responses.
+/// Runs an ACP scenario; the error describes the first unexpected response.
 pub fn play_scenario(scenario: &AcpFileScenario, agent: &mut dyn AcpScenarioAgent) -> Result<(), String> {
     let directory = agent.directory();
     for (path, content) in &scenario.tree {

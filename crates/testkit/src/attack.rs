@@ -1,7 +1,5 @@
-//! The attack corpus: attack cases as data, their fixtures, and the servers under attack, called subjects.
-//!
-//! Its submodules run the cases and check the results. Every case is checked for general invariants, not only for its
-//! own expectation. The control servers are unsafe on purpose, to show that the cases detect an unsafe server.
+//! The attack corpus, which runs attack cases against a server, called the subject. Every case also checks general
+//! invariants. Control servers that are unsafe on purpose show that the cases detect an unsafe server.
 
 mod attacker_threads;
 mod case;

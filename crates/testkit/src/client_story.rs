@@ -1,69 +1,69 @@
-//! Stories in which people, agents and other programs share a workspace, with the expected results and files. The
-//! stories do not depend on the protocol; a test supplies a [`ClientStoryWorkspaceAdapter`] that makes the calls.
+//! Stories in which people, agents and other programs share a workspace, for any protocol. A test supplies a
+//! [`ClientStoryWorkspaceAdapter`] that makes the calls.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One story.
+/// A story is a sequence of calls on a workspace with their expected results.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientStory {
     /// The title of the story.
     pub title: String,
-    /// The initial files of the workspace by path.
+    /// The initial files of the story's workspace, by path.
     #[serde(default)]
     pub tree: BTreeMap<String, String>,
-    /// Steps in order.
+    /// The steps of the story in order.
     pub steps: Vec<StoryStep>,
 }
 
-/// One step.
+/// One step of a story.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoryStep {
-    /// The principal that makes the call: `user:NAME` or `agent:NAME`.
+    /// The principal that makes the step's call: `user:NAME` or `agent:NAME`.
     #[serde(default, rename = "as")]
     pub caller: Option<String>,
-    /// The operation.
+    /// The operation that the step calls.
     #[serde(default)]
     pub call: Option<String>,
-    /// The arguments of the call. In the arguments, `$NAME` stands for a value that an earlier step saved.
+    /// The arguments of the step's call, in which `$NAME` stands for a saved value.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// Fields that the result or the error of the call must have; objects may have more members than given here.
+    /// The fields that the result or the error must have; objects may have other members too.
     #[serde(default)]
     pub has: Map<String, Value>,
-    /// Fields that the result or the error must not have.
+    /// The fields that the result or the error must not have.
     #[serde(default)]
     pub lacks: Vec<String>,
-    /// The error kind with which the call must fail; `None` if the call must succeed.
+    /// The error kind with which the step's call must fail; `None` if the call must succeed.
     #[serde(default)]
     pub error: Option<String>,
-    /// Values of the result to save for later steps: a name and a JSON pointer.
+    /// The values of the result to save for later steps, each as a name and a JSON pointer.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
-    /// Files that another program writes before the call; `None` removes the file.
+    /// The files that another program writes before the step's call; `None` removes a file.
     #[serde(default)]
     pub outside: BTreeMap<String, Option<String>>,
-    /// Whether all editors crash before the call.
+    /// Whether all editors crash before the step's call.
     #[serde(default)]
     pub editors_die: bool,
-    /// Files that must be on disk after the call, with their text; `None` if the file must not exist.
+    /// The text of files on disk after the step's call; `None` means that a file must not exist.
     #[serde(default)]
     pub disk: BTreeMap<String, Option<String>>,
 }
 
-/// The workspace and the protocol on which a story runs.
+/// An adapter that runs a story over one protocol on one workspace.
 pub trait ClientStoryWorkspaceAdapter {
-    /// Makes a call. Returns the result; on failure, the fields of the error, with its kind in the field `kind`.
+    /// Calls an operation; a failure returns the error's fields, with the error kind in `kind`.
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value>;
 
-    /// Writes a file directly on disk, as another program would; `None` removes the file.
+    /// Writes a file directly on disk as another program would; `None` removes the file.
     fn change_externally(&mut self, path: &str, content: Option<&str>);
 
-    /// The content of a file on disk; `None` if the file does not exist.
+    /// Reads a file directly from disk; `None` means that the file does not exist.
     fn read_disk(&self, path: &str) -> Option<String>;
 
     /// Makes all editors crash.
@@ -76,17 +76,17 @@ pub fn parse_stories(name: &str, text: &str) -> Vec<ClientStory> {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Stories about editors with unsaved text.
+/// Parses the stories about editors with unsaved text.
 pub fn buffer_stories() -> Vec<ClientStory> {
     parse_stories("buffers", include_str!("../cases/stories/buffers.json"))
 }
 
-/// Stories about merged writes, and about reviews of the changes of a session.
+/// Parses the stories about merged writes and reviewed changes.
 pub fn review_stories() -> Vec<ClientStory> {
     parse_stories("reviews", include_str!("../cases/stories/reviews.json"))
 }
 
-/// Runs one story. Panics at the first difference from the expected results.
+/// Runs one story, and panics at the first unexpected result.
 pub fn play_story(story: &ClientStory, stage: &mut dyn ClientStoryWorkspaceAdapter) {
     for (path, content) in &story.tree {
         stage.change_externally(path, Some(content));
@@ -138,7 +138,6 @@ fn check_step(place: &str, step: &StoryStep, outcome: Result<Value, Value>, name
     }
 }
 
-/// Asserts that a value contains the expected one; in objects, fields that are not expected are ignored.
 fn assert_contains(place: &str, name: &str, found: &Value, expected: &Value) {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
@@ -156,7 +155,6 @@ fn assert_contains(place: &str, name: &str, found: &Value, expected: &Value) {
     }
 }
 
-/// Replaces each `$NAME` in a value by the value saved under that name.
 fn substitute_names(value: &Value, names: &BTreeMap<String, Value>) -> Value {
     match value {
         Value::String(text) => match text.strip_prefix('$').and_then(|name| names.get(name)) {

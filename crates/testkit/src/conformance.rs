@@ -1,7 +1,5 @@
-//! Conformance tests for implementations of the `Workspace` trait, so that directories, memory and clusters behave
-//! alike. A conformance case fails by panicking; each case gets its own workspace.
-//!
-//! Waiting for locks is not tested, because an implementation may make its operations atomic without locks.
+//! Conformance tests for implementations of the `Workspace` trait. A case fails by panicking, and each case gets its
+//! own workspace. Waiting for locks is not tested, because an implementation may be atomic without locks.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
@@ -29,7 +27,7 @@ use stead_engine::{
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
-/// Creates workspaces of one implementation for the conformance tests.
+/// A factory that creates workspaces of one implementation for the conformance tests.
 pub trait ConformanceWorkspaceFactory {
     /// Creates a new, empty workspace.
     fn create(&self) -> Arc<dyn Workspace>;
@@ -38,15 +36,15 @@ pub trait ConformanceWorkspaceFactory {
     fn reopen(&self, workspace: Arc<dyn Workspace>) -> Arc<dyn Workspace>;
 }
 
-/// One conformance case.
+/// One conformance case for a workspace implementation.
 pub struct WorkspaceConformanceCase {
     /// The name of the conformance case.
     pub name: &'static str,
-    /// Runs the case.
+    /// The function that runs the conformance case and panics on failure.
     pub run: fn(&dyn ConformanceWorkspaceFactory),
 }
 
-/// All cases.
+/// Returns all conformance cases for workspace implementations.
 pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
     let all = [
         reads::CASES,
@@ -63,7 +61,8 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
     all.into_iter().flatten().map(|(name, run)| WorkspaceConformanceCase { name, run: *run }).collect()
 }
 
-/// Runs all cases. Prints the name of each case before it runs, so that the last name is that of the case that failed.
+/// Runs all conformance cases. Each case's name is printed before the case runs, so the last name is that of a failed
+/// case.
 pub fn run_all(factory: &dyn ConformanceWorkspaceFactory, mut print_name: impl FnMut(&str)) {
     for case in all_cases() {
         print_name(case.name);
@@ -73,11 +72,9 @@ pub fn run_all(factory: &dyn ConformanceWorkspaceFactory, mut print_name: impl F
 
 type WorkspaceConformanceCaseTable = &'static [(&'static str, fn(&dyn ConformanceWorkspaceFactory))];
 
-/// Bytes per read.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// The size of a large file, whose content implementations store outside their database.
+/// Implementations store the content of a file this large outside their database.
 const LARGE_FILE_BYTES: usize = 100_000;
-/// How long the tests keep removed files in the trash, in milliseconds.
 const TRASH_KEEP_MS: i64 = 60_000;
 
 fn rel_path(wire: &str) -> RelPath {
@@ -88,7 +85,6 @@ fn agent_caller(name: &str) -> Caller {
     Caller::new(Principal::Agent(name.to_owned()), "session", "test")
 }
 
-/// A workspace under test and the caller of its operations.
 struct WorkspaceUnderConformanceTest {
     workspace: Arc<dyn Workspace>,
     caller: Caller,
@@ -99,7 +95,6 @@ impl WorkspaceUnderConformanceTest {
         Self { workspace: factory.create(), caller: agent_caller("one") }
     }
 
-    /// The same workspace with another agent as the caller.
     fn with_other_agent(&self, name: &str) -> Self {
         Self { workspace: Arc::clone(&self.workspace), caller: agent_caller(name) }
     }
@@ -153,8 +148,7 @@ impl WorkspaceUnderConformanceTest {
         self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 
-    /// Commits a plan with an expectation about `path` that is not true. The commit must fail with an error that names
-    /// the path, and must change and record nothing.
+    /// Checks that a commit with a false expectation about `path` fails, changes nothing and records nothing.
     #[track_caller]
     fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
         let before = (self.list_tree(), self.head_number());
@@ -165,7 +159,6 @@ impl WorkspaceUnderConformanceTest {
         assert_eq!((self.list_tree(), self.head_number()), before);
     }
 
-    /// Commits a plan that cannot be applied, and checks that the tree is unchanged.
     #[track_caller]
     fn assert_impossible(&self, changes: Vec<PlannedChange>) {
         let before = self.list_tree();
@@ -173,7 +166,6 @@ impl WorkspaceUnderConformanceTest {
         assert_eq!(self.list_tree(), before);
     }
 
-    /// Creates a file.
     #[track_caller]
     fn create_file(&self, path: &str, bytes: &[u8]) -> u64 {
         self.commit(vec![put_change(path, CommitExpectation::Absent, bytes)]).entry
@@ -183,7 +175,7 @@ impl WorkspaceUnderConformanceTest {
         self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 
-    /// The current version and identity of a file, for a commit that must fail if the file has changed since.
+    /// Returns the file's current version for a commit that must fail if the file changes.
     #[track_caller]
     fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
@@ -213,7 +205,6 @@ impl WorkspaceUnderConformanceTest {
         self.workspace.head().unwrap().number
     }
 
-    /// Every path in the workspace with its content.
     fn list_tree(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         self.collect_tree(&RelPath::root(), &mut found);
@@ -270,7 +261,7 @@ fn single_file_tree(bytes: u64) -> TreeSummary {
     TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes }
 }
 
-/// A stat fingerprint (inode, size and times) that matches no real file.
+/// Returns a stat fingerprint that matches no real file.
 fn unmatched_stamp() -> FileStatFingerprint {
     FileStatFingerprint { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
 }

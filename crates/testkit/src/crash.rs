@@ -1,8 +1,6 @@
-//! Crash test: a child process makes changes and is killed at a random moment. The next process must find every
-//! acknowledged change and no half-applied one, and the journal must agree with the files. The next round continues
-//! with the workspace that the previous round left.
-//!
-//! The error of a failed crash test contains the seed and the round.
+//! The crash test kills a child process that changes a workspace, at a random moment. The next process must find every
+//! acknowledged change and no half-applied one, and the journal must agree with the files. The error of a failed crash
+//! test contains the seed and the round.
 
 mod checker;
 mod power_cut;
@@ -24,38 +22,35 @@ use crate::{
 pub use checker::{CrashChecker, CrashTestInFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
 pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoveryCheckResult, check_power_cut};
 
-/// Number of rounds after which the crash test starts with a new workspace, because a long journal is slow to check.
+/// The crash test starts a new workspace after this many rounds, because a long journal is slow to check.
 const ROUNDS_PER_WORKSPACE: u64 = 20;
-/// Maximum number of acknowledged changes before a child process is killed.
 const STEPS_MAX: u64 = 40;
-/// Maximum delay in microseconds between the last acknowledged change and the kill of the child.
 const KILL_DELAY_MAX_US: u64 = 3_000;
-/// Maximum delay in microseconds before the kill of a child that only opens, and so recovers, the workspace.
+/// The child that is killed this early only opens the workspace, and so recovers it.
 const RECOVERY_KILL_DELAY_MAX_US: u64 = 40_000;
-/// Percentage of rounds in which a recovery is killed too.
 const RECOVERY_KILLED_PERCENT: u64 = 10;
 
 /// Counts over all rounds of a crash test.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CrashStatistics {
-    /// Rounds.
+    /// The number of rounds of the crash test.
     pub rounds: u64,
-    /// Acknowledged changes.
+    /// The number of changes that the children acknowledged.
     pub acknowledged: u64,
-    /// Changes that were in progress when a child was killed.
+    /// The number of changes that were in progress when a child was killed.
     pub in_flight: u64,
-    /// Changes counted in `in_flight` that were found applied after the recovery.
+    /// The number of interrupted changes that were found applied after the recovery.
     pub in_flight_applied: u64,
-    /// Steps of unfinished changes that recoveries applied, summed over all rounds.
+    /// The number of steps of unfinished changes that the recoveries applied.
     pub replayed_steps: u64,
-    /// Recoveries that were killed on purpose.
+    /// The number of recoveries that were killed on purpose.
     pub recoveries_killed: u64,
 }
 
 /// The changes that a child process reported until it was killed.
 #[derive(Debug, Default)]
 pub struct KilledChildProgress {
-    /// The acknowledged changes, in order.
+    /// The changes that the killed child acknowledged, in order.
     pub acknowledged: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
     /// The change that was in progress when the child was killed.
     pub in_flight: Option<CrashTestWorkloadStep>,
@@ -118,13 +113,13 @@ fn run_rounds_on_workspace(
 /// The moment at which the crash test kills a child.
 #[derive(Debug, Clone, Copy)]
 pub struct CrashTestKillMoment {
-    /// Number of acknowledged changes after which the delay before the kill starts; with `u64::MAX` it starts at once.
+    /// The number of acknowledged changes before the kill delay starts; with `u64::MAX` the delay starts at once.
     pub after_steps: u64,
-    /// Additional delay.
+    /// The delay before the kill in microseconds.
     pub wait_us: u64,
 }
 
-/// Starts a child, kills it as scheduled, and returns the changes that it reported.
+/// Starts a child, kills it at the given moment, and returns the changes that it reported.
 pub fn run_and_kill(
     mut command: Command,
     work: &CrashTestChildConfig,
@@ -132,7 +127,7 @@ pub fn run_and_kill(
 ) -> Fallible<KilledChildProgress> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let outcome = watch_child(&mut child, work, kill);
-    // The child must not outlive this process; killing a dead one fails harmlessly.
+    // The child must not outlive this process, and killing a dead child fails harmlessly.
     match child.kill() {
         Ok(()) | Err(_) => {}
     }
@@ -158,7 +153,7 @@ fn watch_child(
         written?;
     }
     let mut killed = false;
-    // Changes reported before the kill are acknowledged, even if they are read later.
+    // A change reported before the kill is acknowledged, even if the report is read later.
     for line in output.lines() {
         match parse_child_line(&line?) {
             Some(CrashTestChildMessage::Begin(step)) => life.in_flight = Some(step),

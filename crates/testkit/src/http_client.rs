@@ -1,21 +1,19 @@
-//! An HTTP client for tests that send valid requests. Tests that send malformed requests, read only a part of a
-//! response, or use another transport than TCP write to a socket themselves.
+//! An HTTP client for tests that send valid requests over TCP.
 
 use std::{io, time::Duration};
 
 use ureq::{Agent, http::Request};
 
-/// How long the client waits for a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client of one server, which keeps its connection for the next request.
+/// An HTTP client of one server, which keeps its connection for the next request.
 pub struct TestHttpClient {
     agent: Agent,
     address: String,
 }
 
 impl TestHttpClient {
-    /// A client of the server that listens at this address.
+    /// Creates a client of the server that listens at this address.
     pub fn new(address: &str) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -25,8 +23,8 @@ impl TestHttpClient {
         Self { agent: config.build().new_agent(), address: address.to_owned() }
     }
 
-    /// Sends a request with the given method and path, such as `GET /health`, and returns the status and the body of
-    /// the response. If `token` is empty, no token is sent.
+    /// Sends a request line such as `GET /health`, and returns the response's status and body. With an empty `token`,
+    /// no token is sent.
     pub fn send_request(
         &self,
         token: &str,

@@ -1,5 +1,5 @@
-//! Replays a journal: applies the changes of every entry, in order, to an empty tree. The replay does not depend on how
-//! a workspace stores its files, so it can check any workspace.
+//! Replays a journal on an empty tree. The replay does not depend on how a workspace stores its files, so it can check
+//! any workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use stead_journal::{ChangeKind, Digest, JournalEntryRelation, PathState, Recorde
 /// The content of a path according to the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalReplayedPathContent {
-    /// A file whose content has this digest.
+    /// The path is a file whose content has this digest.
     File(Digest),
-    /// A directory.
+    /// The path is a directory.
     Directory,
-    /// A symbolic link with this target.
+    /// The path is a symbolic link with this target.
     Link(String),
 }
 
 type ReplayedTree = BTreeMap<String, JournalReplayedPathContent>;
 
-/// The tree that results from these journal entries, given oldest first. An entry that a later entry amends is skipped,
-/// because the changes that it lists were not applied.
+/// Returns the tree that results from these journal entries, given oldest first. An amended entry is skipped, because
+/// its changes were not applied.
 pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
     let amended: BTreeSet<u64> = entries
         .iter()
@@ -91,7 +91,6 @@ impl TestJournalReplayState {
         self.items.insert(change.path.clone(), item);
     }
 
-    /// Removes a path and everything below it. Returns the removed items, keyed by their path relative to `top`.
     fn take_subtree(&mut self, top: &str) -> ReplayedTree {
         let below = format!("{top}/");
         let inside: Vec<String> =

@@ -1,5 +1,5 @@
-//! Scenarios of the krux capabilities: one file per capability, with calls, expected replies and recovery actions. The
-//! scenarios do not depend on the protocol; a test supplies a [`KruxScenarioSubject`] that makes the calls.
+//! Scenarios of the krux capabilities, for any protocol. A test supplies a [`KruxScenarioSubject`] that makes the
+//! calls.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxCapabilityScenarios {
-    /// The capability.
+    /// The krux capability that the scenarios test.
     pub capability: String,
-    /// The scenarios.
+    /// The scenarios of the krux capability.
     pub scenarios: Vec<KruxScenario>,
 }
 
@@ -20,24 +20,24 @@ pub struct KruxCapabilityScenarios {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenario {
-    /// The title of the scenario.
+    /// The title of the krux scenario.
     pub title: String,
-    /// The description of the documented usage pattern that the scenario follows.
+    /// The documented usage pattern that the krux scenario follows.
     #[serde(default)]
     pub pattern: Option<String>,
     /// The policy that applies from the first call of the scenario on.
     #[serde(default)]
     pub policy: Option<String>,
-    /// A feature of the test subject without which the scenario cannot run.
+    /// The feature of the test subject without which the scenario cannot run.
     #[serde(default)]
     pub needs: Option<ScenarioRequirement>,
-    /// The initial files by path, as text or a list of bytes; a path that ends in a slash is a directory.
+    /// The initial files of the scenario by path; a path that ends in a slash is a directory.
     #[serde(default)]
     pub tree: Map<String, Value>,
-    /// Links by path.
+    /// The target of each initial symbolic link of the scenario, by the link's path.
     #[serde(default)]
     pub links: BTreeMap<String, String>,
-    /// Calls in order.
+    /// The calls of the scenario in order.
     pub steps: Vec<KruxScenarioStep>,
 }
 
@@ -45,63 +45,62 @@ pub struct KruxScenario {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioRequirement {
-    /// Advance the clock.
+    /// The test subject can advance its clock.
     Clock,
-    /// Fill the disk.
+    /// The test subject can simulate a full disk.
     Full,
-    /// The subject can make thousands of calls in reasonable time.
+    /// The test subject can make thousands of calls in reasonable time.
     Many,
-    /// Inject errors.
+    /// The test subject can make a call fail with a chosen error.
     Faults,
 }
 
-/// Another caller.
+/// The kind of another caller in a krux scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KruxScenarioOtherCallerKind {
-    /// Another agent.
+    /// The other caller is an agent.
     Agent,
-    /// A person.
+    /// The other caller is a person.
     Person,
 }
 
-/// Prefixes of operation names, in a scenario, that mark a call by another agent or by a person.
 const OTHER_CALLER_PREFIXES: &[(&str, KruxScenarioOtherCallerKind)] =
     &[("others:", KruxScenarioOtherCallerKind::Agent), ("persons:", KruxScenarioOtherCallerKind::Person)];
 
-/// One call.
+/// One call of a krux scenario with its expected reply.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenarioStep {
-    /// The capability to call; after `others:` or `persons:`, a native operation that another agent or a person calls.
+    /// The capability to call, or a native operation after the prefix `others:` or `persons:`.
     pub call: String,
-    /// The inputs of the call. In the inputs, `$WS` stands for the workspace path, and `$NAME` for a saved value.
+    /// The inputs of the call, in which `$WS` stands for the workspace path and `$NAME` for a saved value.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// A person's answer if the call needs approval; the call is then repeated, and the second reply is checked.
+    /// A person's answer to the call's approval request, after which the call is repeated.
     #[serde(default)]
     pub asks: Option<ScenarioApprovalAnswer>,
     /// The error kind that the test injects, so that the call fails.
     #[serde(default)]
     pub fails: Option<String>,
-    /// Fields that the reply must have with exactly these values.
+    /// The fields that the reply must have with exactly these values.
     #[serde(default)]
     pub answer: Map<String, Value>,
-    /// Fields that the reply must have; objects may have more members than given here.
+    /// The fields that the reply must have; objects may have other members too.
     #[serde(default)]
     pub like: Map<String, Value>,
-    /// The expected error.
+    /// The name of the error with which the call must fail.
     #[serde(default)]
     pub error: Option<String>,
-    /// Recovery actions, offered by the expected error, that the test performs; each must succeed.
+    /// The recovery actions of the expected error that the test performs, each of which must succeed.
     #[serde(default)]
     pub follow: Vec<String>,
-    /// Fields of the reply to save for later steps, by name.
+    /// The fields of the reply to save for later steps, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
-    /// How many times the call is made before the one whose reply is checked.
+    /// The number of times that the call is made before the checked call.
     #[serde(default)]
     pub after: usize,
-    /// Time in milliseconds by which the clock advances before the call.
+    /// The time in milliseconds by which the clock advances before the call.
     #[serde(default)]
     pub advance_ms: i64,
 }
@@ -110,39 +109,39 @@ pub struct KruxScenarioStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioApprovalAnswer {
-    /// Approve the call.
+    /// The person approves the call.
     Yes,
-    /// Deny the call.
+    /// The person denies the call.
     No,
 }
 
 /// The reply to a call of a krux capability.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KruxScenarioActualReply {
-    /// The dialect's object.
+    /// The JSON object that the krux dialect returned for the call.
     pub object: Value,
-    /// Whether the reply is an error.
+    /// Whether the reply of the krux dialect is an error.
     pub is_error: bool,
 }
 
-/// The server on which krux scenarios run: a workspace behind a protocol.
+/// A workspace behind a protocol, on which krux scenarios run.
 pub trait KruxScenarioSubject {
-    /// Absolute path of the workspace.
+    /// Returns the absolute path of the workspace.
     fn workspace_path(&self) -> String;
 
-    /// Whether the subject has a feature; scenarios that need a missing feature are skipped.
+    /// Returns whether the subject has a feature; scenarios that need a missing feature are skipped.
     fn supports(&self, need: ScenarioRequirement) -> bool;
 
     /// Creates a file, directory or link before the calls of a scenario.
     fn create_item(&mut self, path: &str, what: InitialItem<'_>);
 
-    /// Advances the clock.
+    /// Advances the subject's clock by this many milliseconds.
     fn advance_ms(&mut self, _ms: i64) {}
 
-    /// Sets the policy.
+    /// Replaces the policy of the subject's workspace.
     fn set_policy(&mut self, policy: &str);
 
-    /// Makes the next call fail with this error kind.
+    /// Makes the subject's next call fail with this error kind.
     fn fail_next(&mut self, _kind: &str) {}
 
     /// Answers a pending approval request as a person.
@@ -151,24 +150,24 @@ pub trait KruxScenarioSubject {
     /// Calls a native operation as another agent or as a person.
     fn call_as_other(&mut self, somebody: KruxScenarioOtherCallerKind, operation: &str, arguments: &Map<String, Value>);
 
-    /// Makes a call.
+    /// Calls a krux capability and returns the reply.
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply;
 }
 
-/// Content to create.
+/// The content of a path that exists before the calls of a scenario.
 #[derive(Debug, Clone, Copy)]
 pub enum InitialItem<'a> {
-    /// A file with this content.
+    /// The initial item is a file with this content.
     File(&'a [u8]),
-    /// A directory.
+    /// The initial item is a directory.
     Directory,
-    /// A symbolic link with this target.
+    /// The initial item is a symbolic link with this target.
     Link(&'a str),
 }
 
 macro_rules! suites {
     ($($name:literal),+ $(,)?) => {
-        /// All krux scenario suites, in the order of the krux document.
+        /// Parses all krux scenario suites, in the order of the krux document.
         pub fn load_suites() -> Vec<KruxCapabilityScenarios> {
             let texts = [$(($name, include_str!(concat!("../cases/krux/", $name, ".json")))),+];
             texts.into_iter().map(|(name, text)| parse_suite(name, text)).collect()
@@ -205,40 +204,40 @@ suites!(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxDocumentedCapability {
-    /// Name of the capability.
+    /// The name of the documented capability.
     pub name: String,
-    /// Tier of the capability.
+    /// The supervision tier of the documented capability.
     pub tier: String,
-    /// Version of the capability.
+    /// The version of the documented capability.
     pub version: String,
-    /// Inputs of the capability.
+    /// The inputs of the documented capability.
     pub inputs: Vec<KruxDocumentedParameter>,
-    /// Outputs of the capability.
+    /// The outputs of the documented capability.
     pub outputs: Vec<String>,
-    /// The errors of the capability, each with its recovery actions.
+    /// The recovery actions of each error of the documented capability.
     pub errors: BTreeMap<String, Vec<String>>,
-    /// Search keywords.
+    /// The search keywords of the documented capability.
     pub tags: Vec<String>,
-    /// For each side effect of the capability, whether it can be undone.
+    /// Whether each side effect of the documented capability can be undone.
     pub reversible: Vec<bool>,
-    /// The calls of each usage pattern of the capability, in the order of the document.
+    /// The calls of each usage pattern of the documented capability, in the document's order.
     pub patterns: Vec<Vec<String>>,
 }
 
-/// One documented input.
+/// One input of a documented krux capability.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxDocumentedParameter {
-    /// Name of the input.
+    /// The name of the documented input.
     pub name: String,
-    /// Whether the input is required.
+    /// Whether the documented input is required.
     pub required: bool,
-    /// Its default.
+    /// The default value of the documented input.
     #[serde(default)]
     pub default: Option<Value>,
 }
 
-/// The facts about all capabilities in the published krux document.
+/// Parses the facts about all capabilities of the published krux document.
 #[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the tests")]
 pub fn documented_capabilities() -> Vec<KruxDocumentedCapability> {
     serde_json::from_str(include_str!("../cases/krux-document.json")).expect("the table")
@@ -253,7 +252,7 @@ fn parse_suite(name: &str, text: &str) -> KruxCapabilityScenarios {
     }
 }
 
-/// Runs one krux scenario and returns the replies to all calls. Panics at the first difference from an expected reply.
+/// Runs one krux scenario and returns the replies to all calls. An unexpected reply causes a panic.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
 pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn KruxScenarioSubject) -> Vec<KruxScenarioActualReply> {
     if scenario.needs.is_some_and(|need| !backend.supports(need)) {
@@ -341,7 +340,6 @@ fn check_step(
     }
 }
 
-/// Whether a JSON value has all members of the expected value; other members are ignored.
 fn contains_expected(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => expected
@@ -355,7 +353,6 @@ fn contains_expected(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Makes the call of a recovery action exactly as the error describes it; the call must succeed.
 fn follow_recovery(
     place: &str,
     action: &str,
@@ -368,7 +365,6 @@ fn follow_recovery(
     led
 }
 
-/// Repeats a call as the recovery action `retry` of an error describes it.
 fn retry_call(
     place: &str,
     inputs: &Map<String, Value>,
@@ -378,7 +374,6 @@ fn retry_call(
     call_recovery(place, "retry", inputs, outcome, backend)
 }
 
-/// Makes the call that a recovery action of an error describes.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
 fn call_recovery(
     place: &str,
@@ -400,7 +395,6 @@ fn call_recovery(
     backend.call(capability, &call)
 }
 
-/// Replaces `$WS` and the names of saved values in a JSON value.
 fn substitute_names(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::String(text) => {
@@ -418,13 +412,12 @@ fn substitute_names(value: &Value, names: &BTreeMap<String, String>) -> Value {
     }
 }
 
-/// Converts a JSON list of numbers to bytes.
 fn byte_list(value: &Value) -> Vec<u8> {
     let numbers = value.as_array().into_iter().flatten();
     numbers.filter_map(Value::as_u64).filter_map(|number| u8::try_from(number).ok()).collect()
 }
 
-/// A reply in which values that differ between protocols, such as the session id, are replaced by `…`.
+/// Replaces the values of a reply that differ between protocols, such as the session id, by `…`.
 pub fn without_protocol_fields(outcome: &KruxScenarioActualReply) -> Value {
     let mut object = outcome.object.clone();
     for name in ["session_id", "cursor"] {

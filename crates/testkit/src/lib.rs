@@ -1,6 +1,5 @@
-//! Test fixtures. [`MemoryWorkspace`] keeps a workspace in memory. It is simple enough to be obviously correct: engine
-//! tests need no disk, and other workspaces can be compared with it. [`attack`] holds the attack corpus and its runner.
-//! Never shipped.
+//! Fixtures and test suites that the other crates use; this crate is never shipped. [`MemoryWorkspace`] keeps a
+//! workspace in memory, so engine tests need no disk. [`attack`] holds the attack corpus and its runner.
 
 pub mod acp_scenario;
 pub mod attack;

@@ -1,5 +1,5 @@
-//! A workspace in memory for tests: tree, journal, retained versions, trash, leases, idempotency keys, and a clock that
-//! tests advance. One mutex guards the whole state of the workspace, so every operation is atomic.
+//! A workspace in memory for tests, with a clock that tests advance. One mutex guards the whole state, so every
+//! operation is atomic.
 
 mod apply;
 mod approval;
@@ -30,7 +30,7 @@ use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 use tree::{InMemoryTreeNodeContent, MemoryTree};
 
-/// The initial time of the workspace clock: 2026-01-01T00:00:00Z.
+/// The workspace clock starts at 2026-01-01T00:00:00Z.
 const START_MS: i64 = 1_767_225_600_000;
 const WORKSPACE_ID: &str = "memory";
 
@@ -57,7 +57,6 @@ struct MemoryWorkspaceState {
     buffers: Vec<buffers::MemoryWorkspaceBuffer>,
     connections: BTreeMap<String, Arc<ConnectionScopedResources>>,
     is_full: bool,
-    /// The error with which the next call fails, if a test has set one.
     next_error: Option<Error>,
 }
 
@@ -68,10 +67,10 @@ impl Default for MemoryWorkspace {
 }
 
 impl MemoryWorkspace {
-    /// The absolute path that the workspace reports as its root.
+    /// The absolute path that the memory workspace reports as its root.
     pub const ROOT: &str = "/ws";
 
-    /// An empty workspace that allows only portable names and has the root `/ws`.
+    /// Creates an empty workspace that allows only portable names and has the root `/ws`.
     pub fn new() -> Self {
         Self::with_profile(ImmutableWorkspaceProperties {
             id: WORKSPACE_ID.to_owned(),
@@ -81,7 +80,7 @@ impl MemoryWorkspace {
         })
     }
 
-    /// An empty workspace with these properties.
+    /// Creates an empty workspace with these properties.
     pub fn with_profile(profile: ImmutableWorkspaceProperties) -> Self {
         let state = MemoryWorkspaceState {
             now_ms: START_MS,
@@ -108,7 +107,6 @@ impl MemoryWorkspace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends an entry to the journal and wakes the readers that wait for one.
     fn record(
         &self,
         state: &mut MemoryWorkspaceState,
@@ -122,7 +120,7 @@ impl MemoryWorkspace {
     }
 }
 
-/// An empty lock guard: every operation of the memory workspace is atomic, so no path needs a lock.
+/// No path needs a lock, because every operation of the memory workspace is atomic.
 struct NoopGuard;
 
 impl CallLockGuard for NoopGuard {}

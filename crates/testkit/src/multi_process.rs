@@ -1,8 +1,6 @@
-//! A test with several equal processes on one tree: they change the same paths, share idempotency keys, and some are
-//! killed and replaced.
-//!
-//! At the end every acknowledged change must be in the journal, and the journal must match the disk. Every idempotency
-//! key must be applied once. Every process must have seen the entries of the others in order.
+//! Several processes change the same paths of one workspace and share idempotency keys, while some are killed and
+//! replaced. At the end the journal must contain every acknowledged change and match the disk. Every idempotency key
+//! must be applied once, and every process must have seen all entries in order.
 
 mod member;
 
@@ -27,41 +25,37 @@ use member::{KEYED_FILES, MultiProcessTestMemberInstructions, MultiProcessTestMe
 
 pub use member::run_member;
 
-/// Concurrent processes.
 const MEMBER_COUNT: usize = 4;
-/// Maximum number of messages from the processes between two kills.
 const MESSAGES_BETWEEN_KILLS: u64 = 120;
-/// How long the test waits for a message from any process.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The counts of a multi-process test.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MultiProcessTestOutcomeCounts {
-    /// Processes started.
+    /// The number of processes that the multi-process test started.
     pub started: u64,
-    /// Processes killed.
+    /// The number of processes that the multi-process test killed.
     pub killed: u64,
-    /// Acknowledged changes.
+    /// The number of changes that the processes acknowledged.
     pub acknowledged: u64,
-    /// Calls that failed because other processes used the same paths.
+    /// The number of calls that failed because other processes used the same paths.
     pub refused: u64,
-    /// Idempotency keys that more than one process used.
+    /// The number of idempotency keys that more than one process used.
     pub shared_keys: u64,
-    /// Journal entries of other processes that a process received through the change feed.
+    /// The number of journal entries that processes received from each other through the change feed.
     pub entries_of_others: u64,
 }
 
 struct MultiProcessTestChild {
     number: usize,
     child: Child,
-    /// The standard input of the process; closing it ends the process after its last call.
+    /// Closing the standard input of the process ends it after its last call.
     input: Option<ChildStdin>,
 }
 
-/// The messages of each process by its number, in the order of arrival.
 type MessagesByTestProcess = BTreeMap<usize, Vec<MultiProcessTestMemberMessage>>;
 
-/// Runs the test. `start` builds the command of a process that runs [`run_member`].
+/// Runs the multi-process test. `start` builds the command of a process that runs [`run_member`].
 pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fallible<MultiProcessTestOutcomeCounts> {
     let seed = SeededRng::seed_of_run()?;
     let place = scratch_directory()?;
@@ -133,7 +127,6 @@ impl MultiProcessTest<'_> {
                 return Err(format!("process {} did not end well", member.number).into());
             }
         }
-        // Messages sent before the kill.
         while let Ok((number, message)) = words.try_recv() {
             self.record_message(number, message)?;
         }
@@ -151,7 +144,7 @@ impl MultiProcessTest<'_> {
         let orders = MultiProcessTestMemberInstructions {
             name: format!("p{number}"),
             seed: self.rng.next_u64(),
-            // Every process gets keys that others use too, whenever it starts.
+            // Every process gets idempotency keys that other processes use too, whenever it starts.
             first_key: self.messages.values().flatten().filter(|message| key_of_message(message).is_some()).count()
                 as u64
                 / 2,
@@ -229,7 +222,7 @@ fn check_results(
         return Err(format!("an entry did not come true: {:?}", amended.entry).into());
     }
     let mut places = walk_workspace(&orders.workspace)?.paths;
-    // The tree before the journal began.
+    // The files below `stable` existed before the journal began.
     places.retain(|path, _| !path.starts_with("stable"));
     check_journal_matches_disk(&entries, &places)?;
     check_acknowledged(&entries, messages, figures)?;
@@ -304,7 +297,6 @@ fn check_keys(
     Ok(())
 }
 
-/// Checks that every process received the changes of the journal in order, without gaps or duplicates.
 fn check_feeds(
     entries: &[StoredJournalEntry],
     messages: &MessagesByTestProcess,
@@ -318,7 +310,7 @@ fn check_feeds(
                 seen.extend(entries);
             }
         }
-        // An entry with many changes may span two pages.
+        // An entry with many changes may span two pages of the feed.
         seen.dedup();
         let expected = changes.iter().take(seen.len()).map(|stored| stored.entry.number);
         if !expected.eq(seen.iter().copied()) {

@@ -1,5 +1,5 @@
-//! A table of patches, each with the tree that it leaves or the error that it causes, so that every workspace is tested
-//! with the same cases.
+//! A table of patches, each with the tree that it leaves or the error that it causes. Every workspace implementation is
+//! tested with the same cases.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use stead_engine::{CallOutcome, Error};
 
 const CASES_JSON: &str = include_str!("../cases/patches.json");
 
-/// One case.
+/// One patch with its initial tree and its expected result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PatchCase {
-    /// The name of the case.
+    /// The name of the patch case.
     pub id: String,
     #[serde(default)]
     tree: BTreeMap<String, String>,
@@ -36,19 +36,19 @@ pub struct PatchCase {
     mentions: Option<String>,
 }
 
-/// The workspace on which patch cases run.
+/// An adapter for the workspace on which patch cases run.
 pub trait PatchCaseWorkspaceAdapter {
-    /// Creates a file.
+    /// Creates a file in the workspace without calling an operation.
     fn put_file(&self, path: &str, bytes: &[u8]);
-    /// Creates a link.
+    /// Creates a symbolic link in the workspace without calling an operation.
     fn put_link(&self, path: &str, target: &str);
     /// Calls an operation as an agent.
     fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error>;
-    /// The whole tree: files with their bytes, links as `-> target`, directories as `None`.
+    /// Returns the whole tree: files with their bytes, links as `-> target`, directories as `None`.
     fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>>;
 }
 
-/// All cases.
+/// Parses all patch cases.
 #[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the test")]
 pub fn load_cases() -> Vec<PatchCase> {
     serde_json::from_str(CASES_JSON).expect("a table of cases")
@@ -128,9 +128,8 @@ impl PatchCase {
     }
 }
 
-/// Applies a random patch, whose sections may contradict each other, for example delete a file twice.
-///
-/// A rejected patch must leave everything unchanged, and an applied patch must be undone and redone exactly.
+/// Applies a random patch, whose sections may contradict each other. A rejected patch must leave everything unchanged,
+/// and an applied patch must be undone and redone exactly.
 pub fn try_random_patch(seed: u64, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<RandomPatchOutcome, String> {
     let mut dice = PatchRng(seed.wrapping_mul(2).wrapping_add(1));
     for path in ["a", "b", "d/c"] {
@@ -170,11 +169,11 @@ pub fn try_random_patch(seed: u64, backend: &dyn PatchCaseWorkspaceAdapter) -> R
 /// The outcome of a random patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandomPatchOutcome {
-    /// The patch was applied, undone and redone.
+    /// The random patch was applied, undone and redone.
     Applied,
-    /// The patch changed nothing.
+    /// The random patch was accepted and changed nothing.
     Unchanged,
-    /// The patch was rejected and changed nothing.
+    /// The random patch was rejected and changed nothing.
     Refused,
 }
 
@@ -196,7 +195,7 @@ fn random_section(dice: &mut PatchRng) -> String {
     }
 }
 
-/// A small random number generator, so that the seed determines the whole patch.
+/// The seed of the random number generator determines the whole patch.
 struct PatchRng(u64);
 
 impl PatchRng {

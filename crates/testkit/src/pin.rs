@@ -1,10 +1,8 @@
-//! Golden files for words that are stored or published, such as JSON keys. A test compares the words in the code with a
-//! checked-in golden file, so that renaming a Rust item cannot change a published word unnoticed. With `UPDATE_PINS=1`
-//! a test writes the golden files instead; such a change alters a format and needs a reason.
+//! Golden files for words that are stored or published, such as JSON keys. The comparison with a golden file shows when
+//! renaming a Rust item changes a published word. With `UPDATE_PINS=1`, tests write the golden files instead.
 
 use std::{collections::BTreeSet, path::Path};
 
-/// The environment variable that makes the tests write the golden files instead of comparing them.
 const UPDATE: &str = "UPDATE_PINS";
 
 /// Compares a text with the golden file `tests/pins/<name>` of the crate whose manifest is in `manifest_directory`.
@@ -30,11 +28,11 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
     panic!("stored or published words differ from {name}:\n{}", shown.join("\n"));
 }
 
-/// Methods whose first argument is a JSON key of a call result or of error details.
+/// The first argument of these methods is a JSON key of a call result or of error details.
 const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
 
-/// The JSON keys in the sources of a crate, sorted, one per line: string literals and fields of serialized types. Unit
-/// tests at the end of a source file are left out.
+/// Collects the JSON keys in the sources of a crate, sorted, one per line. Unit tests at the end of a source file are
+/// left out.
 ///
 /// # Panics
 ///
@@ -78,7 +76,6 @@ fn keys_in_source(source: &str) -> Vec<String> {
     keys
 }
 
-/// The names of the fields of types that derive `Serialize`, as serde writes them.
 fn serialized_fields(source: &str) -> Vec<String> {
     let (mut keys, mut attribute, mut is_serialized) = (Vec::new(), "", false);
     for line in source.lines().map(str::trim_end) {
@@ -104,15 +101,14 @@ fn field_name(code: &str) -> Option<&str> {
     name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_').then_some(name)
 }
 
-/// The name under which serde writes a field with this attribute; `None` if the field is flattened or skipped.
 fn serialized_name(name: &str, attribute: &str) -> Option<String> {
     let is_written = !attribute.contains("flatten") && !attribute.contains("(skip)");
     let renamed = attribute.split_once("rename = \"").and_then(|(_, rest)| rest.split_once('"'));
     is_written.then(|| renamed.map_or(name, |(renamed, _)| renamed).to_owned())
 }
 
-/// The length of the string literal whose content starts at `text`; `before` is the source before its opening quote.
-/// The result is 0 if that quote is itself a character literal.
+/// Returns the length of the string literal whose content starts at `text`, after the opening quote. The length is 0 if
+/// the quote itself is a character literal.
 fn literal_length(before: &str, text: &str) -> Option<usize> {
     if before.ends_with("r#") {
         return text.find("\"#");

@@ -1,8 +1,6 @@
-//! Race test: an attacker swaps directories, links and files in the workspace while calls run through the engine.
-//!
-//! This module owns the kinds of attack and the errors that each kind allows. In a race no outside data may reach a
-//! reply, nothing outside may change, and only errors of allowed kinds may occur. The race also fails if the attacker
-//! or the victim makes too little progress. [`measure_control_escape`] shows that the attack works on an unsafe server.
+//! The race test, in which an attacker swaps paths in the workspace while calls run through the engine. No outside data
+//! may reach a reply, nothing outside may change, and only allowed error kinds may occur. [`measure_control_escape`]
+//! shows that the attack works on an unsafe server.
 
 mod attacker;
 mod control;
@@ -27,9 +25,8 @@ pub use control::measure_control_escape;
 use fixture::RaceTestDirectories;
 use victim::{RaceVictimCaller, RaceVictimTaskKind, VICTIM_CAUSED_ERRORS};
 
-/// How long a race waits for its victims; after this time a call counts as hanging.
+/// After this time, a call of a victim counts as hanging.
 const RACE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Minimum number of swaps by the attacker per thousand calls of the victims.
 const SWAPS_PER_THOUSAND_CALLS: u64 = 50;
 
 /// The kind of attack in a race: which paths the attacker swaps.
@@ -41,13 +38,13 @@ pub enum RaceAttackKind {
     DirectoryAbsoluteLink,
     /// A file is swapped with a link to a file outside.
     LeafLink,
-    /// A file is swapped with a pipe.
+    /// A file is swapped with a named pipe.
     Fifo,
     /// A directory is moved out of the workspace and back.
     MovedOut,
     /// The workspace directory itself is renamed, and a link to the outside takes its name.
     RootReplaced,
-    /// Links to the outside are created at the paths where the victim is about to create parent directories.
+    /// Links to the outside appear where the victim is about to create parent directories.
     PlantedParents,
     /// Directories in a tree become links while the tree is copied, removed, restored and purged.
     SwappedChildren,
@@ -55,20 +52,16 @@ pub enum RaceAttackKind {
     RetargetedLink,
 }
 
-/// The allowed errors in a race with one kind of attack, and the percentages of calls that must succeed and fail.
 struct RaceAttackExpectedOutcomes {
-    /// Error kinds that a call returns because of the attacker.
+    /// A call returns these error kinds because of the attacker.
     attack_errors: &'static [ErrorKind],
-    /// Other allowed errors.
     other_errors: &'static [ErrorKind],
-    /// Minimum percentage of calls that must succeed.
     success_percent_min: u64,
-    /// Minimum percentage of calls that must fail because of the attacker.
     attacked_percent_min: u64,
 }
 
 impl RaceAttackKind {
-    /// All shapes.
+    /// All kinds of attack in a race.
     pub const ALL: [RaceAttackKind; 9] = [
         RaceAttackKind::DirectoryLink,
         RaceAttackKind::DirectoryAbsoluteLink,
@@ -99,7 +92,7 @@ impl RaceAttackKind {
             RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink | RaceAttackKind::RetargetedLink => {
                 usual
             }
-            // The base may name a file that was just replaced.
+            // The base version may name a file that was just replaced.
             RaceAttackKind::LeafLink | RaceAttackKind::Fifo => RaceAttackExpectedOutcomes {
                 attack_errors: &[
                     ErrorKind::PathEscape,
@@ -140,32 +133,32 @@ impl RaceAttackKind {
     }
 }
 
-/// How many calls the two victims of a race make.
+/// The numbers of calls that the two victims of a race make.
 #[derive(Debug, Clone, Copy)]
 pub struct CallsToMakeByEachRaceVictim {
     /// The number of calls of the victim that reads, stats and lists.
     pub reads: u64,
-    /// Changes.
+    /// The number of calls of the victim that makes changes.
     pub changes: u64,
 }
 
 /// Counts of the results of calls, for one victim or for all.
 #[derive(Debug, Clone, Default)]
 pub struct RaceTally {
-    /// Calls that succeeded.
+    /// The number of calls that succeeded in the race.
     pub succeeded: u64,
-    /// Calls that failed with an error caused by the attacker.
+    /// The number of calls that failed with an error caused by the attacker.
     pub attacked: u64,
-    /// Calls that failed with another allowed error.
+    /// The number of calls that failed with another allowed error.
     pub other_failures: u64,
-    /// Failures by kind.
+    /// The number of failed calls by error kind.
     pub failures_by_kind: BTreeMap<&'static str, u64>,
-    /// The longest call.
+    /// The duration of the longest call in the race.
     pub longest_call: Duration,
 }
 
 impl RaceTally {
-    /// Number of calls.
+    /// Returns the number of counted calls.
     pub fn calls(&self) -> u64 {
         self.succeeded + self.attacked + self.other_failures
     }
@@ -186,13 +179,12 @@ impl RaceTally {
 pub struct RaceAttackReport {
     /// The seed of the random choices in the race.
     pub seed: u64,
-    /// The counts of the call results.
+    /// The counts of the call results in the race.
     pub tally: RaceTally,
-    /// Number of swaps.
+    /// The number of swaps that the attacker made.
     pub swaps: u64,
 }
 
-/// The state that the attacker and the victims of one race share.
 struct RaceState {
     fixture: RaceTestDirectories,
     stop: AtomicBool,
@@ -216,7 +208,7 @@ pub fn run_race(
     let (sender, results) = mpsc::channel();
     for (task, calls) in [(RaceVictimTaskKind::Read, quota.reads), (RaceVictimTaskKind::Change, quota.changes)] {
         let (race, workspace, sender) = (Arc::clone(&race), Arc::clone(&workspace), sender.clone());
-        // Not joined, because a hanging call must not delay the result.
+        // The victim's thread is not joined, because a hanging call must not delay the result.
         std::thread::spawn(move || {
             let mut victim = RaceVictimCaller::new(shape, &race.fixture, &workspace, task, seed ^ calls);
             let mut result = Ok(());
@@ -262,7 +254,6 @@ fn start_attacker(shape: RaceAttackKind, race: &Arc<RaceState>) -> std::thread::
     })
 }
 
-/// Fails a race if too few calls succeeded, too few failed because of the attacker, or too few paths were swapped.
 fn check_contention(shape: RaceAttackKind, report: &RaceAttackReport) -> Fallible<()> {
     let (rules, tally) = (shape.rules(), &report.tally);
     let calls = tally.calls();

@@ -1,5 +1,5 @@
-//! Relays a TCP port to a Unix socket, so that test clients that cannot send a token connect as the user of this
-//! process. Bytes pass unchanged. The relay runs until the process ends.
+//! Relays a TCP port to a Unix socket until the process ends. Test clients that cannot send a token connect through the
+//! relay as the user of this process.
 
 use std::{
     io,
@@ -23,7 +23,6 @@ pub fn open_relay(socket: &Path) -> io::Result<u16> {
     Ok(port)
 }
 
-/// Copies bytes in both directions until one side closes its connection, and then closes the other connection.
 fn forward(outer: TcpStream, socket: &Path) -> io::Result<()> {
     outer.set_nodelay(true)?;
     let inner = UnixStream::connect(socket)?;
@@ -40,7 +39,7 @@ fn forward(outer: TcpStream, socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The user id of this process, which is the identity of relayed clients.
+/// Returns the user id of this process, which is the identity of relayed clients.
 pub fn effective_user() -> io::Result<u32> {
     Ok(std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?))
 }

@@ -1,6 +1,4 @@
-//! Helpers of the stress tests: repeatable random choices, a temporary directory, and the run length.
-//!
-//! A stress test is a long, random test. Every stress test prints the seed that repeats its random choices.
+//! Helpers of the stress tests, which are long, random tests. The seed of a stress test repeats its random choices.
 
 use std::{error::Error, io::Write, path::Path};
 
@@ -10,24 +8,24 @@ use tempfile::TempDir;
 /// The result of a stress test; the error describes a violated invariant.
 pub type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The environment variable with a seed to repeat, which gives the same random choices but not the same timing.
+/// The environment variable gives the seed to repeat, which repeats the random choices but not the timing.
 const SEED_VARIABLE: &str = "STEAD_SEED";
-/// The environment variable that `cargo xtask test --long` sets to make the stress tests run longer.
+/// `cargo xtask test --long` sets this environment variable.
 const LONG_VARIABLE: &str = "STEAD_LONG";
-/// The directory of an in-memory file system, on which races and crashes happen faster.
+/// On a file system in memory, races and crashes happen faster.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
-/// How long the stress tests run.
+/// The length of the stress tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StressLength {
-    /// The length of the stress tests in an ordinary test run.
+    /// The stress tests run as long as in an ordinary test run.
     Ordinary,
-    /// The length of the stress tests with `cargo xtask test --long`.
+    /// The stress tests run as long as with `cargo xtask test --long`.
     Long,
 }
 
 impl StressLength {
-    /// The length of the stress tests that the environment requests.
+    /// Reads the length of the stress tests from the environment.
     pub fn from_environment() -> Self {
         match std::env::var_os(LONG_VARIABLE) {
             Some(_) => StressLength::Long,
@@ -35,7 +33,7 @@ impl StressLength {
         }
     }
 
-    /// Returns `ordinary` for an ordinary run, and `long` for a long one.
+    /// Returns `ordinary` for an ordinary run, and `long` for a long run.
     pub fn choose<T>(self, ordinary: T, long: T) -> T {
         match self {
             StressLength::Ordinary => ordinary,
@@ -44,7 +42,7 @@ impl StressLength {
     }
 }
 
-/// A temporary directory, in memory if possible.
+/// Creates a temporary directory, on a file system in memory if possible.
 pub fn scratch_directory() -> Fallible<TempDir> {
     let name = "stead-rig-";
     if let Ok(place) = tempfile::Builder::new().prefix(name).tempdir_in(Path::new(MEMORY_DIRECTORY)) {
@@ -53,10 +51,10 @@ pub fn scratch_directory() -> Fallible<TempDir> {
     Ok(tempfile::Builder::new().prefix(name).tempdir()?)
 }
 
-/// The text that marks a message in the output of a child process; the test harness may print other text before it.
+/// The marker finds a message in the child's output, because the test harness may print other text before it.
 const LINE_MARKER: &str = "@@ ";
 
-/// Writes a message to standard output for the parent process, in one write.
+/// Writes a message for the parent process to standard output, in one write.
 pub(crate) fn send_to_parent(word: &impl Serialize) -> Fallible<()> {
     let text = format!("{LINE_MARKER}{}\n", serde_json::to_string(word)?);
     let mut out = std::io::stdout().lock();
@@ -64,7 +62,7 @@ pub(crate) fn send_to_parent(word: &impl Serialize) -> Fallible<()> {
     Ok(out.flush()?)
 }
 
-/// Parses a message in the output of a child process; `None` if the line is no message or was cut off.
+/// Parses a message of a child process; `None` if the line is no message or was cut off.
 pub(crate) fn parse_child_line<T: DeserializeOwned>(line: &str) -> Option<T> {
     let (_, word) = line.split_once(LINE_MARKER)?;
     serde_json::from_str(word).ok()
@@ -77,12 +75,12 @@ pub struct SeededRng {
 }
 
 impl SeededRng {
-    /// A generator with this seed.
+    /// Creates a random number generator with this seed.
     pub fn from_seed(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The seed of this test run: from the environment, or a random one.
+    /// Returns the seed of this test run, either from the environment or at random.
     pub fn seed_of_run() -> Fallible<u64> {
         match std::env::var(SEED_VARIABLE) {
             Ok(text) => Ok(text.parse()?),
@@ -90,7 +88,7 @@ impl SeededRng {
         }
     }
 
-    /// The next number.
+    /// Returns the next random number.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -99,17 +97,17 @@ impl SeededRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A random number below `end`; zero if `end` is zero.
+    /// Returns a random number below `end`; zero if `end` is zero.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64().checked_rem(end).unwrap_or(0)
     }
 
-    /// A random item of the slice; `None` if the slice is empty.
+    /// Returns a random item of the slice; `None` if the slice is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(usize::try_from(self.below(from.len() as u64)).unwrap_or(0))
     }
 
-    /// True with a probability of `percent`.
+    /// Returns true with a probability of `percent`.
     pub fn happens_percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! TLS certificates for tests: a server certificate, and the configuration of a client that trusts only it.
+//! TLS certificates for tests, and the configuration of clients that trust only one of them.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub const TLS_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 
 /// A self-signed server certificate and its private key, in PEM.
 pub struct TestCertificate {
-    /// The certificate.
+    /// The server certificate in PEM.
     pub certificate_pem: String,
-    /// The key.
+    /// The private key of the server certificate in PEM.
     pub key_pem: String,
     der: CertificateDer<'static>,
 }
@@ -31,7 +31,7 @@ impl TestCertificate {
         Self { certificate_pem: cert.pem(), key_pem: signing_key.serialize_pem(), der: cert.der().clone() }
     }
 
-    /// The TLS configuration of a client that trusts only this certificate and supports these versions.
+    /// Returns the TLS configuration of a client that trusts only this certificate.
     #[expect(clippy::expect_used, reason = "a fixture: without it there is no test")]
     pub fn client_config(&self, versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();

@@ -1,5 +1,5 @@
-//! Waiting in tests. A test never sleeps for a fixed time: it polls a state until the state is reached, and fails after
-//! [`WAIT_TIMEOUT`]. The exception is [`kill_after`], which lets a chosen time pass before it kills a process.
+//! Helpers for tests that wait. A test polls a state and fails after [`WAIT_TIMEOUT`], instead of sleeping for a fixed
+//! time. Only [`kill_after`] lets a chosen time pass.
 
 use std::{
     io,
@@ -8,14 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test waits for a state before it fails. The timeout is long, because the machine may be busy.
+/// The time after which a waiting test fails. The timeout is long, because the machine may be busy.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Calls `look` until it returns a value.
+/// Calls `look` until `look` returns a value.
 ///
 /// # Panics
 ///
-/// Panics with `what` if there is no value within [`WAIT_TIMEOUT`].
+/// Panics with `what` if `look` returns no value within [`WAIT_TIMEOUT`].
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
@@ -27,19 +27,19 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Calls `holds` until it returns true.
+/// Calls `holds` until `holds` returns true.
 ///
 /// # Panics
 ///
-/// Panics with `what` if the state is not reached within [`WAIT_TIMEOUT`].
+/// Panics with `what` if `holds` does not return true within [`WAIT_TIMEOUT`].
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
 
-/// Kills a process after the delay and waits for its exit; returns early if the process exits by itself.
+/// Kills a process after the delay and waits for its exit; a process that exits by itself ends the delay early.
 pub fn kill_after(child: &mut Child, delay: Duration) -> io::Result<()> {
     let end = Instant::now() + delay;
-    // A busy loop, because a sleep is not precise enough.
+    // The delay is a busy loop, because a sleep is not precise enough.
     while Instant::now() < end && child.try_wait()?.is_none() {
         thread::yield_now();
     }

@@ -1,8 +1,6 @@
-//! A random workload with predictable results. A model predicts the tree, the trash and the undo history, and each
-//! change is chosen so that it succeeds according to the model.
-//!
-//! The child process makes the changes, and after its death the parent checks them; both use the same model. Written
-//! content contains serial numbers, so that two different changes do not leave the same tree by accident.
+//! A random workload whose results a model predicts. The child process makes the changes, and the parent checks them
+//! with the same model. Written content contains serial numbers, so that two different changes do not leave the same
+//! tree by accident.
 
 mod child;
 mod model;

@@ -1,12 +1,8 @@
-//! Line differences between two texts.
+//! Computes line differences between two texts, in bounded time.
 //!
-//! This module owns the choice of the diff algorithm and its limits. The module guarantees that replacing the old lines
-//! of each hunk by its new lines turns the old text into the new one. Hunks are in order, and an unchanged line lies
-//! between two neighbouring hunks. A line terminator is part of its line, so a changed terminator makes a changed line.
-//! A diff compares only whole lines.
-//!
-//! Time is bounded. A text that is too large to compare at once is first cut into blocks, at lines that occur once in
-//! each of the two texts. A block that is still too expensive to compare becomes one hunk, which is coarse but correct.
+//! Replacing the old lines of each hunk by its new lines turns the old text into the new text. Hunks are in order, and
+//! an unchanged line lies between two neighbouring hunks. A line terminator is part of its line, so a changed
+//! terminator makes a changed line.
 
 mod blocks;
 
@@ -16,56 +12,55 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::lines;
 
-/// The most pairs of an old and a new line that a diff compares without first cutting the texts into blocks. Lines in
-/// the common prefix and suffix of the two texts do not count. Real texts stay far below this limit; the worst case
-/// takes about two nanoseconds per pair of lines.
+/// The most pairs of an old and a new line that a diff compares without cutting the texts into blocks. Lines in the
+/// common prefix and suffix of the two texts do not count. The worst case takes about two nanoseconds per pair.
 pub const DETAILED_WORK_MAX: u64 = 25_000_000;
 
-/// The most pairs of lines that one diff compares, over all blocks of two large texts. If a block would exceed the
-/// limit, the block becomes one coarse hunk.
+/// The most pairs of lines that one diff compares, over all blocks of two large texts. A block that would exceed this
+/// limit becomes one coarse hunk.
 pub const WORK_MAX: u64 = 500_000_000;
 
-/// The most lines per text that the diff algorithm can number. Texts with more lines get one coarse hunk.
+/// The most lines per text that the diff algorithm can number; a larger text gets one coarse hunk.
 const LINES_MAX: usize = i32::MAX as usize / 2;
 
-/// One difference between two texts: a range of old lines and the range of new lines that replaces it. One of the
-/// ranges is empty for a pure insertion or removal. The line indexes of a hunk are 0-based.
+/// A diff hunk: a range of old lines and the range of new lines that replaces it. The line indexes of a diff hunk are
+/// 0-based. The range of new lines is empty if the hunk only removes lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffHunkRanges {
-    /// The removed lines of the old text.
+    /// The range of lines that the hunk removes from the old text.
     pub old: Range<usize>,
-    /// The lines of the new text that replace the removed lines.
+    /// The range of lines of the new text that replace the removed lines.
     pub new: Range<usize>,
 }
 
 /// The number of lines that a diff adds and removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiffStat {
-    /// The number of lines that are only in the new text.
+    /// The number of lines that the diff adds to the new text.
     pub added: usize,
-    /// The number of lines that are only in the old text.
+    /// The number of lines that the diff removes from the old text.
     pub removed: usize,
 }
 
-/// The hunks that turn `old` into `new`.
+/// Computes the diff hunks that turn the text `old` into the text `new`.
 #[must_use]
 pub fn hunks(old: &str, new: &str) -> Vec<DiffHunkRanges> {
     byte_hunks(old.as_bytes(), new.as_bytes())
 }
 
-/// The hunks that turn `old` into `new`, for texts in any encoding that keeps ASCII bytes as they are.
+/// Computes the diff hunks between two texts in any encoding that keeps ASCII bytes as they are.
 #[must_use]
 pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunkRanges> {
     if old == new { Vec::new() } else { hunks_with_algorithm(old, new, DiffAlgorithm::Histogram) }
 }
 
-/// The number of lines added and removed from `old` to `new`.
+/// Counts the lines that a diff from `old` to `new` adds and removes.
 #[must_use]
 pub fn diff_stat(old: &str, new: &str) -> DiffStat {
     count_changed_lines(&hunks(old, new))
 }
 
-/// The number of lines that `hunks` add and remove.
+/// Counts the lines that the diff hunks `hunks` add and remove.
 #[must_use]
 pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     hunks.iter().fold(DiffStat::default(), |change, hunk| DiffStat {
@@ -74,7 +69,7 @@ pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     })
 }
 
-/// The diff algorithm. If a line occurs several times, the algorithm decides which occurrences are paired.
+/// If a line occurs several times, the diff algorithm decides which of its occurrences are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffAlgorithm {
     /// The histogram algorithm pairs the rarest equal lines, which gives the most readable hunks.
@@ -83,20 +78,17 @@ pub(crate) enum DiffAlgorithm {
     Myers,
 }
 
-/// The hunks that turn `old` into `new`, found with the given diff algorithm.
 pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<DiffHunkRanges> {
     let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
     let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
     hunks_within(&old, &new, &DiffAlgorithmAndLimits { algorithm, ..DiffAlgorithmAndLimits::DEFAULT })
 }
 
-/// The hunks between texts that the caller has already split into lines.
 pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffHunkRanges> {
     hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
-/// The diff algorithm, and numbers of compared pairs of lines: the most without blocks, the target for each block, and
-/// the most for all blocks together.
+/// The limits count compared pairs of lines: without blocks, per block, and over all blocks.
 struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,
@@ -141,7 +133,7 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -
     merge_adjacent_hunks(found)
 }
 
-/// The hunks as the diff algorithm finds them, without a limit on work.
+/// Runs the diff algorithm without a limit on its work.
 fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec<DiffHunkRanges> {
     let algorithm = match algorithm {
         DiffAlgorithm::Histogram => Algorithm::Histogram,
@@ -156,7 +148,7 @@ fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec
     diff.hunks().map(|hunk| DiffHunkRanges { old: widen(hunk.before), new: widen(hunk.after) }).collect()
 }
 
-/// The lines between the common prefix and the common suffix of both texts.
+/// Returns the line ranges between the common prefix and the common suffix of two texts.
 fn differing_middle(old: &[&[u8]], new: &[&[u8]]) -> DiffHunkRanges {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
@@ -172,7 +164,7 @@ fn shift_hunk(hunk: &DiffHunkRanges, block: &DiffHunkRanges) -> DiffHunkRanges {
     DiffHunkRanges { old: shift(&hunk.old, block.old.start), new: shift(&hunk.new, block.new.start) }
 }
 
-/// Merges hunks that have no unchanged line between them, which occur where two blocks meet.
+/// Merges hunks that have no unchanged line between them; such hunks occur where two blocks meet.
 fn merge_adjacent_hunks(hunks: Vec<DiffHunkRanges>) -> Vec<DiffHunkRanges> {
     let mut result: Vec<DiffHunkRanges> = Vec::with_capacity(hunks.len());
     for hunk in hunks.into_iter().filter(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()) {

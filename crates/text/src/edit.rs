@@ -1,10 +1,7 @@
-//! Edits of one text. Each edit quotes the text to replace, and all quotes are matched against the original text.
+//! Edits of one text: each edit quotes the text to replace, and the quote is matched against the original text.
 //!
-//! This module defines what an edit is, when it applies, and how it fails. A quote is the text that an edit replaces.
-//! The module guarantees that either all edits apply or none, that bytes outside the replaced text stay as they are,
-//! and that the order of the edits does not matter. A text that only resembles a quote is replaced only if the matching
-//! rules permit it. The error of an edit contains everything that a caller needs to correct the next call. A line that
-//! is the same in the quote and in the new text keeps the bytes that it has in the original text.
+//! Either all edits of a call apply or none. Bytes outside the replaced text stay as they are, and the order of the
+//! edits does not matter. A line that is the same in the quote and in the new text keeps its original bytes.
 
 mod elision;
 mod errors;
@@ -31,19 +28,19 @@ use crate::locate::{FuzzyTextMatchPass, MatchOverlapRule, QuoteSearchHaystack};
 use replacement::ReplacementTextBuildError;
 use select::{PlannedEditReplacement, PlannedTextEditEffect};
 
-/// One edit: the quoted text and its replacement.
+/// An edit of a text: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindReplaceEdit<'a> {
-    /// The quoted text to replace.
+    /// The quoted text that the edit replaces.
     pub old: &'a str,
-    /// The text that replaces the quoted text.
+    /// The text that the edit puts in place of the quoted text.
     pub new: &'a str,
-    /// Which matches of `old` are replaced.
+    /// Which matches of the quoted text the edit replaces.
     pub occurrence: OccurrenceSelector,
 }
 
 impl<'a> FindReplaceEdit<'a> {
-    /// An edit that replaces the only match of `old`.
+    /// Creates an edit that replaces the only match of the quote `old` with `new`.
     #[must_use]
     pub fn new(old: &'a str, new: &'a str) -> Self {
         Self { old, new, occurrence: OccurrenceSelector::Only }
@@ -53,13 +50,13 @@ impl<'a> FindReplaceEdit<'a> {
 /// Which matches of a quote an edit replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OccurrenceSelector {
-    /// The quote must have exactly one match, which is replaced.
+    /// The edit requires exactly one match of its quote and replaces this match.
     Only,
-    /// The quote must have exactly this many matches, which are all replaced.
+    /// The edit requires exactly this number of matches of its quote and replaces all of them.
     Exactly(usize),
-    /// All matches are replaced; there must be at least one.
+    /// The edit replaces all matches of its quote and requires at least one match.
     All,
-    /// Only the match nearest to this 1-based line is replaced.
+    /// The edit replaces only the match of its quote that is nearest to this 1-based line.
     NearestToLine(usize),
 }
 
@@ -68,51 +65,54 @@ pub enum OccurrenceSelector {
 pub enum QuoteNotFoundPolicy {
     /// The edit fails, and its quote is reported as not found.
     None,
-    /// The quote is searched for again without typing slips, such as pasted line numbers or literal escapes. An edit
-    /// that is already applied succeeds. A placeholder for omitted code is rejected, even if the quote is found.
+    /// An edit whose quote is not found searches again without typing slips, such as pasted line numbers. An edit whose
+    /// new text is already in the text succeeds. A placeholder for omitted code in the new text is rejected, even if
+    /// the quote is found.
     UndoTypingSlips,
-    /// The only block that resembles the quote is replaced. This can hit the wrong text, but some dialects require it.
+    /// An edit whose quote is not found replaces the only block that resembles the quote. Replacing a similar block can
+    /// hit the wrong text, but some dialects require it.
     AcceptSimilar,
 }
 
-/// How an edit with an empty quote is handled.
+/// The rule for an edit with an empty quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EmptyQuoteRule {
-    /// An empty quote is an error, except in an empty text.
+    /// An empty quote is rejected, except in an empty text.
     Reject,
     /// An empty quote matches between all characters and at both ends of the text.
     MatchEverywhere,
 }
 
-/// Which line terminators the new text of an edit gets.
+/// The rule for the line terminators in the new text of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NewTextLineTerminatorRule {
-    /// Each new line gets the terminator of the neighbouring line. If whole lines are replaced, the last new line gets
-    /// a terminator even if the new text ends without a newline.
+    /// Each new line gets the terminator of the neighbouring line. If an edit replaces whole lines, a missing
+    /// terminator of its last new line is added.
     ReplacedLines,
     /// Each new line gets the terminator of the neighbouring line.
     NeighbouringLines,
-    /// The new text is written with the terminators that it has.
+    /// The new text of the edit keeps the line terminators with which it was given.
     AsGiven,
 }
 
-/// Rules for matching quotes and writing new text. The edits of dialects differ only in these rules.
+/// The rules for matching the quotes of edits and for writing their new text. The edits of different dialects differ
+/// only in these rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditMatchingRules {
-    /// The matching passes to try, in order.
+    /// The matching passes that are tried for the quote of an edit, in this order.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether overlapping matches of a quote are counted.
+    /// Whether overlapping matches of a quote are counted as separate matches.
     pub overlap_rule: MatchOverlapRule,
     /// What an edit does if no matching pass finds its quote.
     pub recovery: QuoteNotFoundPolicy,
-    /// How an edit with an empty quote is handled.
+    /// The rule for an edit with an empty quote.
     pub empty_quote: EmptyQuoteRule,
-    /// Which line terminators the new text of an edit gets.
+    /// The rule for the line terminators in the new text of an edit.
     pub terminator_rule: NewTextLineTerminatorRule,
 }
 
 impl EditMatchingRules {
-    /// The native rules: all matching passes are tried, overlapping matches count, and typing slips are undone.
+    /// The native edit rules: all matching passes are tried, overlapping matches count, and typing slips are undone.
     pub const NATIVE: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
@@ -121,8 +121,8 @@ impl EditMatchingRules {
         terminator_rule: NewTextLineTerminatorRule::ReplacedLines,
     };
 
-    /// Rules of a literal replacement: quotes match byte for byte, matches are counted from left to right, and the new
-    /// text is written as given.
+    /// The edit rules of a literal replacement: quotes match byte for byte, and new text is written as given. Matches
+    /// of a quote are counted from left to right and do not overlap.
     pub const LITERAL: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -131,8 +131,8 @@ impl EditMatchingRules {
         terminator_rule: NewTextLineTerminatorRule::AsGiven,
     };
 
-    /// Rules that compare a quote as if the text had only `\n` terminators, and count matches from left to right. The
-    /// edited text keeps its line terminators.
+    /// The edit rules that compare a quote as if the text had only `\n` terminators. The edited text keeps its
+    /// terminators.
     pub const PLAIN: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact, FuzzyTextMatchPass::LineEndings],
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -148,25 +148,25 @@ impl Default for EditMatchingRules {
     }
 }
 
-/// How the quote of an edit was found.
+/// The way in which the quote of an edit was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuoteMatchMethod {
-    /// A matching pass found the quote as it was given.
+    /// A matching pass found the quote of the edit as it was given.
     Pass(FuzzyTextMatchPass),
-    /// A matching pass found the quote after line numbers were removed from its lines.
+    /// A matching pass found the quote after pasted line numbers were removed from the quote.
     LineNumbersStripped(FuzzyTextMatchPass),
-    /// A matching pass found the quote after its literal escapes (`\n`, `\t`) were decoded.
+    /// A matching pass found the quote after literal escapes in the quote (`\n`, `\t`) were decoded.
     EscapesDecoded(FuzzyTextMatchPass),
-    /// No matching pass found the quote, but a block of text resembles it.
+    /// No matching pass found the quote, but a block of the text resembles the quote.
     Similarity(QuoteSimilarityRule),
-    /// The quote was not searched for, because it equals the new text.
+    /// The quote was not searched for, because it equals the new text of the edit.
     NoChange,
-    /// The quote was not found, but the new text of the edit is already present.
+    /// The quote was not found, but the new text of the edit is already in the text.
     AlreadyApplied,
 }
 
 impl QuoteMatchMethod {
-    /// Whether the quote matched byte for byte, or the edit needed no match.
+    /// Whether the quote of an edit matched byte for byte; also true if the edit needed no match.
     #[must_use]
     pub fn is_literal_match(&self) -> bool {
         match self {
@@ -176,7 +176,7 @@ impl QuoteMatchMethod {
         }
     }
 
-    /// The name of this match method in replies to callers.
+    /// Returns the name of the quote match method in replies to callers.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -190,45 +190,46 @@ impl QuoteMatchMethod {
     }
 }
 
-/// The lines of one match of a quote, and the lines of the text that replaced it.
+/// The line range of one match of a quote and the line range of its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplacedMatchLineRanges {
-    /// The lines of the match in the text before the edit.
+    /// The line range of the replaced match in the text before the edit.
     pub before: RangeInclusive<usize>,
-    /// The lines of the replacement in the edited text. If the replacement is empty, the line after the removed text.
+    /// The line range of the replacement in the edited text. For an empty replacement, it is the line after the removed
+    /// text.
     pub after: RangeInclusive<usize>,
 }
 
 /// The result of one applied edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdit {
-    /// How the quote was found.
+    /// How the quote of the applied edit was found.
     pub method: QuoteMatchMethod,
-    /// The changed lines. For [`QuoteMatchMethod::AlreadyApplied`], these are the lines in which the new text is
-    /// already present.
+    /// The line ranges that the edit changed. For [`QuoteMatchMethod::AlreadyApplied`], the range gives the lines in
+    /// which the new text was already present.
     pub changed_lines: Vec<ReplacedMatchLineRanges>,
-    /// Characters that look alike but differ between the quote and the matched text.
+    /// The look-alike characters that differ between the quote and the matched text.
     pub look_alikes: Vec<char>,
-    /// The text of the first match, if it differs from the quote.
+    /// The text of the first match of the quote, if this text differs from the quote.
     pub matched_text: Option<String>,
 }
 
-/// The most bytes that the edits of one call may insert into a text.
+/// The most bytes that all edits of one call may insert into a text.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
 
 /// The result of all edits of one call together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditedText {
-    /// The text with every edit applied.
+    /// The text after all edits are applied.
     pub text: String,
     /// The replacements that the edits make, in the order of their positions in the text.
     pub splices: Vec<TextSplice>,
-    /// The result of each edit, in the order of the given edits.
+    /// The result of each edit, in the order in which the edits were given.
     pub applied: Vec<AppliedEdit>,
 }
 
-/// Applies all edits to `text`. If an edit cannot be applied, no edit is applied, and the result is a list of the
-/// errors in the order of the given edits.
+/// Applies all edits to `text`, or none if one of the edits fails. On failure, the result lists the edit errors in the
+/// order of the given edits.
 pub fn apply_edits(
     text: &str,
     edits: &[FindReplaceEdit<'_>],
@@ -280,7 +281,7 @@ fn apply_selections(
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    // Two adjacent matches may both insert text at the same offset. The splice of the earlier match then comes first.
+    // Two adjacent matches may insert text at the same offset; the splice of the earlier match then comes first.
     splices.sort_by_key(|(found, splice)| (splice.bytes.start, splice.bytes.end, found.start, found.end));
     let splices: Vec<TextSplice> = splices.into_iter().map(|(_, splice)| splice).collect();
     let text = apply_splices(finder.text(), &splices);
@@ -369,7 +370,7 @@ mod tests {
         );
     }
 
-    /// Checks that edits whose result would be too large are rejected before the result is built.
+    /// Edits with too large a result must be rejected before the result is built.
     #[test]
     fn rejects_results_over_the_size_limit() {
         let text = "a".repeat(10_000);

@@ -1,9 +1,8 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! This module owns the decision whether bytes are text, and in which encoding. If [`detect_content`] finds text,
-//! [`decode`] and then [`encode`] give back the same bytes. All other content is binary. A character that cannot be
-//! decoded or encoded causes an error and is never replaced by another character. Decoding and encoding never drop or
-//! add a byte-order mark.
+//! If [`detect_content`] finds text, [`decode`] and then [`encode`] give back the same bytes. A character that cannot
+//! be decoded or encoded causes an error and is never replaced by another character. Decoding removes the byte-order
+//! mark of the encoding, and encoding adds it again.
 
 mod detect;
 mod stream;
@@ -19,29 +18,29 @@ const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const UTF16LE_BOM: &[u8] = b"\xff\xfe";
 const UTF16BE_BOM: &[u8] = b"\xfe\xff";
 
-/// The most bytes of one encoded character with its escape sequences, in any encoding of the WHATWG standard.
+/// Large enough for one encoded character with its escape sequences, in any encoding of the WHATWG standard.
 const CHARACTER_BUFFER_BYTES: usize = 16;
 
-/// A character encoding, including whether a byte-order mark is present.
+/// A character encoding, together with the presence of a byte-order mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// UTF-8 without a byte-order mark.
+    /// The text is UTF-8 without a byte-order mark.
     Utf8,
-    /// UTF-8 with a byte-order mark.
+    /// The text is UTF-8 with a byte-order mark.
     Utf8Bom,
-    /// Little-endian UTF-16 without a byte-order mark.
+    /// The text is little-endian UTF-16 without a byte-order mark.
     Utf16Le,
-    /// Little-endian UTF-16 with a byte-order mark.
+    /// The text is little-endian UTF-16 with a byte-order mark.
     Utf16LeBom,
-    /// Big-endian UTF-16 without a byte-order mark.
+    /// The text is big-endian UTF-16 without a byte-order mark.
     Utf16Be,
-    /// Big-endian UTF-16 with a byte-order mark.
+    /// The text is big-endian UTF-16 with a byte-order mark.
     Utf16BeBom,
-    /// An encoding older than Unicode.
+    /// The text is in an encoding older than Unicode, such as `windows-1252`.
     Legacy(LegacyEncoding),
 }
 
-/// An encoding older than Unicode: an encoding of the WHATWG encoding standard that can be both decoded and encoded.
+/// An encoding older than Unicode from the WHATWG encoding standard. A legacy encoding can be both decoded and encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 
@@ -53,7 +52,7 @@ pub struct TextDecodeError {
     pub encoding: Encoding,
 }
 
-/// The error for a character that the encoding cannot represent.
+/// The error for a character that the target encoding cannot represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the character {} (U+{:04X}) cannot be written in {}", character.escape_default(), u32::from(*character), encoding.name())]
 pub struct TextEncodeError {
@@ -64,7 +63,7 @@ pub struct TextEncodeError {
 }
 
 impl Encoding {
-    /// The name of the encoding in replies to callers, which [`Encoding::parse`] accepts.
+    /// Returns the name of the encoding in replies to callers; [`Encoding::parse`] accepts this name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +94,6 @@ impl Encoding {
         }
     }
 
-    /// The encoding without regard to its byte-order mark.
     fn without_mark(self) -> &'static encoding_rs::Encoding {
         match self {
             Self::Utf8 | Self::Utf8Bom => encoding_rs::UTF_8,
@@ -105,7 +103,7 @@ impl Encoding {
         }
     }
 
-    /// The byte-order mark of this encoding; empty if it has none.
+    /// Returns the byte-order mark of the encoding, or no bytes if the encoding has none.
     #[must_use]
     pub fn byte_order_mark(self) -> &'static [u8] {
         match self {
@@ -117,16 +115,16 @@ impl Encoding {
     }
 }
 
-/// Decodes `bytes` to text without the byte-order mark. Decoding fails if a byte sequence is invalid, or if the
-/// encoding has a byte-order mark and `bytes` do not start with it.
+/// Decodes `bytes` to text without the byte-order mark. Decoding fails if a byte sequence is invalid or the byte-order
+/// mark of the encoding is missing.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, TextDecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| encoding.without_mark().decode_without_bom_handling_and_without_replacement(body));
     text.ok_or(TextDecodeError { encoding })
 }
 
-/// Encodes `text`, and puts the byte-order mark of the encoding before it. Encoding fails if the encoding cannot
-/// represent a character, or if the encoded character would be decoded as another one.
+/// Encodes `text` after the byte-order mark of the encoding. Encoding fails if a character would not decode to the same
+/// character again.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, TextEncodeError> {
     let mark = encoding.byte_order_mark();
     match encoding {
@@ -147,24 +145,23 @@ fn encode_utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8
 }
 
 impl LegacyEncoding {
-    /// The name of the encoding in the WHATWG standard, such as `windows-1252` or `Shift_JIS`.
+    /// Returns the name of the legacy encoding in the WHATWG standard, such as `windows-1252` or `Shift_JIS`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Parses any label of a legacy encoding in the WHATWG encoding standard. Labels of Unicode encodings are rejected.
     fn parse(label: &str) -> Option<Self> {
         Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
     }
 
-    /// Wraps a legacy encoding; `None` if the encoding is Unicode or can only be decoded.
+    /// Returns `None` if the encoding is Unicode or can only be decoded.
     fn new(encoding: &'static encoding_rs::Encoding) -> Option<Self> {
         let is_writable = encoding.output_encoding() == encoding;
         (is_writable && encoding != encoding_rs::UTF_8).then_some(Self(encoding))
     }
 
-    /// Encodes `text`; the error is the first character whose bytes would not decode to the same character.
+    /// The error is the first character whose bytes would not decode to the same character.
     fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         let mut encoder = self.0.new_encoder();
         let room = encoder.max_buffer_length_from_utf8_without_replacement(text.len());

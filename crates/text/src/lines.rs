@@ -1,10 +1,8 @@
 //! Lines of a text and their terminators.
 //!
-//! This module owns the single definition of a line: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the
-//! unterminated rest at the end. Concatenating the lines of a text gives exactly the text.
-//!
-//! Line numbers in arguments and results are 1-based. All functions work on bytes, which is correct for any encoding
-//! that keeps ASCII bytes as they are, such as UTF-8.
+//! A line is the bytes up to and including `\n`, `\r\n` or a lone `\r`, or the unterminated rest of the text.
+//! Concatenating the lines of a text gives exactly the text. The functions for lines work in any encoding that keeps
+//! ASCII bytes as they are.
 
 use std::borrow::Cow;
 use std::iter::FusedIterator;
@@ -13,20 +11,20 @@ use std::ops::{Range, RangeInclusive};
 /// The kind of line terminators in a whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineEnding {
-    /// Every terminator is `\n`.
+    /// Every line terminator of the text is `\n`.
     Lf,
-    /// Every terminator is `\r\n`.
+    /// Every line terminator of the text is `\r\n`.
     Crlf,
-    /// Every terminator is a lone `\r`.
+    /// Every line terminator of the text is a lone `\r`.
     Cr,
-    /// The text has more than one kind of terminator.
+    /// The text has more than one kind of line terminator.
     Mixed,
-    /// The text has no terminator.
+    /// The text has no line terminator.
     None,
 }
 
 impl LineEnding {
-    /// The name of the line ending in replies to callers.
+    /// Returns the name of the line ending in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +36,8 @@ impl LineEnding {
         }
     }
 
-    /// The terminator characters of this line ending; `None` if there is no terminator or more than one kind.
+    /// Returns the terminator characters of the line ending. The result is `None` for a text without line terminators
+    /// or with mixed line terminators.
     #[must_use]
     pub fn terminator(self) -> Option<&'static str> {
         match self {
@@ -53,22 +52,22 @@ impl LineEnding {
 /// The number of line terminators of each kind in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineEndingCounts {
-    /// The number of terminators `\n`.
+    /// The number of line terminators in the text that are `\n` without a `\r` before.
     pub lf: usize,
-    /// The number of terminators `\r\n`.
+    /// The number of line terminators in the text that are `\r\n`.
     pub crlf: usize,
-    /// The number of terminators that are a lone `\r`.
+    /// The number of line terminators in the text that are a lone `\r`.
     pub cr: usize,
 }
 
 impl LineEndingCounts {
-    /// The number of line terminators of all kinds.
+    /// Returns the number of line terminators of all kinds.
     #[must_use]
     pub fn total(self) -> usize {
         self.lf + self.crlf + self.cr
     }
 
-    /// The kind of line ending of the whole text; `Mixed` if it has several kinds.
+    /// Returns the kind of line ending of the whole text, or `Mixed` for several kinds.
     #[must_use]
     pub fn uniform_ending(self) -> LineEnding {
         match (self.lf, self.crlf, self.cr) {
@@ -80,8 +79,8 @@ impl LineEndingCounts {
         }
     }
 
-    /// The most frequent kind of line ending, never `Mixed`. New lines in a text with mixed endings get this ending. If
-    /// two endings are equally frequent, LF is preferred, then CRLF.
+    /// Returns the most frequent kind of line ending, never `Mixed`. If two kinds of line endings are equally frequent,
+    /// LF is preferred, then CRLF.
     #[must_use]
     pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
@@ -96,7 +95,7 @@ impl LineEndingCounts {
     }
 }
 
-/// Counts lines and terminators of a text that arrives in chunks.
+/// A counter of the lines and line terminators of a text that arrives in chunks.
 #[derive(Debug, Clone, Default)]
 pub struct LineCounter {
     endings: LineEndingCounts,
@@ -128,13 +127,13 @@ impl LineCounter {
         self.last = Some(last);
     }
 
-    /// The number of terminators of each kind, counted so far.
+    /// Returns the number of line terminators of each kind that were counted so far.
     #[must_use]
     pub fn endings(&self) -> LineEndingCounts {
         self.endings
     }
 
-    /// The number of lines counted so far, including an unterminated last line.
+    /// Returns the number of lines counted so far, including an unterminated last line.
     #[must_use]
     pub fn lines(&self) -> usize {
         let open = matches!(self.last, Some(byte) if byte != b'\n' && byte != b'\r');
@@ -142,7 +141,7 @@ impl LineCounter {
     }
 }
 
-/// The number of terminators of each kind in `text`.
+/// Counts the line terminators of each kind in `text`.
 #[must_use]
 pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     let mut counter = LineCounter::default();
@@ -150,8 +149,8 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     counter.endings()
 }
 
-/// Converts `text` from LF to CRLF if all line endings of `model` are CRLF and all line endings of `text` are LF.
-/// Otherwise the text is returned unchanged, because its line endings were chosen on purpose.
+/// Converts `text` from LF to CRLF if `model` has only CRLF line endings and `text` only LF. Any other text is returned
+/// unchanged, because its line endings were chosen on purpose.
 #[must_use]
 pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     let (text_endings, model_endings) = (count_endings(text.as_bytes()), count_endings(model.as_bytes()));
@@ -161,7 +160,7 @@ pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     }
 }
 
-/// The number of lines in `text`, including an unterminated last line; 0 for an empty text.
+/// Counts the lines of `text`, including an unterminated last line; an empty text has 0 lines.
 #[must_use]
 pub fn count_lines(text: &[u8]) -> usize {
     let mut counter = LineCounter::default();
@@ -169,8 +168,8 @@ pub fn count_lines(text: &[u8]) -> usize {
     counter.lines()
 }
 
-/// The 1-based number of the line that contains the byte at `offset`. If the offset is not within the text, the result
-/// is the line to which an appended byte would belong.
+/// Returns the 1-based number of the line that contains the byte at `offset`. For an offset past the end of the text,
+/// the line of an appended byte is returned.
 #[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
@@ -182,10 +181,10 @@ pub fn line_at(text: &[u8], offset: usize) -> usize {
     ended + 1
 }
 
-/// The byte range of the 1-based `lines` in `text`.
+/// Returns the byte range of the 1-based `lines` in `text`.
 ///
-/// The result is `None` if the line range is empty, starts at line 0, or starts past the last line of the text. If the
-/// end of the line range is past the last line of the text, the result ends with the last line.
+/// The result is `None` if the line range is empty, starts at line 0, or starts past the last line. A line range that
+/// ends past the last line of the text is cut at the last line.
 #[must_use]
 pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usize>> {
     let (first, last) = lines.into_inner();
@@ -199,14 +198,14 @@ pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usi
     Some(start..skip_lines(text, start, last - (first - 1)))
 }
 
-/// The text of the 1-based `lines`, with their terminators; `None` if [`byte_range`] returns `None`.
+/// Returns the text of the 1-based `lines`, with line terminators, or `None` if [`byte_range`] returns `None`.
 #[must_use]
 pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
     // Line boundaries are next to ASCII bytes, so they are always character boundaries.
     text.get(byte_range(text.as_bytes(), lines)?)
 }
 
-/// The byte offset in `text` after `count` lines from the offset `from`, which must be the start of a line.
+/// The offset `from` must be the start of a line.
 fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
     let mut lines = iter_bytes(text.get(from..).unwrap_or_default());
     for _ in 0..count {
@@ -217,19 +216,19 @@ fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
     text.len() - lines.rest.len()
 }
 
-/// The lines of `text`, each with its terminator.
+/// Iterates over the lines of the string `text`, each with its terminator.
 #[must_use]
 pub fn iter(text: &str) -> LineIter<'_> {
     LineIter { rest: text }
 }
 
-/// The lines of `text`, each with its terminator.
+/// Iterates over the lines of the bytes `text`, each with its terminator.
 #[must_use]
 pub fn iter_bytes(text: &[u8]) -> ByteLineIter<'_> {
     ByteLineIter { rest: text }
 }
 
-/// Splits a line into its body and its terminator (empty for an unterminated line).
+/// Splits a line into its body and its terminator; the terminator is empty for an unterminated line.
 #[must_use]
 pub fn split_terminator(line: &str) -> (&str, &str) {
     let length = if line.ends_with("\r\n") { 2 } else { usize::from(line.ends_with(['\n', '\r'])) };
@@ -272,7 +271,6 @@ impl<'a> Iterator for ByteLineIter<'a> {
 
 impl FusedIterator for ByteLineIter<'_> {}
 
-/// The length of the first line of `text` with its terminator; `None` if the text is empty.
 fn line_length(text: &[u8]) -> Option<usize> {
     match memchr::memchr2(b'\n', b'\r', text) {
         Some(at) if text[at..].starts_with(b"\r\n") => Some(at + 2),

@@ -1,8 +1,7 @@
-//! Search for a quote, a piece of text that a caller gives, in a text.
+//! Searches a text for a quote, which is a piece of text that a caller gives.
 //!
-//! This module owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if no pass
-//! matches. A search stops at the first pass that finds a match, and returns all matches of this pass as byte ranges of
-//! the text, with the name of the pass. A search takes bounded time. Text that only resembles the quote does not match.
+//! Matching passes compare the quote with the text, first byte for byte and then more and more leniently. A search
+//! stops at the first matching pass that finds a match, and returns all matches of this pass.
 
 mod align;
 mod context;
@@ -29,20 +28,20 @@ pub const LENIENT_BYTES_MAX: usize = 64 << 20;
 /// The most matches that a search for a quote returns.
 pub const MATCHES_MAX: usize = 1 << 20;
 
-/// A matching pass: one way to compare a quote with the text. A search tries the matching passes in the order in which
-/// they are declared. Each matching pass also ignores the differences that the earlier passes ignore.
+/// A matching pass: one way to compare a quote with the text. A search tries the matching passes in the order of their
+/// declaration. Each matching pass also ignores the differences that the earlier passes ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FuzzyTextMatchPass {
-    /// The bytes of the quote and the text must be equal. In a text with mixed terminators, a quote with `\n` also
-    /// matches lines with other terminators, as in [`Self::LineEndings`].
+    /// The exact pass requires that the bytes of the quote and the text are equal. In a text with mixed terminators,
+    /// the exact pass may also match lines with other terminators.
     Exact,
-    /// All line terminators count as equal, and the final terminator may be missing.
+    /// All line terminators count as equal, and the final terminator of the text may be missing.
     LineEndings,
-    /// Spaces and tabs at the end of a line are ignored.
+    /// Spaces and tabs at the end of a line are ignored in the comparison.
     TrailingSpace,
     /// Dashes, quotation marks and spaces count as the ASCII character that they look like.
     LookAlike,
-    /// The indentation may differ, if the difference is the same for all non-blank lines.
+    /// The indentation of quote and text may differ by the same amount on all non-blank lines.
     Indentation,
 }
 
@@ -51,7 +50,7 @@ impl FuzzyTextMatchPass {
     pub const ALL: &'static [Self] =
         &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
 
-    /// The name of the matching pass in replies to callers.
+    /// Returns the name of the matching pass in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,7 +63,7 @@ impl FuzzyTextMatchPass {
     }
 }
 
-/// Whether a search counts matches that overlap.
+/// Whether a search for a quote counts matches that overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchOverlapRule {
     /// Overlapping matches are counted: `aa` occurs twice in `aaa`.
@@ -76,39 +75,39 @@ pub enum MatchOverlapRule {
 /// Where in a line the match of a quote may begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchBoundaryRule {
-    /// A match may begin and end anywhere, also within a line.
+    /// The match of a quote may begin and end anywhere, also within a line.
     Anywhere,
-    /// A match must consist of whole lines.
+    /// The match of a quote must consist of whole lines.
     WholeLines,
 }
 
 /// The options of a search for a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteSearchOptions {
-    /// The matching passes to try, in this order.
+    /// The matching passes that a search for a quote tries, in this order.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether overlapping matches are counted.
+    /// Whether the search counts overlapping matches of the quote.
     pub overlap_rule: MatchOverlapRule,
-    /// Where in a line the match of a quote may begin and end.
+    /// Where in a line the match of the quote may begin and end.
     pub boundary: MatchBoundaryRule,
 }
 
 impl QuoteSearchOptions {
-    /// Options to try every matching pass and count overlapping matches, also within lines.
+    /// The search options that try every matching pass and count overlapping matches, also within lines.
     pub const LENIENT: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
-    /// Options to search byte for byte and count matches from left to right without overlaps, also within lines.
+    /// The search options that compare byte for byte and count matches without overlaps, also within lines.
     pub const EXACT: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
-    /// Options to try every matching pass and count overlapping matches, but only of whole lines.
+    /// The search options that try every matching pass but match only whole lines.
     pub const WHOLE_LINES: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
@@ -119,11 +118,11 @@ impl QuoteSearchOptions {
 /// One match of a quote in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatch {
-    /// The byte range of the match in the text.
+    /// The byte range of the quote match in the text.
     pub bytes: Range<usize>,
-    /// The 1-based lines of the match in the text.
+    /// The 1-based lines of the quote match in the text.
     pub lines: RangeInclusive<usize>,
-    /// The indentation difference between quote and text, if [`FuzzyTextMatchPass::Indentation`] found the match.
+    /// The indentation difference of quote and text, if [`FuzzyTextMatchPass::Indentation`] found the match.
     pub indentation_shift: Option<IndentationShift>,
 }
 
@@ -134,22 +133,22 @@ pub enum ReachedQuoteSearchLimit {
     Bytes,
     /// The quote has more than [`MATCHES_MAX`] matches.
     Matches,
-    /// The search had to compare the indentation of too many candidate blocks.
+    /// The search stopped because it had to compare the indentation of too many candidate blocks.
     Work,
 }
 
 /// The result of a search for a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatches {
-    /// The matching pass that found the matches; if there are none, the last pass that was tried.
+    /// The matching pass that found the matches, or the last matching pass that was tried.
     pub pass: FuzzyTextMatchPass,
-    /// All matches of the quote, in order of position.
+    /// All matches of the quote, in the order of their positions in the text.
     pub matches: Vec<QuoteMatch>,
-    /// The limit that ended the search early, if any.
+    /// The limit that ended the search for the quote early, if any.
     pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
-/// A text that is prepared for several searches.
+/// A text that is prepared for several searches for quotes.
 #[derive(Debug)]
 pub struct QuoteSearchHaystack<'t> {
     text: &'t str,
@@ -161,14 +160,14 @@ pub struct QuoteSearchHaystack<'t> {
     indented: OnceCell<IndentedLines<'t>>,
 }
 
-/// All matches of `quote` in `text`. To search for several quotes, create one [`QuoteSearchHaystack`].
+/// Finds all matches of `quote` in `text`. To search for several quotes, create one [`QuoteSearchHaystack`].
 #[must_use]
 pub fn find_quote(text: &str, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
     QuoteSearchHaystack::new(text).find(quote, options)
 }
 
 impl<'t> QuoteSearchHaystack<'t> {
-    /// Prepares `text` for searching. Data for the lenient matching passes is built once, when a search first needs it.
+    /// Prepares `text` for searching. Data for the lenient matching passes is built when a search first needs it.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let mut at = 0;
@@ -189,39 +188,41 @@ impl<'t> QuoteSearchHaystack<'t> {
         }
     }
 
-    /// The searched text.
+    /// Returns the text that is searched for quotes.
     #[must_use]
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// The number of lines in the text.
+    /// Returns the number of lines in the searched text.
     #[must_use]
     pub fn line_count(&self) -> usize {
         self.line_starts.len()
     }
 
-    /// The byte range of the line with this 1-based number, including its terminator. If the text has no line with this
-    /// number, the result is an empty range at the end of the text.
+    /// Returns the byte range of the line with the 1-based number `line`, including the line terminator. For a line
+    /// number past the last line, the range is empty and at the end of the text.
     #[must_use]
     pub fn line_bytes(&self, line: usize) -> Range<usize> {
         let start = |at: usize| self.line_starts.get(at).copied().unwrap_or(self.text.len());
         line.checked_sub(1).map_or(0..0, |at| start(at)..start(at + 1))
     }
 
-    /// The line with this 1-based number, without its terminator; empty if the text has no such line.
+    /// Returns the line with the 1-based number `line`, without its terminator. The result is empty if the text has no
+    /// line with this number.
     #[must_use]
     pub fn line(&self, line: usize) -> &'t str {
         lines::split_terminator(&self.text[self.line_bytes(line)]).0
     }
 
-    /// The 1-based number of the line that contains the byte at `offset`; at the end of the text, the last line.
+    /// Returns the 1-based number of the line that contains the byte at `offset`. For the end of the text, the number
+    /// of the last line is returned.
     #[must_use]
     pub fn line_at(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
 
-    /// All matches of `quote` in the first matching pass that has a match. An empty quote has no match.
+    /// Finds all matches of `quote` in the first matching pass that has a match. An empty quote has no match.
     #[must_use]
     pub fn find(&self, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
         let mut found = QuoteMatches { pass: FuzzyTextMatchPass::Exact, matches: Vec::new(), limit: None };
@@ -260,9 +261,8 @@ impl<'t> QuoteSearchHaystack<'t> {
         found
     }
 
-    /// Whether the exact pass could miss places that differ from the quote only in line terminators. Matches could be
-    /// missed if the text mixes terminators, and the quote contains `\n` but no `\r`. A quote with `\r` shows that its
-    /// author distinguishes line terminators.
+    /// In a text with mixed terminators, the exact pass would miss lines that end with another terminator than the
+    /// quote. A quote with `\r` shows that its author distinguishes line terminators.
     fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
         options.passes.contains(&FuzzyTextMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
@@ -365,7 +365,6 @@ impl<'t> QuoteSearchHaystack<'t> {
         (located, blocks.exhausted.then_some(ReachedQuoteSearchLimit::Work))
     }
 
-    /// Keeps the byte ranges of matches that begin and end where `options.boundary` allows it.
     fn filter_by_boundary(
         &self,
         ranges: impl Iterator<Item = Range<usize>>,
@@ -384,15 +383,13 @@ impl<'t> QuoteSearchHaystack<'t> {
         let ends = bytes.end == self.text.len() || self.line_starts.binary_search(&bytes.end).is_ok() || {
             let line = self.line_bytes(self.line_at(bytes.end));
             let rest = &self.text[bytes.end..line.end];
-            // White space that a pass ignores at the end of a line is not part of the match. The match still covers the
-            // whole line.
+            // A match covers the whole line even if ignored white space at the line end is not part of it.
             lines::split_terminator(rest).0.chars().all(|c| fold::plain_look_alike(c).unwrap_or(c).is_whitespace())
         };
         ends && self.line_starts.binary_search(&bytes.start).is_ok()
     }
 
-    /// Whether a match ends with the same line terminator as the quote. If the quote ends with `\r` and the match ends
-    /// with `\r\n`, the `\n` does not belong to the match.
+    /// If the quote ends with `\r`, the `\n` of a `\r\n` does not belong to the match.
     fn has_quoted_terminator(&self, bytes: &Range<usize>, quote: &str) -> bool {
         !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
     }
@@ -404,8 +401,7 @@ impl<'t> QuoteSearchHaystack<'t> {
     }
 }
 
-/// The indexes in `text` where the lines of `quote` occur one after another. The lines are compared exactly, and
-/// occurrences may overlap.
+/// Finds the indexes in `text` where the lines of `quote` occur one after another; occurrences may overlap.
 pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
@@ -416,7 +412,6 @@ pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()
 }
 
-/// The byte range of a match, and its difference in indentation from the quote.
 type MatchRangeAndIndentation = (Range<usize>, Option<IndentationShift>);
 
 #[cfg(test)]

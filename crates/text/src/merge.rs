@@ -1,34 +1,33 @@
 //! Three-way merge by lines.
 //!
-//! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Every byte of
-//! a clean result comes from one of the two sides, including the bytes of terminators. Conflicts are returned as line
-//! ranges; the merge writes no conflict markers and prefers no side.
+//! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Conflicts are
+//! returned as line ranges; the merge writes no conflict markers and prefers no side.
 //!
-//! If the base repeats a line, a diff can assign a change to more than one of its copies, and the merge results may
-//! differ. So two diff algorithms are tried. If both merge results are clean but differ, the merge is a conflict.
+//! If the base repeats a line, two diff algorithms can assign a change to different copies of the line. A merge is a
+//! conflict if two diff algorithms give clean but different results.
 
 use std::ops::{Index, Range};
 
 use crate::diff::{DiffAlgorithm, DiffHunkRanges, hunks_with_algorithm};
 use crate::lines;
 
-/// The result of a merge.
+/// The result of a three-way merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeResult<T> {
-    /// The merged text, with the changes of both sides.
+    /// The merge is clean, with this merged text that has the changes of both sides.
     Clean(T),
-    /// The ranges of lines in conflict, in order of position; at least one.
+    /// The merge failed, with at least one range of lines in conflict, in order of position.
     Conflict(Vec<MergeConflictLineRanges>),
 }
 
-/// Lines in conflict: both sides changed them in different ways, or the two sides changed adjacent lines.
+/// A merge conflict: both sides changed the same or adjacent lines in different ways.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflictLineRanges {
-    /// The 0-based lines in conflict in the common base.
+    /// The 0-based lines of the common base that are in conflict.
     pub base: Range<usize>,
-    /// The 0-based lines in conflict in our text.
+    /// The 0-based lines of our text that are in conflict.
     pub ours: Range<usize>,
-    /// The 0-based lines in conflict in their text.
+    /// The 0-based lines of their text that are in conflict.
     pub theirs: Range<usize>,
 }
 
@@ -41,7 +40,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult<String> {
     }
 }
 
-/// The same as [`merge`], for texts in any encoding that keeps ASCII bytes as they are.
+/// Merges like [`merge`], for texts in any encoding that keeps ASCII bytes as they are.
 #[must_use]
 pub fn merge_bytes(base: &[u8], ours: &[u8], theirs: &[u8]) -> MergeResult<Vec<u8>> {
     match merge_segments(base, ours, theirs) {
@@ -56,7 +55,7 @@ enum MergeSide {
     Theirs,
 }
 
-/// A part of the merged text: a byte range, of whole lines, in the text of one side.
+/// A part of the merged text: a byte range of whole lines in the text of one side.
 #[derive(Debug, Clone)]
 struct MergedTextSegment {
     side: MergeSide,
@@ -76,15 +75,12 @@ fn joined_bytes(segments: &[MergedTextSegment], ours: &[u8], theirs: &[u8]) -> V
     segments.iter().flat_map(|segment| segment.content(ours, theirs)).copied().collect()
 }
 
-/// A cursor over one side of the merge and the hunks between the base and that side.
 struct MergeSideCursor<'a> {
     text: &'a [u8],
     /// The byte offset of each line start, followed by the length of the text.
     starts: Vec<usize>,
     hunks: std::iter::Peekable<std::vec::IntoIter<DiffHunkRanges>>,
-    /// The line of the base that the cursor has reached.
     base: usize,
-    /// The line of this side that the cursor has reached.
     line: usize,
 }
 
@@ -100,12 +96,10 @@ impl<'a> MergeSideCursor<'a> {
         Self { text, starts, hunks, base: 0, line: 0 }
     }
 
-    /// The line of the base where the next hunk starts.
     fn next_hunk_start(&mut self) -> Option<usize> {
         self.hunks.peek().map(|hunk| hunk.old.start)
     }
 
-    /// Advances over unchanged lines to the base line `base` and returns the unchanged lines.
     fn copy_unchanged_to(&mut self, base: usize) -> Range<usize> {
         let from = self.line;
         self.line += base - self.base;
@@ -113,8 +107,7 @@ impl<'a> MergeSideCursor<'a> {
         from..self.line
     }
 
-    /// Consumes the next hunk if it starts at or before base line `end`. Returns the new end: the later of `end` and
-    /// the end of the hunk.
+    /// Consumes the next hunk if it starts at or before base line `end`. Returns the later of `end` and the hunk's end.
     fn take_overlapping_hunk(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
@@ -127,7 +120,6 @@ impl<'a> MergeSideCursor<'a> {
     }
 }
 
-/// Merges three texts with two diff algorithms; if both merges are clean and their results differ, returns a conflict.
 fn merge_segments(
     base: &[u8],
     ours: &[u8],
@@ -143,7 +135,7 @@ fn merge_segments(
     }
 }
 
-/// Merges the hunks of both sides from start to end; hunks that overlap or are adjacent are merged as one.
+/// Hunks of the two sides that overlap or are adjacent are merged as one.
 fn merge_with_algorithm(
     base: &[u8],
     ours: &[u8],
@@ -171,8 +163,7 @@ fn merge_with_algorithm(
     if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
-/// Consumes the hunk at `start`, and repeatedly every hunk that overlaps or adjoins a consumed one. Returns the changed
-/// lines, or a conflict if the two sides changed to different lines.
+/// Consumes the hunk at `start`, and repeatedly every hunk that overlaps or adjoins a consumed hunk.
 fn merge_overlapping_hunks(
     ours: &mut MergeSideCursor<'_>,
     theirs: &mut MergeSideCursor<'_>,

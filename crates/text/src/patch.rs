@@ -1,10 +1,8 @@
 //! Patches: changes to one or more files, written as one text.
 //!
-//! Two patch formats are supported: the unified diff, and the envelope `*** Begin Patch … *** End Patch` in both of its
-//! published grammars. The options [`PatchParseOptions`] set how lenient the parser is, and
-//! [`PatchChunkPlacementRules`] how lenient the search for the changed lines is. Parsing and applying a patch take
-//! bounded time and never panic. Bytes outside the changed lines stay as they are. Every error names a line of the
-//! patch. If a chunk matches in several places, the result is an error; no place is guessed.
+//! A patch is a unified diff, or the envelope `*** Begin Patch … *** End Patch` in one of its two published grammars.
+//! Parsing and applying a patch take bounded time and never panic. If a chunk of a patch matches in several places, the
+//! result is an error; no place is guessed.
 
 mod anchor;
 mod apply;
@@ -26,12 +24,12 @@ pub use errors::{PatchParseError, PatchParseErrorKind};
 pub use interpretations::{PatchChunkRepair, PatchTypingSlipRepairMode};
 pub use line_edits::PatchFinalNewlineRule;
 
-/// Whether an optional form of patch syntax is accepted.
+/// Whether the patch parser accepts an optional form of patch syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchSyntaxTolerance {
-    /// The parser accepts the optional syntax.
+    /// The patch parser accepts the optional syntax.
     Accept,
-    /// The parser rejects the optional syntax as an error.
+    /// The patch parser rejects the optional syntax as an error.
     Reject,
 }
 
@@ -44,24 +42,24 @@ pub enum HunkHeadingMeaning {
     Comments,
 }
 
-/// How strictly a patch is parsed; every combination of these options is valid.
+/// The options that set how strictly a patch is parsed. Every combination of the patch parse options is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PatchParseOptions {
-    /// Whether there may be white space around markers.
+    /// Whether white space is accepted around the markers of a patch.
     pub space_around_markers: PatchSyntaxTolerance,
-    /// Whether there may be a heredoc or a code fence around the patch.
+    /// Whether a heredoc or a code fence is accepted around the patch.
     pub outer_wrapper: PatchSyntaxTolerance,
-    /// Whether `*** End Patch` may be missing.
+    /// Whether the end marker `*** End Patch` may be missing from a patch.
     pub missing_end_marker: PatchSyntaxTolerance,
-    /// Whether the first chunk may start without `@@`.
+    /// Whether the first chunk of a file may start without `@@`.
     pub chunk_without_header: PatchSyntaxTolerance,
     /// Whether a line of a chunk may lack its sign (`+`, `-` or a space).
     pub line_without_sign: PatchSyntaxTolerance,
-    /// Whether the header `*** Move to:` is accepted.
+    /// Whether the header `*** Move to:` is accepted in a patch.
     pub move_to_header: PatchSyntaxTolerance,
-    /// Whether the marker `*** End of File` is accepted.
+    /// Whether the marker `*** End of File` is accepted in a patch.
     pub end_of_file_marker: PatchSyntaxTolerance,
-    /// Whether a leading header `*** Environment ID:` is accepted.
+    /// Whether a leading header `*** Environment ID:` is accepted in a patch.
     pub environment_header: PatchSyntaxTolerance,
     /// Whether a unified diff is accepted instead of the envelope.
     pub unified_diff: PatchSyntaxTolerance,
@@ -70,7 +68,7 @@ pub struct PatchParseOptions {
 }
 
 impl PatchParseOptions {
-    /// The most lenient patch parser: every optional syntax that is unambiguous is accepted.
+    /// The most lenient parse options: every optional patch syntax that is unambiguous is accepted.
     pub const TOLERANT: Self = Self {
         space_around_markers: PatchSyntaxTolerance::Accept,
         outer_wrapper: PatchSyntaxTolerance::Accept,
@@ -84,14 +82,14 @@ impl PatchParseOptions {
         headings: HunkHeadingMeaning::Anchors,
     };
 
-    /// A strict patch parser: accepts only the exact envelope, with `*** Move to:` and `*** End of File`.
+    /// The strict parse options: only the exact envelope, `*** Move to:` and `*** End of File` are accepted.
     pub const STRICT: Self = Self {
         move_to_header: PatchSyntaxTolerance::Accept,
         end_of_file_marker: PatchSyntaxTolerance::Accept,
         ..Self::EXACT
     };
 
-    /// The strictest patch parser: accepts only the exact envelope, without `*** Move to:` and `*** End of File`.
+    /// The strictest parse options: only the exact envelope without `*** Move to:` and `*** End of File` is accepted.
     pub const EXACT: Self = Self {
         space_around_markers: PatchSyntaxTolerance::Reject,
         outer_wrapper: PatchSyntaxTolerance::Reject,
@@ -106,10 +104,10 @@ impl PatchParseOptions {
     };
 }
 
-/// A parsed patch.
+/// A parsed patch, with one section per changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPatch {
-    /// The sections of the patch, one per changed file and never empty.
+    /// The sections of the patch, one per changed file; the list is never empty.
     pub sections: Vec<FilePatch>,
 }
 
@@ -118,7 +116,7 @@ pub struct ParsedPatch {
 pub struct FilePatch {
     /// The 1-based line of the patch where the section starts.
     pub line: usize,
-    /// Whether the section adds, updates, deletes or moves the file, with the details.
+    /// The change that the section makes to the file.
     pub kind: PatchSectionKind,
 }
 
@@ -129,55 +127,55 @@ pub enum PatchSectionKind {
     Add {
         /// The path of the file that the patch creates.
         path: String,
-        /// The whole content of the new file.
+        /// The whole content of the file that the patch creates.
         content: String,
     },
     /// The patch changes an existing file.
     Update {
-        /// The path of the file that the patch changes or deletes.
+        /// The path of the file that the patch changes.
         path: String,
-        /// The chunks that change the file; never empty.
+        /// The chunks of the patch that change the file; the list is never empty.
         chunks: Vec<PatchChunk>,
     },
     /// The patch deletes a file.
     Delete {
-        /// The path of the file that the patch changes or deletes.
+        /// The path of the file that the patch deletes.
         path: String,
-        /// The lines that a unified diff removes, which must be the whole content of the file; empty if the patch
-        /// states none.
+        /// The chunks with the lines that a unified diff removes. The removed lines must be the whole content of the
+        /// deleted file. The list of chunks is empty if the patch does not state the removed lines.
         chunks: Vec<PatchChunk>,
     },
-    /// The patch renames a file, and may also change it.
+    /// The patch renames a file, and may also change the file's content.
     Move {
-        /// The old path.
+        /// The path of the file before the patch renames it.
         from: String,
-        /// The new path.
+        /// The path of the file after the patch renames it.
         to: String,
-        /// The chunks that change the renamed file; may be empty.
+        /// The chunks of the patch that change the renamed file; the list may be empty.
         chunks: Vec<PatchChunk>,
     },
 }
 
-/// Consecutive lines of a file and their changes.
+/// A chunk of a patch: consecutive lines of a file and their changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchChunk {
     /// The 1-based line of the patch where the chunk starts.
     pub line: usize,
-    /// The anchors, outermost first: lines of the file above the chunk, which narrow the search for it.
+    /// The anchors of the chunk, outermost first. An anchor is a line of the file above the chunk.
     pub anchors: Vec<String>,
-    /// The line number that the hunk header of a unified diff states; `None` if the chunk states no line number.
+    /// The position that the hunk header of a unified diff states for the chunk; otherwise `None`.
     pub declared_position: Option<DeclaredChunkPosition>,
-    /// Whether the chunk is marked as the end of the file.
+    /// Whether the chunk has an end-of-file marker.
     pub end_of_file: EndOfFileMarker,
-    /// The context, removed and added lines of the chunk; never empty.
+    /// The context, removed and added lines of the chunk; the list is never empty.
     pub lines: Vec<PatchLine>,
 }
 
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredChunkPosition {
-    /// The 1-based number of the first old line; only `\n` ends a line. If the chunk only inserts lines, they belong
-    /// after the line with this number.
+    /// The 1-based number of the first old line of the chunk, counting only `\n` as a line end. A chunk that only
+    /// inserts lines inserts them after the line with this number.
     pub start: usize,
 }
 
@@ -190,37 +188,37 @@ pub enum EndOfFileMarker {
     Present,
 }
 
-/// One line of a chunk.
+/// A line of a chunk, which is context, removed or added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchLine {
-    /// Whether the line is context, removed or added.
+    /// Whether the line of the chunk is context, removed or added.
     pub kind: PatchLineKind,
-    /// The text of the line, without sign and terminator.
+    /// The text of the line in the chunk, without sign and terminator.
     pub text: String,
-    /// Whether the line is marked as having no newline.
+    /// Whether the line of the chunk is marked as having no newline.
     pub no_newline_marker: NoNewlineMarkerPresence,
 }
 
 /// Whether a line of a chunk is context, removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchLineKind {
-    /// A context line, which is in the file and stays unchanged.
+    /// The line is context: it is in the file and stays unchanged.
     Context,
-    /// A line that the patch removes.
+    /// The line is removed from the file by the patch.
     Remove,
-    /// A line that the patch adds.
+    /// The line is added to the file by the patch.
     Add,
-    /// A line without a sign. It is context, but the repair of typing slips makes it added if it is between added
-    /// lines.
+    /// The line has no sign and is treated as context. The repair of typing slips turns an unsigned line between added
+    /// lines into an added line.
     Unmarked,
 }
 
-/// Whether a line is marked as having no newline.
+/// Whether a line of a chunk is marked as having no newline at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoNewlineMarkerPresence {
-    /// The line is not followed by `\ No newline at end of file`, so it ends with a newline.
+    /// The line ends with a newline, because no marker `\ No newline at end of file` follows the line.
     Absent,
-    /// The line is followed by `\ No newline at end of file`.
+    /// The line is followed by the marker `\ No newline at end of file`.
     Present,
 }
 
@@ -232,7 +230,7 @@ impl PatchChunk {
     }
 }
 
-/// Parses a patch. The error of a failed parse has the line of the patch and the expected syntax.
+/// Parses a patch. The error of a failed parse names a line of the patch.
 pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {

@@ -1,8 +1,6 @@
-//! Ranking of search hits by path and line alone: no model, no parser, no index.
+//! Ranks search hits by path and line alone, without a model, a parser or an index.
 //!
-//! A hit is scored by [`SearchHitScorer::score_hit`], and hits for a name are ordered by [`rank_order`]. Files are
-//! ordered for a question by [`natural_language`]. The same search hits always get the same order, in whatever order
-//! they were found.
+//! The same search hits always get the same order, in whatever order they were found.
 
 mod definition;
 mod file_category;
@@ -16,8 +14,7 @@ pub use definition::{SymbolRole, role_of_hit};
 pub use file_category::SearchRankFileCategory;
 pub use language::ProgrammingLanguage;
 
-/// The points of a search hit that is the whole name in a definition. The points are then multiplied by factors for the
-/// line and the file.
+/// Points for a hit that is the whole name in a definition, before factors for the line and the file apply.
 const DEFINITION_POINTS: u32 = 7000;
 const LIKELY_DEFINITION_POINTS: u32 = 4000;
 const PARTIAL_DEFINITION_POINTS: u32 = 2000;
@@ -25,22 +22,17 @@ const PARTIAL_LIKELY_POINTS: u32 = 800;
 const USAGE_POINTS: u32 = 500;
 const PARTIAL_USAGE_POINTS: u32 = 50;
 const IMPORT_POINTS: u32 = 100;
-/// A line with more bytes than this counts as minified code.
 const MINIFIED_LINE_BYTES: usize = 1000;
-/// The factor for a search hit in a minified line, in percent.
 const MINIFIED_PERCENT: u32 = 20;
-/// The factor for a search hit in a comment, in percent.
 const COMMENT_PERCENT: u32 = 50;
-/// The factor for a search hit in a file whose name is the searched name, in percent.
 const FILE_NAME_EQUAL_PERCENT: u32 = 150;
-/// The factor for a search hit in a file whose name contains the searched name, in percent.
 const FILE_NAME_CONTAINS_PERCENT: u32 = 115;
-/// If there are many hits, a file's usages of a name beyond this number, and likewise its imports, are listed last.
+/// Of many hits, the usages of a name in one file beyond this number, and likewise its imports, are listed last.
 const USAGES_PER_FILE: usize = 8;
-/// If a search has fewer hits than this, no usage or import is moved to the end of the list.
+/// If a search has fewer hits, no usage or import is moved to the end of the list.
 const DEFER_FROM_HITS: usize = 40;
 
-/// Scores the hits of one file.
+/// A scorer for the search hits in one file.
 #[derive(Debug, Clone)]
 pub struct SearchHitScorer {
     language: ProgrammingLanguage,
@@ -49,28 +41,28 @@ pub struct SearchHitScorer {
     normalised_stem: String,
 }
 
-/// The role and score of a search hit.
+/// The role and the score of a search hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchHitScore {
-    /// The role of the line: whether it defines, uses or imports the searched name.
+    /// The role of the hit's line: whether the line defines, uses or imports the searched name.
     pub role: SymbolRole,
-    /// The points of the hit; more points rank higher.
+    /// The points of the search hit; a hit with more points ranks higher.
     pub points: u32,
 }
 
-/// A search hit to be ranked.
+/// A search hit with its score, to be ranked.
 #[derive(Debug, Clone, Copy)]
 pub struct ScoredSearchHit<'a> {
-    /// The path of the file that contains the hit.
+    /// The path of the file that contains the search hit.
     pub path: &'a str,
-    /// The line number of the hit.
+    /// The line number of the search hit in its file.
     pub line: u64,
-    /// The score of the hit.
+    /// The role and the points of the search hit.
     pub score: SearchHitScore,
 }
 
 impl SearchHitScorer {
-    /// Classifies a file by its path.
+    /// Creates a scorer for the search hits in the file at `path`.
     pub fn from_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or(name);
@@ -81,12 +73,12 @@ impl SearchHitScorer {
         }
     }
 
-    /// The programming language of the file, by its path.
+    /// Returns the programming language of the scored file, by its path.
     pub fn language(&self) -> ProgrammingLanguage {
         self.language
     }
 
-    /// The role and score of a hit in a line of this file.
+    /// Scores a search hit at the byte range `hit` in a line of the file.
     pub fn score_hit(&self, line: &str, hit: &Range<usize>) -> SearchHitScore {
         let hit = &definition::prefer_whole_name(line, hit);
         let name = definition::name_at(line, hit);
@@ -117,19 +109,19 @@ impl SearchHitScorer {
     }
 }
 
-/// The name in lower case with only letters and digits, so that `read_only`, `ReadOnly` and `read-only` are equal.
+/// The names `read_only`, `ReadOnly` and `read-only` become equal.
 fn normalise_name(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// A sort key that puts the best search hit first; hits in different lines have different keys.
+/// Returns a sort key that puts the best search hit first. Search hits in different lines have different sort keys.
 pub fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
     (hit.score.role, Reverse(hit.score.points), hit.path, hit.line)
 }
 
-/// The display order of search hits, as indexes: definitions, likely definitions, usages, imports. Among hits of the
-/// same role, files are ordered by their best hit, and the hits of a file by line. If there are many hits, a file's
-/// usages and imports beyond the first `USAGES_PER_FILE` of each come last.
+/// Returns the indexes of search hits in display order: definitions, likely definitions, usages, imports. Among hits of
+/// the same role, files are ordered by their best hit, and the hits of a file by line. Of many hits, usages and imports
+/// beyond a limit per file come last.
 pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     let deferred = deferred_hits(hits);
     let section = |at: usize| (deferred[at], hits[at].score.role, hits[at].path);
@@ -147,7 +139,6 @@ pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     order
 }
 
-/// For each search hit, whether it is moved to the end of the list, because its file has many usages or imports.
 fn deferred_hits(hits: &[ScoredSearchHit<'_>]) -> Vec<bool> {
     let mut deferred = vec![false; hits.len()];
     if hits.len() < DEFER_FROM_HITS {

@@ -1,11 +1,8 @@
-//! The unified diff format, for people and for `patch`.
+//! Writes unified diffs, for people and for `patch`.
 //!
-//! Standard tools can apply the diff unless it is truncated ([`UnifiedDiffText::omitted_lines`]). The diff contains the
-//! lines of both texts unchanged, including control characters. Pass the diff through
-//! [`crate::visible::escape_deceptive`] before you display it.
-//!
-//! In a unified diff, lines end at `\n` only. So for a text with lone `\r`, line numbers in the diff differ from those
-//! of [`crate::lines`].
+//! A unified diff contains the lines of both texts unchanged, including control characters. Pass a unified diff through
+//! [`crate::visible::escape_deceptive`] before you display it. In a unified diff, lines end at `\n` only, unlike in
+//! [`crate::lines`].
 
 pub mod jsdiff;
 
@@ -18,33 +15,33 @@ use crate::visible::escape_deceptive_line;
 /// The usual number of context lines around a change in a unified diff.
 pub const CONTEXT_LINES: usize = 3;
 
-/// The names of the two texts, after `---` and `+++`.
+/// The names of the two texts in a unified diff, after `---` and `+++`.
 #[derive(Debug, Clone, Copy)]
 pub struct DiffLabels<'a> {
-    /// The name of the old text.
+    /// The name of the old text in a unified diff, after `---`.
     pub old: &'a str,
-    /// The name of the new text.
+    /// The name of the new text in a unified diff, after `+++`.
     pub new: &'a str,
 }
 
-/// A unified diff, possibly truncated.
+/// A unified diff, possibly truncated at a line limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnifiedDiffText {
-    /// The diff; empty if nothing changed.
+    /// The text of the unified diff; empty if nothing changed.
     pub text: String,
-    /// The number of diff lines that were omitted because of the line limit.
+    /// The number of lines of the unified diff that were omitted because of the line limit.
     pub omitted_lines: usize,
 }
 
 impl UnifiedDiffText {
-    /// Whether lines of the diff were omitted because of the line limit.
+    /// Whether lines of the unified diff were omitted because of the line limit.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.omitted_lines > 0
     }
 }
 
-/// The unified diff from `old` to `new`, of at most `limit_lines` lines.
+/// Writes the unified diff from `old` to `new`, of at most `limit_lines` lines.
 ///
 /// Invisible or misleading characters and line breaks in the names after `---` and `+++` are escaped.
 #[must_use]
@@ -76,7 +73,7 @@ fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.as_bytes()).collect()
 }
 
-/// Writes neighbouring hunks under one header, because their context lines touch or overlap.
+/// Hunks are written under one header if their context lines touch or overlap.
 fn write_group(
     output: &mut LineLimitedDiffText,
     old: &[&str],
@@ -100,8 +97,7 @@ fn write_group(
     output.push_lines(" ", &old[at..old_span.end]);
 }
 
-/// A line range as a unified diff writes it: the 1-based first line, a comma, and the number of lines; `,1` is omitted.
-/// An empty range is written with the number of the line before it.
+/// In a unified diff, the count of a range of one line is omitted. An empty range has the number of the line before.
 fn format_range(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),
@@ -110,7 +106,6 @@ fn format_range(range: &Range<usize>) -> String {
     }
 }
 
-/// The text of a diff up to a limit of lines, and the number of lines beyond the limit.
 struct LineLimitedDiffText {
     text: String,
     remaining_lines: usize,

@@ -1,20 +1,18 @@
 //! Makes text safe to display.
 //!
-//! Deceptive characters make a text look different from its content: control characters, characters that reorder their
-//! neighbours, and invisible characters. Escaped text contains no deceptive character apart from newline and tab.
-//! Escaped text is only for display: it must not be parsed, compared or written to a file. An escaped character looks
-//! the same as a literal `\u{202e}` in the original.
+//! Deceptive characters make a text look different from its content: control, reordering and invisible characters.
+//! Escaped text is only for display: it must not be parsed, compared or written to a file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Escapes invisible and misleading characters, as `\u{202e}`; newlines and tabs stay.
+/// Escapes invisible and misleading characters in the form `\u{202e}`; newlines and tabs stay as they are.
 #[must_use]
 pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
-/// Like [`escape_deceptive`], but also escapes newlines and tabs, for text that must stay on one line, such as names.
+/// Escapes like [`escape_deceptive`], but also escapes newlines and tabs, for text that must stay on one line.
 #[must_use]
 pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)
@@ -26,12 +24,12 @@ pub fn is_deceptive(c: char) -> bool {
     c.is_control() || is_reordering(c) || is_invisible(c)
 }
 
-/// Whether the character is a control of the bidirectional algorithm, which changes the order of neighbouring text.
+/// The controls of the bidirectional algorithm change the order of neighbouring text.
 fn is_reordering(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether the character has no shape: a default-ignorable code point, a filler, or one of the two line separators.
+/// The invisible characters are default-ignorable code points, fillers, and the two line separators.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

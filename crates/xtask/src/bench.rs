@@ -1,12 +1,11 @@
 //! `cargo xtask bench`, `soak` and `powercut` build and start the program of the `bench/` workspace.
 //!
-//! The ordinary build and tests do not compile that program. Clippy checks it, and `cargo xtask test --long` tests it.
+//! The ordinary build and tests do not compile the `bench/` workspace.
 
 use std::process::Command;
 
 use crate::needs;
 
-/// The manifest of the workspace with the benchmarks, relative to the repository root.
 pub(crate) const BENCH_MANIFEST: &str = "bench/Cargo.toml";
 
 pub(crate) fn run_benchmark(arguments: &[String]) -> Result<(), String> {
@@ -26,8 +25,7 @@ fn run_bench_program(command: &[&str], arguments: &[String]) -> Result<(), Strin
     crate::run_program(cargo.args(["--quiet", "--release", "--"]).args(command).args(arguments))
 }
 
-/// A command of cargo on the `bench/` workspace. It builds into the target directory of the project, where the
-/// benchmarks also expect the server.
+/// The `bench/` workspace builds into the target directory of the project, where the benchmarks also expect the server.
 pub(crate) fn bench_cargo(command: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.args([command, "--locked", "--manifest-path", BENCH_MANIFEST, "--target-dir"]);

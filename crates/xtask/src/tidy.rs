@@ -1,8 +1,6 @@
-//! `cargo xtask tidy` checks project rules that no lint covers: crate dependencies, file lengths, type names,
-//! documents, leftovers, limits.
+//! `cargo xtask tidy` checks project rules that no lint covers, such as crate dependencies and file lengths.
 //!
-//! Every rule is a pure function over file texts, which is tested with snippets that break the rule. The command never
-//! changes a file.
+//! Every rule is a pure function over file texts. The command never changes a file.
 
 mod dependencies;
 mod documents;
@@ -17,15 +15,14 @@ use std::{fmt, fs, path::Path};
 use rust_source::RustCodeAndComments;
 
 const SKIPPED_DIRECTORIES: &[&str] = &[".git", "target"];
-/// A file with more bytes than this fails the check, because it is no source file.
+/// A file with more bytes fails the check, because it is no source file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Debug)]
 struct RepositoryFile {
-    /// The path relative to the repository root, with `/` as the separator.
+    /// The path is relative to the repository root, with `/` as the separator.
     path: String,
     text: String,
-    /// The code and the comments of a Rust file; `None` for other files.
     rust_source: Option<RustCodeAndComments>,
 }
 
@@ -37,8 +34,7 @@ impl RepositoryFile {
     }
 }
 
-/// Whether the path is in a crate of the project or in the benchmarks. Fuzz targets, and the programs in `bench/peers/`
-/// that only tests start, are excluded.
+/// Fuzz targets, and the programs in `bench/peers/` that only tests start, are excluded.
 fn is_project_path(path: &str) -> bool {
     path.starts_with("crates/") || (path.starts_with("bench/") && !path.starts_with("bench/peers/"))
 }
@@ -50,7 +46,7 @@ fn has_extension(path: &str, extension: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct TidyFinding {
     path: String,
-    /// The line number of the finding; zero if it is about the whole file.
+    /// The line number of the finding; zero if the finding is about the whole file.
     line: usize,
     problem: String,
 }
@@ -110,13 +106,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether any doc comment has an example that rustdoc would run.
 pub(crate) fn has_doc_examples() -> Result<bool, String> {
     let files = repository_files(&crate::repository_root())?;
     Ok(files.iter().filter_map(|file| file.rust_source.as_ref()).any(RustCodeAndComments::has_doc_example))
 }
 
-/// Every text file below the root, sorted by path.
 fn repository_files(root: &Path) -> Result<Vec<RepositoryFile>, String> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_path_buf()];
@@ -137,7 +131,7 @@ fn repository_files(root: &Path) -> Result<Vec<RepositoryFile>, String> {
     Ok(found)
 }
 
-/// Reads the file; `None` if it is not UTF-8.
+/// Returns `None` if the file is not UTF-8.
 fn read_text_file(root: &Path, path: &Path) -> Result<Option<RepositoryFile>, String> {
     let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
     let length = fs::metadata(path).map_err(|error| format!("{shown}: {error}"))?.len();

@@ -1,5 +1,4 @@
-//! System calls on open files: content, attributes, locks and syncs. The promises of the parent module [`super`] also
-//! hold for these calls.
+//! System calls on open files: content, attributes, locks and syncs.
 
 use std::os::fd::BorrowedFd;
 
@@ -12,11 +11,11 @@ use rustix::{
 use super::run_system_call;
 use crate::{DiskError, faults::FaultInjectionSystemCall};
 
-/// The kernel's limit on the size of an extended attribute, in bytes.
+/// The kernel limits the size of an extended attribute to this number of bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads the bytes of a file from the offset `buffer.len()` and appends them to `buffer`. Returns the number of
-/// appended bytes, which is 0 at the end of the file.
+/// Appends bytes of the file from the offset `buffer.len()`, and returns their number, which is 0 at the end of the
+/// file.
 pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
     let offset = buffer.len() as u64;
     run_system_call(FaultInjectionSystemCall::Read, || {
@@ -24,7 +23,6 @@ pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<us
     })
 }
 
-/// Reads from `offset`. Returns the number of bytes read, which is 0 at the end of the file.
 pub(crate) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
     run_system_call(FaultInjectionSystemCall::Read, || rustix::io::pread(file, &mut *buffer, offset))
 }
@@ -43,12 +41,10 @@ pub(crate) fn write_all_at(file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> R
     Ok(())
 }
 
-/// Makes the empty file `to` share the disk blocks of the file `from`.
 pub(crate) fn clone_file(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     run_system_call(FaultInjectionSystemCall::Clone, || rustix::fs::ioctl_ficlone(to, from))
 }
 
-/// Copies bytes between two files in the kernel, and returns the number of copied bytes.
 pub(crate) fn copy_range(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -70,7 +66,6 @@ pub(crate) fn set_owner(file: BorrowedFd<'_>, uid: Option<u32>, gid: Option<u32>
     run_system_call(FaultInjectionSystemCall::Chown, || rustix::fs::fchown(file, uid, gid))
 }
 
-/// The names of all extended attributes of a file; empty if the file system does not support them.
 pub(crate) fn attribute_names(file: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, DiskError> {
     let mut buffer = vec![0_u8; ATTRIBUTE_BYTES_MAX];
     match run_system_call(FaultInjectionSystemCall::Xattr, || rustix::fs::flistxattr(file, &mut buffer[..])) {
@@ -83,7 +78,6 @@ pub(crate) fn attribute_names(file: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Disk
     }
 }
 
-/// The value of an extended attribute; `None` if the attribute does not exist.
 pub(crate) fn read_attribute(file: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
     let mut buffer = vec![0_u8; ATTRIBUTE_BYTES_MAX];
     match run_system_call(FaultInjectionSystemCall::Xattr, || rustix::fs::fgetxattr(file, name, &mut buffer[..])) {
@@ -100,7 +94,6 @@ pub(crate) fn set_attribute(file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> 
     run_system_call(FaultInjectionSystemCall::Xattr, || rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()))
 }
 
-/// Removes an extended attribute of a file, if the attribute exists.
 pub(crate) fn remove_attribute(file: BorrowedFd<'_>, name: &[u8]) -> Result<(), DiskError> {
     match run_system_call(FaultInjectionSystemCall::Xattr, || rustix::fs::fremovexattr(file, name)) {
         Err(error) if error.is_errno(Errno::NODATA) || error.is_errno(Errno::OPNOTSUPP) => Ok(()),
@@ -108,12 +101,10 @@ pub(crate) fn remove_attribute(file: BorrowedFd<'_>, name: &[u8]) -> Result<(), 
     }
 }
 
-/// Syncs the content and size of a file to disk.
 pub(crate) fn sync_content(file: BorrowedFd<'_>) -> Result<(), DiskError> {
     run_system_call(FaultInjectionSystemCall::Sync, || rustix::fs::fdatasync(file))
 }
 
-/// Syncs the content and all metadata of a file to disk.
 pub(crate) fn sync_all(file: BorrowedFd<'_>) -> Result<(), DiskError> {
     run_system_call(FaultInjectionSystemCall::Sync, || rustix::fs::fsync(file))
 }
@@ -129,8 +120,8 @@ pub(crate) enum RangeLockOperation {
     Unlock,
 }
 
-/// Locks or unlocks `length` bytes of a file from `start` for the open file description of `file`. A length of 0 means
-/// all bytes up to the end of the file. Returns `false` if another file description holds a conflicting lock.
+/// Locks or unlocks `length` bytes of a file for its open file description; the length 0 means up to the end of the
+/// file. Returns `false` if another file description holds a conflicting lock.
 pub(crate) fn lock_range(
     file: BorrowedFd<'_>,
     start: u64,

@@ -1,5 +1,4 @@
-//! System calls for inotify and for waiting. The promises of the parent module [`super`] also hold for these calls,
-//! except where a comment says otherwise.
+//! System calls for inotify and for waiting.
 
 use std::{
     mem::MaybeUninit,
@@ -25,7 +24,6 @@ pub(crate) fn create_queue() -> Result<OwnedFd, DiskError> {
     run_system_call(FaultInjectionSystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
-/// Adds an inotify watch for an open directory. The watch names the directory by the `/proc` path of its handle.
 pub(crate) fn watch_directory(
     queue: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -37,7 +35,6 @@ pub(crate) fn watch_directory(
     })
 }
 
-/// Adds an inotify watch for an open file.
 pub(crate) fn watch_file(queue: BorrowedFd<'_>, file: BorrowedFd<'_>, flags: WatchFlags) -> Result<i32, DiskError> {
     let link = proc_fd_path(file);
     run_system_call(FaultInjectionSystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
@@ -53,7 +50,6 @@ pub(crate) fn remove_watch(queue: BorrowedFd<'_>, watch: i32) -> Result<(), Disk
     run_system_call(FaultInjectionSystemCall::Watch, || inotify::remove_watch(queue, watch))
 }
 
-/// Reads at most `events_max` queued inotify events, and returns `false` if more may be queued.
 pub(crate) fn read_events(
     queue: BorrowedFd<'_>,
     events_max: usize,
@@ -85,17 +81,16 @@ pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
     })
 }
 
-/// Increments the counter of an eventfd. A failed write is ignored: a full counter wakes the thread, too.
+/// A failed write is ignored, because a full counter of the eventfd also wakes the thread.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
 }
 
-/// Resets the counter of an eventfd. A failed read is ignored: the counter is then already zero.
+/// A failed read is ignored, because the counter of the eventfd is then already zero.
 pub(crate) fn clear_signal(counter: BorrowedFd<'_>) {
     rustix::io::read(counter, &mut [0; size_of::<u64>()]).unwrap_or_default();
 }
 
-/// Waits until one of the handles is readable; returns `false` after a timeout or a signal.
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Result<bool, DiskError> {
     let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
     let timeout = Timespec { tv_sec: seconds, tv_nsec: i64::from(timeout.subsec_nanos()) };

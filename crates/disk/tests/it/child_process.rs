@@ -2,9 +2,7 @@
 
 use std::process::{Command, Output};
 
-/// The environment variable that marks a child process of a test.
 const CHILD_ENV: &str = "DISK_TEST_CHILD";
-/// The user id of a user without privileges, for tests.
 const NOBODY_UID: &str = "65534";
 
 pub(crate) fn is_child() -> bool {
@@ -15,7 +13,6 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs `test` again in a child process; a `wrapper` such as `unshare -m` starts it, if not empty.
 pub(crate) fn run_test_in_child(wrapper: &[&str], test: &str) -> Output {
     let binary = std::env::current_exe().unwrap();
     let mut words: Vec<&str> = wrapper.to_vec();
@@ -24,14 +21,13 @@ pub(crate) fn run_test_in_child(wrapper: &[&str], test: &str) -> Output {
     Command::new(words[0]).args(&words[1..]).env(CHILD_ENV, "1").output().unwrap()
 }
 
-/// Runs `test` in a child process and asserts that the test passes.
 pub(crate) fn assert_child_passes(wrapper: &[&str], test: &str) {
     let output = run_test_in_child(wrapper, test);
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && text.contains("1 passed"), "{wrapper:?} {test}:\n{text}");
 }
 
-/// Returns `true` if this process has no privileges and can run the test; else runs it in a child that has none.
+/// Returns `true` if this process has no privileges; else runs the test in a child process without privileges.
 pub(crate) fn rerun_unprivileged(test: &str) -> bool {
     if is_child() || !is_root() {
         return true;
@@ -40,7 +36,7 @@ pub(crate) fn rerun_unprivileged(test: &str) -> bool {
     false
 }
 
-/// Runs a test in a child process with its own mount namespace; returns `true` in the child process.
+/// Runs a test in a child process with its own mount namespace, and returns `true` in the child process.
 pub(crate) fn rerun_with_mount_namespace(test: &str) -> bool {
     if is_child() {
         return true;

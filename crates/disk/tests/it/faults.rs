@@ -1,5 +1,4 @@
-//! Fault injection. Whichever system call of a file replacement fails, the file then has its complete old or complete
-//! new content, and no temporary file remains.
+//! Tests that a file has its complete old or complete new content, whichever system call of its replacement fails.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,12 +15,10 @@ use crate::{
     fixture::{DiskFixture, kind, name},
 };
 
-/// The environment variable with the workspace path for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FAULTS";
 /// The fault plan is global to the process, so the fault tests must not run at the same time.
 static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
-/// Runs `step` under a fault plan, and returns the result of `step` and the report of the plan.
 fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultPlanSystemCallReport) {
     let _guard = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     arm_fault(plan);
@@ -29,7 +26,6 @@ fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultPlan
     (result, disarm_fault())
 }
 
-/// The `errno` value of `EIO`.
 const IO_ERROR: i32 = 5;
 
 fn fault_plan(at: u64, action: InjectedFaultEffect) -> FaultPlan {
@@ -68,7 +64,6 @@ fn replacement_survives_a_failure_of_any_call() {
     }
 }
 
-/// Opens the root directory while the first `openat2` call fails with `errno`.
 fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::RootDirectory, stead_disk::DiskError> {
     let mut at = 1;
     loop {
@@ -133,7 +128,6 @@ fn calls_of_other_threads_are_not_counted() {
 #[test]
 fn a_process_can_end_at_a_call() {
     if !is_child() {
-        // The parent creates and removes the fixture.
         let f = DiskFixture::new();
         let variable = format!("{CHILD_DIRECTORY_ENV}={}", f.workspace.display());
         let output = run_test_in_child(&["env", &variable], "faults::a_process_can_end_at_a_call");

@@ -11,7 +11,6 @@ use stead_path::{FileName, RelPath};
 pub(crate) const BOTH_RESOLVERS: [PathResolutionMethod; 2] =
     [PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
 
-/// Test directories: `ws` is the workspace, `out` is outside the workspace.
 pub(crate) struct DiskFixture {
     _temporary: tempfile::TempDir,
     pub(crate) workspace: PathBuf,
@@ -23,7 +22,6 @@ impl DiskFixture {
         Self::in_directory(tempfile::tempdir().unwrap())
     }
 
-    /// Creates the test workspace in memory if possible, for tests with very many files.
     pub(crate) fn in_memory() -> Self {
         Self::in_directory(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }

@@ -1,4 +1,5 @@
-//! Tests file watches: an event is queued when its call returns, and nothing outside the workspace can be watched.
+//! Tests file watches: a change is queued when the call that made it returns, and nothing outside the workspace is
+//! watched.
 
 use std::{
     fs,
@@ -87,7 +88,6 @@ fn events_of_children_and_of_the_watched_directory_differ() {
     assert_eq!(drain_events(&watch), [expected]);
     fs::rename(f.workspace.join("d"), f.workspace.join("x")).unwrap();
     assert_eq!(drain_names_and_kinds(&watch), [(String::new(), FsEventKind::SelfMoved)]);
-    // The handle follows the directory when it is moved.
     f.file("x/f", "");
     assert_eq!(drain_names_and_kinds(&watch)[0].0, "f");
     drop(directory);

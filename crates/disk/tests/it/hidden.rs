@@ -1,5 +1,4 @@
-//! Tests that hidden directories cannot be named, entered, listed, moved or replaced. A hidden directory is recognised
-//! by its device and inode, not by its name.
+//! Tests that hidden directories cannot be named, entered, listed, moved or replaced.
 
 use std::os::unix::fs::MetadataExt;
 

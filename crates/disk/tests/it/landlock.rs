@@ -9,13 +9,11 @@ use crate::{
     fixture::{DiskFixture, rel_path},
 };
 
-/// The environment variable with the workspace path for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_LANDLOCK";
 
 #[test]
 fn outside_is_out_of_reach_and_inside_works() {
     if !is_child() {
-        // The parent, which is not sandboxed, creates and removes the fixture.
         let f = DiskFixture::new();
         f.file("a/file", "inside");
         let variable = format!("{CHILD_DIRECTORY_ENV}={}", f.workspace.display());
@@ -55,7 +53,6 @@ fn outside_is_out_of_reach_and_inside_works() {
     assert!(std::fs::write(out.join("new"), "x").is_err());
     assert!(std::fs::read("/etc/passwd").is_err());
     assert!(std::fs::rename(ws.join("a/file"), out.join("taken")).is_err());
-    // Threads started afterwards are sandboxed too.
     assert!(std::thread::spawn(|| std::fs::read("/etc/passwd").is_err()).join().unwrap());
 }
 

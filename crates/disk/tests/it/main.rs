@@ -1,5 +1,4 @@
-//! Tests the promises of the disk crate on a real file system. Some tests start the test binary again, as another user
-//! or with a mount.
+//! Tests the promises of the disk crate on a real file system.
 
 #[cfg(test)]
 mod child_process;

@@ -33,7 +33,6 @@ fn tree_with_mounts() -> DiskFixture {
     f
 }
 
-/// Unmounts all mounts of the test, so that its directory can be removed.
 fn unmount_all(f: &DiskFixture) {
     for path in ["bind", "a/tmp", "bound_file"] {
         Command::new("umount").arg("-l").arg(f.workspace.join(path)).output().unwrap();

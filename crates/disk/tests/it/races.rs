@@ -1,5 +1,5 @@
-//! Race tests: while a second thread repeatedly replaces a directory by a link to the outside, no read, write or
-//! removal may reach the outside.
+//! Tests that no read, write or removal reaches the outside while a thread replaces a directory by a link to the
+//! outside.
 
 use std::{
     fs,
@@ -11,10 +11,8 @@ use stead_disk::{DiskErrorKind, FileAttributeSource, FinalSymlink, RootDirectory
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, name, rel_path};
 
-/// The least number of attacks in one race test.
 const ROUNDS: usize = 4_000;
 
-/// Stops the second thread of a race test when it is dropped.
 struct RaceEndGuard<'a>(&'a AtomicBool);
 
 impl Drop for RaceEndGuard<'_> {
@@ -23,14 +21,12 @@ impl Drop for RaceEndGuard<'_> {
     }
 }
 
-/// The least number of times that the directory is swapped in one race test.
 const SWAPS_MIN: usize = 300;
 
-/// The least number of attacks that must reach the real directory, because a test in which all fail proves nothing.
+/// A race test in which no attack reaches the real directory would prove nothing.
 const HITS_MIN: usize = 20;
 const RACE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs `attack` while a second thread swaps the directory with a link; `attack` counts how often it got inside.
 fn attack_while_swapping(f: &DiskFixture, target: &str, attack: impl Fn() -> usize) {
     let (inside, aside, link) = (f.workspace.join("d"), f.workspace.join("aside"), f.workspace.join("link"));
     let done = AtomicBool::new(false);
@@ -127,7 +123,7 @@ fn removals_never_leave_the_root() {
                 let (real, place, swap) =
                     (f.workspace.join("real"), f.workspace.join("victim"), f.workspace.join("swap"));
                 while !stop.load(Ordering::Relaxed) {
-                    // The other thread removed the directory meanwhile.
+                    // The other thread may have removed the directory meanwhile.
                     fs::create_dir_all(real.join("sub")).unwrap_or_default();
                     fs::rename(&real, &place).unwrap_or_default();
                     std::os::unix::fs::symlink("../out", &swap).unwrap_or_default();

@@ -10,7 +10,6 @@ use crate::{
     fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path},
 };
 
-/// The SHA-256 of the text `abc`.
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 fn hex(digest: [u8; 32]) -> String {
@@ -106,7 +105,6 @@ fn lists_and_stats_without_following() {
             ("twin", FileType::File),
         ];
         assert_eq!(listed, expected.map(|(name, file_type)| (name.to_owned(), file_type)));
-        // A second listing of the same handle starts from the beginning.
         assert_eq!(top.list().unwrap().len(), 4);
         let stat = top.stat(&name("file")).unwrap().unwrap();
         assert_eq!((stat.size, stat.hard_links, stat.file_type), (5, 2, FileType::File));

@@ -10,7 +10,7 @@ use crate::{
     fixture::{BOTH_RESOLVERS, DiskFixture, kind, name},
 };
 
-/// The depth of the test tree, which is deeper than any path can be.
+/// A tree of this depth is deeper than any path can be.
 const LEVELS: u64 = 10_000;
 
 fn create_nested_directories(top: &DirectoryHandle, levels: u64) {

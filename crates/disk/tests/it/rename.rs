@@ -21,7 +21,6 @@ fn renames_exchanges_and_replaces() {
     assert_eq!(f.read("file"), "first");
     top.exchange_staged(&second, &name("file")).unwrap();
     assert_eq!(f.read("file"), "second");
-    // The old file has the temporary name and the same identity.
     let old = top.reopen_staged(second.name()).unwrap().unwrap();
     assert_eq!((old.id(), old.size()), (first.id(), 5));
     old.discard(&top).unwrap();

@@ -52,7 +52,6 @@ fn tree_with_links() -> DiskFixture {
     f
 }
 
-/// Creates a chain of `links` symbolic links, from `name` to `file`.
 fn create_symlink_chain(f: &DiskFixture, name: &str, links: usize) {
     f.link(&format!("{name}_1"), "file");
     for number in 2..=links {
@@ -146,7 +145,6 @@ fn every_case_passes_with_both_resolvers() {
             if got != expected.map(rel_path) {
                 wrong.push(format!("{resolver:?} {input} {last:?}: {got:?}, expected {expected:?}"));
             }
-            // A canonical path resolves to itself and can be read.
             if let Ok(path) = got {
                 assert_eq!(root.canonicalize(&path, Keep).as_ref(), Ok(&path), "{resolver:?} {input}");
                 let is_link = root.stat(&path).unwrap().is_some_and(|s| s.file_type == FileType::Symlink);
@@ -196,7 +194,6 @@ fn the_root_path_may_contain_symlinks() {
         assert_eq!(root.id(), f.root(resolver).id());
         assert_eq!(root.canonicalize(&rel_path("by_alias/c"), Follow), Ok(rel_path("a/b/c")));
         assert_eq!(root.canonicalize(&rel_path("inside_absolute"), Follow), Ok(rel_path("a/b")));
-        // A root that was not opened by the alias does not know it.
         assert_eq!(kind(f.root(resolver).canonicalize(&rel_path("by_alias"), Follow)), OutsideRoot);
     }
 }

@@ -10,10 +10,9 @@ use crate::{
     fixture::{DiskFixture, name},
 };
 
-/// The environment variable with the workspace path for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FOREIGN";
 
-/// A POSIX access list in the kernel's format: owner rw, user 1234 r, group r, mask r, others nothing.
+/// The access list in the kernel's format: owner rw, user 1234 r, group r, mask r, others nothing.
 fn acl_bytes() -> Vec<u8> {
     const NOBODY: u32 = u32::MAX;
     let entries: [(u16, u16, u32); 5] =
@@ -109,7 +108,6 @@ fn default_acl_of_the_directory_does_not_apply_to_replacements() {
     top.replace_with_staged(&staged, &name("file")).unwrap();
     assert_eq!(read_attribute(&f.workspace.join("file"), "system.posix_acl_access"), None);
     assert_eq!(std::fs::metadata(f.workspace.join("file")).unwrap().mode() & 0o7777, 0o600);
-    // A new file gets the default access list, like every new file in that directory.
     let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::New { mode: 0o666 }).unwrap();
     top.rename_staged_to_new(&staged, &name("fresh")).unwrap();
     assert!(read_attribute(&f.workspace.join("fresh"), "system.posix_acl_access").is_some());
@@ -123,7 +121,6 @@ fn a_foreign_group_gets_no_more_than_everybody() {
         return;
     }
     if !is_child() {
-        // The file belongs to root and another group; the unprivileged child replaces it.
         let f = DiskFixture::new();
         f.file("file", "old");
         let path = f.workspace.join("file");

@@ -9,9 +9,7 @@ use crate::{
     fixture::{DiskFixture, kind, name},
 };
 
-/// The environment variable with the path of the state directory for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_LOCKS";
-/// The SHA-256 of the text `abc`.
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const OTHER: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
 
@@ -101,12 +99,10 @@ fn adopts_moved_linked_and_known_files() {
     let inode = std::fs::metadata(f.workspace.join("moved")).unwrap().ino();
     state.adopt_blob(ABC, &top, &name("moved")).unwrap();
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().stat().fingerprint.id.ino, inode);
-    // The blob already exists, so the file is only removed.
     f.file("again", "abc");
     state.adopt_blob(ABC, &top, &name("again")).unwrap();
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().stat().fingerprint.id.ino, inode);
     state.remove_blob(ABC).unwrap();
-    // The content could be changed through a second hard link later, so the file is copied.
     f.file("twin", "abc");
     std::fs::hard_link(f.workspace.join("twin"), f.outside.join("twin")).unwrap();
     state.adopt_blob(ABC, &top, &name("twin")).unwrap();
@@ -168,7 +164,6 @@ fn locks_of_processes_exclude_each_other() {
         let locks = StateDirectory::open(path.as_ref()).unwrap().open_lock_file().unwrap();
         assert!(!locks.try_lock(1, LockMode::Shared).unwrap());
         assert!(locks.try_lock(2, LockMode::Exclusive).unwrap());
-        // The process exits while slot 2 is locked.
         return;
     }
     let f = DiskFixture::new();

@@ -19,16 +19,12 @@ use crate::{
     workspace::FileStatFingerprint,
 };
 
-/// The digests that bind an approval to a call and its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ApprovalBindingDigests {
-    /// The digest of the call without its planned changes.
     pub(crate) call_digest: Digest,
-    /// The digest of the call and its planned changes.
     pub(crate) plan_digest: Digest,
 }
 
-/// The digest of a call's operation, tool and arguments.
 pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     let mut out = ApprovalDigestWriter::new("call");
     out.write_text(call.operation);
@@ -38,7 +34,6 @@ pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     out.digest()
 }
 
-/// The plan digest of a call that changes no file: the digest of the call, its paths and the policy version.
 pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: &[ResolvedTarget]) -> Digest {
     let mut out = ApprovalDigestWriter::new("look");
     out.write_bytes(call.as_bytes());
@@ -49,8 +44,6 @@ pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: 
     out.digest()
 }
 
-/// The plan digest of a call that changes files: the digest of the call, the policy version, and every change with the
-/// expected state of its file.
 pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan) -> Result<Digest, Error> {
     let mut out = ApprovalDigestWriter::new("plan");
     out.write_bytes(call.as_bytes());
@@ -63,8 +56,8 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
     Ok(out.digest())
 }
 
-/// Describes, for the plan digest, which earlier entry a plan undoes, redoes or amends, or which trash item it
-/// restores. The words of the description must not change, because the digests of pending approvals depend on them.
+/// The words for the relation to a journal entry must not change, because the digests of pending approvals contain
+/// them.
 fn relation_words(link: &JournalEntryRelation) -> String {
     match link {
         JournalEntryRelation::None => "None".to_owned(),
@@ -128,7 +121,6 @@ fn write_change(
     Ok(())
 }
 
-/// Builds a digest from length-prefixed fields.
 struct ApprovalDigestWriter(Vec<u8>);
 
 impl ApprovalDigestWriter {
@@ -164,7 +156,7 @@ impl ApprovalDigestWriter {
         self.write_bytes(version.0.as_bytes());
     }
 
-    /// Hashes a JSON value; the order of object members does not matter.
+    /// JSON object members are sorted, so that their order does not change the digest.
     fn write_json(&mut self, value: &Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => self.write_text(&value.to_string()),

@@ -13,27 +13,22 @@ use crate::{
     policy::PolicyVerdict,
 };
 
-/// Whether a call that needs approval may run now.
 pub(crate) enum ApprovalCheckResult {
-    /// The call runs with the approval that has this id, and its commit uses up the approval.
+    /// The commit of the call uses up the approval with this id.
     Approved(String),
-    /// The call runs without an approval, because the operator allows all calls.
     AllowedByOperator,
-    /// No approval was found; the pipeline must release the locks of the call and then call [`request_and_wait`].
+    /// The pipeline must release the locks of the call before it calls [`request_and_wait`].
     Missing(MissingApproval),
 }
 
-/// An approval that a call needs but does not have.
 pub(crate) struct MissingApproval {
     binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
     plan_preview: Value,
-    /// The file content before and after the planned change, if the call's options request it.
     pub(crate) before_after: Option<Box<BeforeAfterBytes>>,
 }
 
 impl ApprovalCheckResult {
-    /// Looks for an approval of exactly this call and plan; calls `preview` only if there is none.
     pub(crate) fn check_approval(
         context: &CallContext<'_>,
         mode: ApprovalMode,
@@ -81,11 +76,10 @@ fn approval_reason(context: &CallContext<'_>, verdict: PolicyVerdict) -> String 
     verdict.reason.describe(&context.policy.policy)
 }
 
-/// The result of waiting for a person's answer.
 pub(crate) enum ApprovalWaitResult {
     /// The state of the approval request changed while the call waited, so the call must be planned again.
     Retry,
-    /// The call is not approved; the variant has the error for the caller and the id of the approval request.
+    /// The call is refused with this error; the string is the id of its approval request.
     Refused(Error, Option<String>),
 }
 
@@ -140,7 +134,6 @@ fn refused(approval: &Approval, error: Error) -> ApprovalWaitResult {
     ApprovalWaitResult::Refused(error, Some(approval.id.clone()))
 }
 
-/// Waits for the answer to an approval request, at most as long as the call allows.
 fn wait_for_answer(
     context: &CallContext<'_>,
     call: &Call<'_>,

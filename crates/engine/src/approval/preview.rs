@@ -1,6 +1,6 @@
 //! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. If the
-//! preview omits a part of a change, it says how much or why. The text form of the preview is the same in every
-//! protocol, and has no information that the JSON form lacks.
+//! preview omits a part of a change, it says how much or why. The text form is the same in every protocol and has no
+//! information that the JSON form lacks.
 
 use std::borrow::Cow;
 
@@ -21,11 +21,9 @@ use crate::{
     workspace::BytesToRead,
 };
 
-/// The label that a diff shows in place of a file that does not exist before or after the change.
 const NO_FILE_LABEL: &str = "nothing";
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// JSON fields that describe one change in the preview, as pairs of name and value.
 type ApprovalPreviewFields = Vec<(&'static str, Value)>;
 
 pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {
@@ -95,7 +93,6 @@ fn tree_size_fields(tree: &TreeSummary) -> ApprovalPreviewFields {
     vec![("files", tree.files.into()), ("bytes", tree.bytes.into())]
 }
 
-/// Previews what a removal deletes: the text of a file, the files of a directory, or the target of a symlink.
 fn preview_removed_content(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -121,7 +118,6 @@ fn preview_removed_content(
     }
 }
 
-/// Lists the first files of a directory that is to be removed.
 fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> ApprovalPreviewFields {
     let unlistable = || vec![("holds_note", Value::from("the files of this directory cannot be listed"))];
     let Ok(Some(stat)) = context.workspace().stat(path) else { return unlistable() };
@@ -165,7 +161,6 @@ fn note_field(text: &str) -> ApprovalPreviewFields {
     vec![("diff_note", text.into())]
 }
 
-/// The current content of a file, or the reason why the preview does not show this content.
 fn read_current_bytes(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<u8>, &'static str> {
     if !context.may_read(path) {
         return Err("the caller may not read this file, so its content is not shown");
@@ -179,7 +174,6 @@ struct PreviewedNewContent<'c> {
     size: u64,
 }
 
-/// Previews the diff between the current and the planned content of a file.
 fn preview_diff(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -209,7 +203,6 @@ fn preview_diff(
     }
 }
 
-/// Diffs two texts into at most `lines_left` lines and reduces `lines_left`; `new` is `None` for a removed file.
 fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut usize) -> ApprovalPreviewFields {
     let (Some(before), Some(after)) = (decode_diff_text(old), decode_diff_text(new.unwrap_or_default())) else {
         return note_field("the content is not text");
@@ -239,7 +232,7 @@ fn planned_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// Renders a plan preview as lines of text.
+/// Renders the plan preview of an approval request as lines of text.
 pub fn render_plan_lines(preview: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     for change in array_items(preview, "changes") {
@@ -259,7 +252,7 @@ pub fn render_plan_lines(preview: &Value) -> Vec<String> {
     lines
 }
 
-/// A short summary of a plan: its first change and the number of further changes.
+/// Summarizes the plan preview of an approval request: the first change and the number of further changes.
 pub fn summarize_plan(preview: &Value) -> String {
     let mut changes = array_items(preview, "changes");
     let Some(first) = changes.next() else {
@@ -311,7 +304,6 @@ fn render_change_headline(change: &Value) -> String {
     line
 }
 
-/// Renders the size of a change, and how long removed content can be restored.
 fn render_change_properties(change: &Value) -> Vec<String> {
     let number = |name: &str| change[name].as_u64();
     let mut properties = Vec::new();

@@ -1,8 +1,6 @@
-//! The trigrams that a search pattern requires. A text without the required trigrams has no line that matches the
-//! search pattern. The required trigrams are a boolean condition, derived from the syntax tree of the pattern.
-//!
-//! A text without a match may satisfy the condition, but a text with a match always satisfies it. The size of the
-//! trigram condition is bounded for every pattern.
+//! The trigrams that a search pattern requires, as a boolean condition derived from the syntax tree of the pattern. A
+//! text with a match always satisfies the condition, but a text without a match may satisfy it too. The size of the
+//! condition is bounded for every pattern.
 
 use regex_syntax::{
     ParserBuilder,
@@ -12,20 +10,13 @@ use regex_syntax::{
 use super::{Trigram, for_each_trigram};
 use crate::ops::SearchCaseSensitivity;
 
-/// If a part of a search pattern can match at most this many texts, all these texts are listed. A pattern part with
-/// more possible matches gives a less specific condition.
+/// A pattern part that can match more texts than this gives a less specific condition.
 const EXACT_TEXTS_MAX: usize = 64;
-/// The maximum length in bytes of a listed text that joins the texts of consecutive pattern parts.
 const EXACT_TEXT_BYTES_MAX: usize = 256;
-/// The maximum number of trigrams and groups in one trigram condition.
 const EXPRESSION_SIZE_MAX: usize = 2_048;
-/// The maximum number of characters in a character class that is expanded to a list of texts.
 const CLASS_MEMBERS_MAX: usize = 12;
-/// The maximum repetition count up to which a repeated pattern part is expanded to a list of texts.
 const REPETITIONS_MAX: u32 = 16;
-/// The maximum number of trigrams that a condition requires of one text; further trigrams of the text are ignored.
 const TRIGRAMS_PER_TEXT_MAX: usize = 48;
-/// The maximum nesting depth of a search pattern that is analyzed.
 const NESTING_DEPTH_MAX: u32 = 100;
 
 /// A condition on the trigrams of a text, which every text with a match satisfies.
@@ -37,21 +28,18 @@ pub enum RequiredTrigrams {
     Trigram(Trigram),
     /// The trigram condition is true for texts that satisfy all of these conditions.
     All(Vec<RequiredTrigrams>),
-    /// The trigram condition is true for texts that satisfy one of these; for an empty list it is never true.
+    /// The trigram condition is true for texts that satisfy one of these conditions; an empty list is never true.
     Any(Vec<RequiredTrigrams>),
 }
 
-/// The possible matches of a part of a search pattern, as a complete list or as a condition.
 #[derive(Clone)]
 enum PatternPartTrigramAnalysis {
     /// The pattern part matches exactly these texts and no other.
     ExactTexts(Vec<Vec<u8>>),
-    /// Every match of the pattern part satisfies this trigram condition.
     Requires(RequiredTrigrams),
 }
 
 impl RequiredTrigrams {
-    /// The trigram condition that every text with a match of this regular expression satisfies.
     pub(crate) fn for_regex(expression: &str, case: SearchCaseSensitivity) -> Self {
         let parsed = ParserBuilder::new()
             .nest_limit(NESTING_DEPTH_MAX)
@@ -63,7 +51,6 @@ impl RequiredTrigrams {
         parsed.map_or(Self::Anything, |hir| analyze_hir(&hir).into_required())
     }
 
-    /// The trigram condition that every text containing this literal satisfies.
     pub(crate) fn for_literal(text: &str) -> Self {
         trigrams_of_bytes(text.as_bytes())
     }
@@ -148,7 +135,6 @@ fn analyze_hir(hir: &Hir) -> PatternPartTrigramAnalysis {
     }
 }
 
-/// The characters of a character class, with ASCII letters in lower case; `None` if there are too many.
 fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
     let mut members: Vec<Vec<u8>> = match class {
         Class::Unicode(class) => {
@@ -218,7 +204,6 @@ fn concatenate_parts(parts: impl Iterator<Item = PatternPartTrigramAnalysis>) ->
     PatternPartTrigramAnalysis::Requires(RequiredTrigrams::all(needs))
 }
 
-/// Joins each element of `texts` with each element of `more`; `None` if the results would be too many or too long.
 fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let longest = |texts: &[Vec<u8>]| texts.iter().map(Vec::len).max().unwrap_or(0);
     let long = longest(texts) + longest(more) > EXACT_TEXT_BYTES_MAX;

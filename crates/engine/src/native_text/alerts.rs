@@ -1,4 +1,4 @@
-//! The text of `alert`, `alerts` and `respond`.
+//! Renders the outcomes of `alert`, `alerts` and `respond` as text.
 
 use stead_text::visible::escape_deceptive_line;
 

@@ -1,4 +1,4 @@
-//! The text of `copy`.
+//! Renders the outcome of `copy` as text.
 
 use stead_text::visible::escape_deceptive_line;
 

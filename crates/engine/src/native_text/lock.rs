@@ -1,4 +1,4 @@
-//! The text of `lock` and `unlock`.
+//! Renders the outcomes of `lock` and `unlock` as text.
 
 use super::{NativeText, escape_one_line};
 use crate::{

@@ -1,4 +1,4 @@
-//! The text of `move`, `remove`, `restore` and `append`.
+//! Renders the outcomes of `move`, `remove`, `restore` and `append` as text.
 
 use super::{NativeText, escape_one_line};
 use crate::{

@@ -1,4 +1,4 @@
-//! The text of `usage`, and of quotas in other results.
+//! Renders the outcome of `usage`, and quotas in other results, as text.
 
 use super::{NativeText, escape_lines};
 use crate::{call_notation::CallNotation, ops::UsageOutcome, quota::QuotaReport};
@@ -14,7 +14,7 @@ impl NativeText for UsageOutcome {
     }
 }
 
-/// One line for each limit of a quota, each of which begins with a line break.
+/// Each limit of a quota gets a line, which begins with a line break.
 pub(crate) fn render_quota_lines(quota: &QuotaReport) -> String {
     quota.limits().map(|(name, limit)| format!("\nquota {name}: {} of {} used", limit.used, limit.limit)).collect()
 }

@@ -136,7 +136,6 @@ fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// An alert and the answer of a person, as results contain them.
 #[derive(Debug, Serialize)]
 pub(crate) struct AlertFields {
     pub(crate) alert: String,
@@ -172,7 +171,6 @@ impl From<&AgentSentAlertAndResponse> for AlertFields {
     }
 }
 
-/// The outcome of `alerts`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ListAlertsOutcome {
     pub(crate) alerts: Vec<AlertFields>,
@@ -181,7 +179,6 @@ pub(crate) struct ListAlertsOutcome {
 
 impl OperationOutcome for ListAlertsOutcome {}
 
-/// The outcome of `alert` and `respond`: the alert that was sent or answered.
 #[derive(Debug, Serialize)]
 pub(crate) struct AlertOutcome {
     #[serde(flatten)]
@@ -192,7 +189,6 @@ pub(crate) struct AlertOutcome {
     pub(crate) change: AlertChange,
 }
 
-/// What a call did with an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AlertChange {
     Sent,

@@ -1,6 +1,5 @@
-//! `append` adds text to the end of a file, in the encoding of the file. If the file does not exist, `append` creates
-//! it. The file is replaced as a whole, so readers never see a partial write, and other hard links keep the old
-//! content.
+//! `append` adds text to the end of a file, in the encoding of the file, and creates the file if it does not exist. The
+//! file is replaced as a whole, so readers never see a partial write, and other hard links keep the old content.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
@@ -28,7 +27,6 @@ pub(crate) struct AppendArgs {
     base: Option<String>,
 }
 
-/// The outcome of `append`.
 #[derive(Debug, Serialize)]
 pub(crate) struct AppendOutcome {
     pub(crate) path: RelPath,
@@ -37,7 +35,6 @@ pub(crate) struct AppendOutcome {
     pub(crate) size: u64,
     pub(crate) created: bool,
     pub(crate) changed: bool,
-    /// The encoding of the file, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) encoding: Option<&'static str>,
     #[serde(flatten)]

@@ -1,5 +1,5 @@
 //! `approvals` lists approval requests and their answers; an agent sees only its own requests. With `approve` and
-//! `deny` a person answers a request. Only a user who has proved the approver secret may answer an approval request.
+//! `deny`, a user who presented the approver secret answers an approval request.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -75,7 +75,7 @@ impl Operation for ListApprovalsArgs {
     }
 }
 
-/// The principal of an agent, because it may see only its own approvals; `None` for a caller who may see all approvals.
+/// An agent may see only its own approvals; `None` means that the caller may see all approvals.
 fn visible_principal(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::Agent(_) => Some(context.caller.principal.to_string()),
@@ -124,7 +124,6 @@ fn approval_json(approval: &Approval, plan: ApprovalPlanPreviewInclusion) -> Map
         .into_json()
 }
 
-/// Renders an approval request as one line: id, state, principal, call, effect of the call, and expiry.
 fn render_approval_line(approval: &Approval) -> String {
     let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
     format!(

@@ -1,6 +1,5 @@
-//! Operations of an editor on its open buffers. Only people and their editors have buffers; agents see the unsaved text
-//! through `read` and `write`. `buffer.list` returns the open buffers, the differences between their text and the file
-//! on disk, and the drafts of editors that have disconnected.
+//! Operations of an editor on its open buffers, which only people and their editors have. Agents see the unsaved text
+//! of a buffer through `read` and `write`.
 
 mod change;
 mod editor_text;
@@ -73,7 +72,6 @@ fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(EditorB
     Ok((buffer, texts))
 }
 
-/// The error for a file that is not open in an editor; the error names the new path if the file was moved.
 fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("{path} is not open in an editor"))
         .with_detail("path", path.to_string());
@@ -175,7 +173,7 @@ impl Operation for BufferListArgs {
     }
 }
 
-/// The text of a buffer with the line endings of its editor; `None` if the buffer does not belong to the caller.
+/// The text of a buffer is shown only to its owner.
 fn own_editor_text(context: &CallContext<'_>, buffer: &EditorBufferMetadata) -> Result<Option<String>, Error> {
     if buffer.owner != context.caller.principal.to_string() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Finds the lines of the new text that a recorded change touched. Both versions must be stored and small enough.
+//! Finds the lines of the new text that a recorded change touched; both versions must be stored and small enough.
 //! Deleted lines are reported as the line that now follows the deletion.
 
 use std::borrow::Cow;
@@ -9,7 +9,6 @@ use stead_text::{diff::hunks, lines::count_lines};
 use super::{decode_diff_text, visible_change::recorded_file};
 use crate::{errors::Error, limits, workspace::Workspace};
 
-/// Finds the changed line ranges of recorded changes, within a limited number of compared bytes per outcome.
 pub(in crate::ops) struct ChangedLineFinder<'a> {
     workspace: &'a dyn Workspace,
     budget_bytes: u64,
@@ -20,7 +19,7 @@ impl<'a> ChangedLineFinder<'a> {
         Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
     }
 
-    /// The line ranges that a recorded change touched, as pairs of first and last line; `None` if unknown.
+    /// The changed line ranges are pairs of first and last line; `None` means that the changed lines are unknown.
     pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
         // A move or copy changes no lines.
         if change.to.is_some() {
@@ -64,7 +63,6 @@ fn line_ranges_between(old: &str, new: &str) -> Vec<[usize; 2]> {
     ranges
 }
 
-/// Shortens a list of line ranges: joins the last two ranges to one that covers both and the lines between them.
 fn merge_excess_ranges(ranges: &mut Vec<[usize; 2]>) {
     if let Some(last) = ranges.pop()
         && let Some(range) = ranges.last_mut()

@@ -115,7 +115,7 @@ impl ChangesFollower {
         Ok(Self { engine, caller, position })
     }
 
-    /// The outcome that `changes` would return for the next page.
+    /// Returns the next page of changes, as the operation `changes` would return it.
     pub fn next_page(&mut self) -> Result<CallOutcome, Error> {
         let workspace = self.engine.workspace();
         let call = Call::new(&self.caller, "changes", Map::new());

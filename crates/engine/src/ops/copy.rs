@@ -1,5 +1,5 @@
 //! `copy` copies a file or a whole tree. A symbolic link is skipped if it would point outside the workspace from its
-//! new path. Pipes, sockets and devices are never copied. The outcome of `copy` lists skipped entries.
+//! new path. Pipes, sockets and devices are never copied, and the outcome lists skipped entries.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
@@ -35,7 +35,6 @@ pub(crate) struct CopyArgs {
     overwrite: bool,
 }
 
-/// The outcome of `copy`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum CopyOutcome {
@@ -45,7 +44,6 @@ pub(crate) enum CopyOutcome {
 
 impl OperationOutcome for CopyOutcome {}
 
-/// The outcome of copying a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct CopiedFile {
     pub(crate) from: RelPath,
@@ -59,7 +57,6 @@ pub(crate) struct CopiedFile {
     pub(crate) recorded: Option<RecordedEntryFields>,
 }
 
-/// The outcome of copying a directory with everything in it.
 #[derive(Debug, Serialize)]
 pub(crate) struct CopiedTree {
     pub(crate) from: RelPath,
@@ -70,9 +67,7 @@ pub(crate) struct CopiedTree {
     pub(crate) files: u64,
     pub(crate) directories: u64,
     pub(crate) bytes: u64,
-    /// The first entries that were not copied.
     pub(crate) skipped: Vec<SkippedCopyEntry>,
-    /// The number of further entries that were not copied.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) skipped_omitted: usize,
     #[serde(flatten)]
@@ -173,7 +168,6 @@ fn unchanged_outcome(
     OperationPlanningResult::Read { outcome, bytes: 0 }
 }
 
-/// An entry of a copied tree that was not copied.
 #[derive(Debug, Serialize)]
 pub(crate) struct SkippedCopyEntry {
     pub(crate) path: RelPath,
@@ -224,7 +218,7 @@ fn plan_tree_copy(
     })
 }
 
-/// Plans the copy of every entry of a tree, parents before children; a destination inside the tree is left out.
+/// A destination inside the copied tree is left out of the copy.
 fn collect_tree(
     context: &CallContext<'_>,
     from: &RelPath,
@@ -283,7 +277,6 @@ fn collect_tree(
     Ok(copied)
 }
 
-/// The permission bits that the owner of a directory needs to create entries in the directory.
 const OWNER_MODE_BITS: u32 = 0o700;
 
 fn check_copy_size(bytes: u64) -> Result<(), Error> {

@@ -26,7 +26,6 @@ fn remove_args() -> Value {
     json!({ "path": "kept/a" })
 }
 
-/// Makes a call that needs approval and returns the id of the requested approval.
 fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) -> String {
     let error = fixture.call_err(operation, arguments, ErrorKind::ApprovalPending);
     error.details["approval"].as_str().unwrap().to_owned()
@@ -278,7 +277,6 @@ fn pending_approvals_are_limited() {
     fixture.call_err("remove", remove_args(), ErrorKind::TooMany);
 }
 
-/// The first change in the preview of the approval with this id.
 fn first_previewed_change(fixture: &EngineFixture, id: &str) -> Value {
     fixture.call_as(&approver(), "approvals", json!({ "id": id })).unwrap().json["plan"]["changes"][0].clone()
 }
@@ -325,7 +323,7 @@ fn directory_removal_preview_hides_unreadable_files() {
     assert_eq!(hidden["holds"], json!([]));
     let note = format!("{} files that the caller may not read are not shown", most + 2);
     assert_eq!(hidden["holds_note"], json!(note));
-    // Rules about removal alone hide nothing.
+    // A rule that restricts only removal does not hide the files of a removed directory.
     fixture.workspace.set_policy(&APPROVAL_POLICY.replace(", \"read\"", ""));
     let tree = first_previewed_change(&fixture, &request_approval(&fixture, "remove", arguments));
     assert_eq!(tree["holds"].as_array().unwrap().len(), most);

@@ -50,7 +50,6 @@ fn cursor_continues_without_gap_or_repeat() {
     assert_eq!(EngineFixture::new().call_ok("changes", json!({ "since": "now" })).json["cursor"], "0");
 }
 
-/// A follower receives the events that `changes` returns to the same caller, and leaves no journal entry.
 #[test]
 fn follower_returns_same_events_without_recording() {
     let fixture = write_three_times();

@@ -140,7 +140,7 @@ fn moving_a_tree_cannot_create_protected_paths() {
     let trash = session.call_ok("remove", json!({ "path": "x", "recursive": true }))["trash"].clone();
     assert_eq!(session.call_err("restore", json!({ "trash": trash, "to": ".github" })).0, "approval_pending");
     session.call_ok("restore", json!({ "trash": trash }));
-    // Moving an allowed directory away, filling it and undoing the move cannot create one either.
+    // An agent cannot create a workflow file by moving a directory, filling it and undoing the move.
     session.write_file(".github/notes", "plain");
     let moved = session.call_ok("move", json!({ "from": ".github", "to": "g" }))["rev"].clone();
     session.write_file("g/workflows/ci.yml", "evil");
@@ -165,7 +165,6 @@ fn removed_files_can_be_restored() {
     let restored = session.call_ok("restore", json!({ "trash": outcome["trash"] }));
     assert_eq!((&restored["path"], session.file_text("d/sub/b").as_deref()), (&json!("d"), Some("bb")));
     assert_eq!(session.call_err("restore", json!({ "trash": outcome["trash"] })).0, "not_found");
-    // Undoing the restore moves the file to the trash again.
     session.call_ok("undo", json!({}));
     assert!(!session.exists("d"));
     session.call_ok("redo", json!({}));

@@ -208,12 +208,11 @@ fn dry_run_shows_plan_without_writing() {
     assert_eq!(session.file_version("f"), Some(version));
 }
 
-/// One case of an edit whose base version is not the current version.
 struct StaleBaseCase {
     description: &'static str,
     current: &'static str,
     edit: (&'static str, &'static str),
-    /// The expected results of the edit in the modes `strict`, `anchored` and `merge`: the new text, or an error kind.
+    /// The expected new text or error kind of the edit in the modes `strict`, `anchored` and `merge`.
     expected: [Result<&'static str, &'static str>; 3],
 }
 

@@ -7,7 +7,6 @@ use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Grants, 
 use stead_path::RelPath;
 use testkit::MemoryWorkspace;
 
-/// A test fixture: a workspace with its engine and the agent that makes most calls.
 pub(crate) struct EngineFixture {
     pub(crate) workspace: Arc<MemoryWorkspace>,
     pub(crate) engine: Engine,
@@ -25,7 +24,7 @@ impl EngineFixture {
         Self { workspace, engine, caller: agent("one") }
     }
 
-    /// A test fixture whose workspace contains these files, without journal entries for them.
+    /// Puts files into the workspace without journal entries.
     pub(crate) fn with_files(files: &[(&str, &str)]) -> Self {
         let fixture = Self::new();
         for (path, content) in files {
@@ -34,7 +33,6 @@ impl EngineFixture {
         fixture
     }
 
-    /// Calls an operation as the fixture's agent.
     pub(crate) fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
         self.call_as(&self.caller, operation, arguments)
     }
@@ -44,7 +42,6 @@ impl EngineFixture {
         self.engine.call(&Call::new(caller, operation, arguments))
     }
 
-    /// The outcome of a call that must succeed.
     #[track_caller]
     pub(crate) fn call_ok(&self, operation: &str, arguments: Value) -> CallOutcome {
         match self.call(operation, arguments.clone()) {
@@ -53,7 +50,6 @@ impl EngineFixture {
         }
     }
 
-    /// The error of a call that must fail with this kind.
     #[track_caller]
     pub(crate) fn call_err(&self, operation: &str, arguments: Value, kind: ErrorKind) -> Error {
         match self.call(operation, arguments.clone()) {
@@ -65,18 +61,15 @@ impl EngineFixture {
         }
     }
 
-    /// The number of entries in the journal.
     pub(crate) fn entry_count(&self) -> u64 {
         self.engine.workspace().head().unwrap().number
     }
 }
 
-/// An agent with full grants.
 pub(crate) fn agent(name: &str) -> Caller {
     Caller::new(Principal::Agent(name.to_owned()), "session", "test")
 }
 
-/// An agent that may read and change only these paths.
 pub(crate) fn confined_agent(name: &str, paths: &[&str]) -> Caller {
     let paths: Vec<RelPath> = paths.iter().map(|path| RelPath::from_wire(path).unwrap()).collect();
     let grants = Grants { readable: paths.clone(), writable: paths, ..Grants::default() };

@@ -69,7 +69,7 @@ fn non_directories_are_rejected() {
     fixture.call_err("list", json!({ "path": "a", "cursor": "b" }), ErrorKind::BadRequest);
 }
 
-/// Lists all pages and returns their paths; after each page, calls `between` with the paths so far.
+/// Lists all pages, and calls `between` after each page with the paths listed so far.
 fn all_pages(fixture: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
     let mut seen = Vec::new();
     loop {

@@ -1,5 +1,4 @@
-//! Tests of `patch` on an in-memory workspace: a table of cases that is shared with other workspaces, and further
-//! tests.
+//! Tests of `patch` on an in-memory workspace, with a table of cases that is shared with other workspaces.
 
 use std::collections::BTreeMap;
 
@@ -143,7 +142,6 @@ fn modes_and_encodings_are_preserved() {
     assert_eq!(fixture.workspace.bytes("wide").unwrap(), b"\xff\xfe\xe9\0\r\0\n\0");
 }
 
-/// Applies a patch with the options of a strict dialect.
 fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Value) -> Result<CallOutcome, Error> {
     let engine = Engine::new(workspace.clone());
     let caller = agent("one");

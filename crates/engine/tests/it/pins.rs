@@ -1,5 +1,4 @@
-//! Compares stored and published identifiers of the engine with golden files: the keywords of policies and stored rows,
-//! and the digests of pending approvals.
+//! Compares stored and published identifiers of the engine with golden files.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -12,7 +11,7 @@ use testkit::pin;
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// Invalid policies, each with an unknown key in another table, because the error lists all known keys of that table.
+/// The error for an invalid policy with an unknown key lists all known keys of that table.
 const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "nothing = 1\n",
     "[system]\nnothing = 1\n",
@@ -25,7 +24,6 @@ const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "[agent.\"agent:*\"]\nnothing = 1\n",
 ];
 
-/// The known keys of a policy table, taken from the error about an unknown key.
 fn known_keys(table: &str) -> String {
     let message = Policy::parse(table).unwrap_err().reason;
     let keys: Vec<&str> = message.split('`').skip(1).step_by(2).skip(1).collect();
@@ -85,7 +83,7 @@ fn calls_that_need_approval() -> Vec<(&'static str, Value)> {
         ("move", json!({ "from": file, "to": "kept/b", "overwrite": true })),
         ("remove", json!({ "path": file })),
         ("remove", json!({ "path": "kept/d", "recursive": true })),
-        // The copy makes a link; the patch writes a file with the mode of another one.
+        // The copy plans a new symlink, and the patch plans a file with the mode of another file.
         ("copy", json!({ "from": "kept/linked", "to": "kept/f" })),
         (
             "patch",
@@ -94,7 +92,6 @@ fn calls_that_need_approval() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Collects the field names of an approval preview.
 fn collect_field_names(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => members.iter().for_each(|(name, member)| {
@@ -114,7 +111,6 @@ fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) 
     found.into_iter().find(|approval| approval.id == id).unwrap().request
 }
 
-/// The digests and preview fields of the approvals that [`calls_that_need_approval`] request.
 fn render_bindings() -> String {
     let mut fixture = EngineFixture::with_files(&[("kept/a", "one\n"), ("kept/b", "other\n"), ("kept/d/f", "f\n")]);
     fixture.workspace.put_file("kept/linked/f", "f\n");

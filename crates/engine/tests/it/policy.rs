@@ -5,7 +5,6 @@ use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, Principal, Supe
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// The files that the workspace contains in every test case.
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),
     ("src/main.rs", "m\n"),
@@ -258,7 +257,7 @@ fn rate_limit_refuses_or_requires_approval_until_time_passes() {
         assert_eq!(error.kind, ErrorKind::RateLimited, "{error}");
         assert!(error.details["retry_after_ms"].as_i64().unwrap() > 0);
     }
-    // The limit applies to all sessions of one agent, but not to another agent.
+    // The rate limit applies to all sessions of one agent, but not to another agent.
     let second = Caller { session: "another".to_owned(), ..agent("one") };
     let again = fixture.call_as(&second, "read", json!({ "path": "a.txt" }));
     assert_eq!(again.expect_err("the same agent").kind, ErrorKind::RateLimited);

@@ -28,12 +28,10 @@ impl SessionFixture {
         Self { workspace, engine, caller }
     }
 
-    /// A fixture with another caller on the same workspace.
     pub(crate) fn with_principal(&self, principal: &str) -> Self {
         Self::for_principal_on(self.workspace.clone(), principal)
     }
 
-    /// A fixture with the same caller but different grants.
     pub(crate) fn with_grants(&self, grants: Grants) -> Self {
         let mut session = self.with_principal(&self.caller.principal.to_string());
         session.caller.grants = grants;
@@ -47,12 +45,10 @@ impl SessionFixture {
         Ok(outcome.json)
     }
 
-    /// The outcome of a call that must succeed.
     pub(crate) fn call_ok(&self, operation: &str, arguments: Value) -> Map<String, Value> {
         self.call(operation, arguments.clone()).unwrap_or_else(|error| panic!("{operation} {arguments}: {error}"))
     }
 
-    /// The kind and the error of a call that must fail.
     pub(crate) fn call_err(&self, operation: &str, arguments: Value) -> (&'static str, Error) {
         match self.call(operation, arguments.clone()) {
             Ok(outcome) => panic!("{operation} {arguments} worked: {outcome:?}"),
@@ -60,7 +56,7 @@ impl SessionFixture {
         }
     }
 
-    /// Creates or replaces a file through the engine, and returns the new version.
+    /// Writes a file through the engine and returns the new version of the file.
     pub(crate) fn write_file(&self, path: &str, content: &str) -> String {
         let base = self.file_version(path).unwrap_or_default();
         let outcome = self.call_ok("write", serde_json::json!({ "path": path, "content": content, "base": base }));
@@ -73,7 +69,6 @@ impl SessionFixture {
         Some(file.bytes)
     }
 
-    /// The text of a file; `None` if the file does not exist.
     pub(crate) fn file_text(&self, path: &str) -> Option<String> {
         self.file_bytes(path).map(|bytes| String::from_utf8(bytes).unwrap())
     }
@@ -87,7 +82,6 @@ impl SessionFixture {
         self.workspace.stat(&rel_path(path)).unwrap().is_some()
     }
 
-    /// The number of the last journal entry.
     pub(crate) fn head_entry(&self) -> u64 {
         self.workspace.head().unwrap().number
     }

@@ -1,5 +1,5 @@
 //! A simulation of one file that an editor and an agent change at random, with saves, closes and crashes of the editor.
-//! No typed word may be lost unless the person removes it, overwrites it, or closes the file without saving. Every
+//! A typed word may be lost only if the person removes it, overwrites it, or closes the file without saving. Every
 //! typed word is unique, so that the test can find it.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ struct TypingSimulationEditor {
     text: String,
     revision: u64,
     open: bool,
-    /// The words that the person typed, which the buffer or the file on disk must contain.
+    /// The typed words that the buffer or the file on disk must contain.
     typed_words: BTreeSet<String>,
 }
 
@@ -66,7 +66,6 @@ impl TypingSimulation {
         format!("{who}{}", self.words_used)
     }
 
-    /// The text with a word inserted as a new line or at the end of a line.
     fn insert_word(&mut self, text: &str, word: &str) -> String {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let at = self.rng.next_below(lines.len() + 1);
@@ -91,8 +90,7 @@ impl TypingSimulation {
         self.send_buffer_change();
     }
 
-    /// Sends the editor's text to the server. If the text conflicts with an agent's change, the person keeps the words
-    /// of both.
+    /// If the editor's text conflicts with an agent's change, the person keeps the words of both.
     fn send_buffer_change(&mut self) {
         let (text, revision) = (self.editor.text.clone(), self.editor.revision);
         match self.call_as_editor("buffer.change", json!({ "path": PATH, "revision": revision, "text": text })) {
@@ -121,7 +119,6 @@ impl TypingSimulation {
         let (content, version) = (read["content"].as_str().unwrap(), read["version"].clone());
         let word = self.next_word("agent");
         let text = self.insert_word(content, &word);
-        // Sometimes the agent removes a line, possibly one that was just typed.
         let text = if self.rng.next_below(3) == 0 {
             let mut lines: Vec<&str> = text.lines().collect();
             lines.remove(self.rng.next_below(lines.len()));
@@ -149,7 +146,7 @@ impl TypingSimulation {
                 if let Some(text) = outcome["text"].as_str() {
                     text.clone_into(&mut self.editor.text);
                 }
-                // Saved text may be changed by anyone, because the history keeps it.
+                // The history keeps saved text, so anyone may change saved words.
                 self.editor.typed_words.clear();
             }
             Err(error) => {

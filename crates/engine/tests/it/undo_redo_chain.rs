@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::session_fixture::SessionFixture;
 
-/// A random number generator with a seed, so that a failing chain of changes can be repeated.
 struct UndoRedoTestRng(u64);
 
 impl UndoRedoTestRng {
@@ -28,7 +27,6 @@ fn snapshot_files(session: &SessionFixture) -> TestFileContentsByPath {
     session.workspace.all_paths().into_iter().map(|path| (path.clone(), session.workspace.bytes(&path))).collect()
 }
 
-/// Makes one random change in the workspace and returns whether a file changed.
 fn random_change(session: &SessionFixture, rng: &mut UndoRedoTestRng, trash: &mut Vec<Value>) -> bool {
     let (one, two) = (rng.random_path(), rng.random_path());
     let content = format!("line {}\n", rng.next_below(1000));

@@ -65,7 +65,7 @@ fn stale_read_is_reported_once() {
     let line = format!("[changed since you read: a.rs (r1 -> {entry}, lines 5-5, agent:two)]");
     assert!(next.text.ends_with(&line), "{}", next.text);
     assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None, "once");
-    // The caller's own changes are not reported, and neither are changes that the read itself shows.
+    // The caller's own changes are not reported, nor are changes that the read itself shows.
     let own = fixture.call_ok("append", json!({ "path": "b.rs", "content": "more\n" })).json;
     assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
     fixture.call_as(&other, "append", json!({ "path": "b.rs", "content": "theirs\n" })).unwrap();
@@ -133,7 +133,6 @@ fn moved_directory_with_matching_contents_is_reported() {
     );
 }
 
-/// The events that a follower has received for these watches so far.
 fn received_events(follower: &mut CallerWatchEventReader, ids: &[&str]) -> Vec<(String, String)> {
     let ids = || ids.iter().map(|id| (*id).to_owned()).collect();
     let notifications = follower.wait_for_events(&ids, Instant::now(), &CancelToken::default()).unwrap();
@@ -143,7 +142,6 @@ fn received_events(follower: &mut CallerWatchEventReader, ids: &[&str]) -> Vec<(
     notifications.into_iter().map(one).collect()
 }
 
-/// A follower that learns of a watch only after the watch began still receives all events of the watch.
 #[test]
 fn late_watch_receives_events_since_its_start() {
     let fixture = EngineFixture::new();

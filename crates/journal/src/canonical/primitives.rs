@@ -22,7 +22,7 @@ pub enum JournalEntryDecodeError {
     UnknownTag {
         /// The name of the field that has the unknown tag.
         field: &'static str,
-        /// The unknown tag byte.
+        /// The tag byte that is unknown for the enum.
         tag: u8,
     },
     /// An encoded number is too large for its field or not in its shortest encoding.
@@ -33,7 +33,6 @@ pub enum JournalEntryDecodeError {
     InvalidUtf8(&'static str),
 }
 
-/// Appends encoded primitive values to a buffer.
 pub(super) struct CanonicalWriter(pub(super) Vec<u8>);
 
 impl CanonicalWriter {
@@ -69,7 +68,6 @@ impl CanonicalWriter {
     }
 }
 
-/// Decodes primitive values from the front of a slice.
 pub(super) struct CanonicalReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> CanonicalReader<'a> {

@@ -16,7 +16,7 @@ use crate::Digest;
 pub struct InclusionProof {
     /// The 0-based index of the leaf, which is the entry number minus one.
     pub index: u64,
-    /// The number of leaves in the tree.
+    /// The number of leaves in the Merkle tree.
     pub size: u64,
     /// The hashes of the siblings on the way from the leaf up to the root.
     pub path: Vec<Digest>,
@@ -48,10 +48,10 @@ pub enum MerkleProofCreationError<E> {
         /// The number of leaves of the tree for which a proof was requested.
         size: u64,
     },
-    /// The leaves ended before the tree was complete.
+    /// The leaves ended before the Merkle tree was complete.
     #[error("only {found} leaves are available")]
     TooFewLeaves {
-        /// The number of leaves that were available.
+        /// The number of leaves that were available for the proof.
         found: u64,
     },
     /// Reading a leaf of the tree failed.
@@ -59,7 +59,7 @@ pub enum MerkleProofCreationError<E> {
     Source(E),
 }
 
-/// Creates an inclusion proof from the first `size` leaves in order.
+/// Creates an inclusion proof from the first `size` leaves, which must come in order.
 pub fn inclusion_proof<E>(
     index: u64,
     size: u64,
@@ -84,7 +84,7 @@ pub fn inclusion_proof<E>(
     Ok(InclusionProof { index, size, path: subtree_roots(&ranges, size, leaves)? })
 }
 
-/// Creates a consistency proof from the first `to` leaves in order.
+/// Creates a consistency proof from the first `to` leaves, which must come in order.
 pub fn consistency_proof<E>(
     from: u64,
     to: u64,
@@ -113,15 +113,13 @@ pub fn consistency_proof<E>(
     Ok(ConsistencyProof { from, to, path: subtree_roots(&ranges, to, leaves)? })
 }
 
-/// Splits a range of at least two leaves as RFC 9162 does: the first part has as many leaves as the largest power of
-/// two that is less than the length of the range.
+/// RFC 9162 splits a range of leaves at the largest power of two that is less than its length.
 fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let length = range.end - range.start;
     let middle = range.start + (1 << (u64::BITS - 1 - (length - 1).leading_zeros()));
     (range.start..middle, middle..range.end)
 }
 
-/// The subtree roots of disjoint ranges of leaves, computed in one pass over the leaves.
 fn subtree_roots<E>(
     ranges: &[Range<u64>],
     size: u64,
@@ -199,15 +197,14 @@ enum SiblingSide {
     Right,
 }
 
-/// A cursor on the way from a leaf to the root: the position of a node on its level, and of the last node there.
+/// A node on the way from a leaf to the root, and the last position on the node's level.
 struct MerklePathCursor {
     position: u64,
     last_position: u64,
 }
 
 impl MerklePathCursor {
-    /// Returns on which side the next sibling of the proof is, and moves to the parent; fails if the cursor is at the
-    /// root.
+    /// Returns the side of the next sibling and moves to the parent; at the root, the proof is too long.
     fn next_side(&mut self) -> Result<SiblingSide, InvalidMerkleProofError> {
         if self.last_position == 0 {
             return Err(InvalidMerkleProofError);

@@ -106,7 +106,6 @@ proptest! {
         prop_assert_eq!(encode_entry(&again), encode_entry(&entry));
     }
 
-    /// No two different byte strings decode to the same journal entry.
     #[test]
     fn changed_bytes_never_decode_to_the_same_entry(
         entry in any_entry(),

@@ -36,7 +36,7 @@ fn integrity_error_after(damage: impl FnOnce(&mut Vec<String>)) -> (JournalInteg
     (error.kind, error.number)
 }
 
-/// The index of an entry's line in the sample export, which has a header line and a checkpoint after every ten entries.
+/// The sample export has a header line and a checkpoint after every ten entries.
 fn line_of_entry(number: usize) -> usize {
     number + (number - 1) / 10
 }

@@ -84,7 +84,6 @@ fn entries() -> Vec<JournalEntry> {
     links.into_iter().enumerate().map(entry).collect()
 }
 
-/// A journal export with every kind of line.
 fn export() -> String {
     let keys = vec![
         JournalKeyRecord::first_key(signer(1).verifying_key()),
@@ -110,7 +109,6 @@ fn text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap() + "\n"
 }
 
-/// Every kind of integrity error as JSON.
 fn faults() -> String {
     use JournalIntegrityErrorKind as ErrorKind;
     let kinds = [
@@ -143,7 +141,6 @@ fn proofs() -> String {
     text(&inclusion) + &text(&consistency)
 }
 
-/// Compares a text with its golden file, or writes the golden file if `UPDATE_PINS` is set.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "golden files are written on request")]
 fn check(name: &str, golden: &str, text: &str) {

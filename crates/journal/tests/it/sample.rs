@@ -15,7 +15,6 @@ pub(crate) fn origin() -> JournalWorkspaceId {
     JournalWorkspaceId::new("w1").unwrap()
 }
 
-/// A chain of trust with one key for the whole journal.
 pub(crate) fn ring() -> JournalKeyTrustChain {
     JournalKeyTrustChain::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap()
 }
@@ -64,7 +63,6 @@ pub(crate) struct SampleJournalEntry {
     pub(crate) hash: Digest,
 }
 
-/// A journal as a database stores it: rows of encoded entries, and signed checkpoints with their sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleJournal {
     pub(crate) ring: JournalKeyTrustChain,
@@ -73,7 +71,6 @@ pub(crate) struct SampleJournal {
 }
 
 impl SampleJournal {
-    /// A journal of `count` entries with a checkpoint after every `every` entries.
     pub(crate) fn with_entries(count: u64, every: u64) -> Self {
         let rows = (1..=count).map(|number| SampleJournalEntry {
             number,
@@ -115,8 +112,6 @@ impl SampleJournal {
         self.verify_from(JournalVerifier::new(self.ring.clone()))
     }
 
-    /// Passes the entries and checkpoints of the journal to a verifier, each checkpoint after the entries that it
-    /// covers.
     pub(crate) fn verify_from(
         &self,
         mut verifier: JournalVerifier,

@@ -48,8 +48,7 @@ fn an_empty_journal_verifies() {
     assert_eq!(log.verify().unwrap().checkpoint_count, 1);
 }
 
-/// Flips three bits in each of 10,000 entries, spread over all bit positions. Verification resumes just before each
-/// damaged entry, so that the test is fast.
+/// Verification resumes just before each damaged entry, so that the test is fast.
 #[test]
 fn flipped_bits_are_detected_at_their_entry() {
     let log = SampleJournal::with_entries(10_000, 10_000);

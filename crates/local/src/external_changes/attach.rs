@@ -12,24 +12,18 @@ use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 use super::watch_scopes::CombinedWatchScopes;
 use crate::open::LocalWorkspace;
 
-/// The result of watching a directory and the directories below it.
 #[derive(Default)]
 pub(crate) struct WatchAttachReport {
-    /// The paths of the entries that newly watched directories contain.
     pub(crate) found_paths: Vec<RelPath>,
-    /// Directories that could not be watched because the system's watch limit is reached.
     pub(crate) beyond_limit: Vec<RelPath>,
-    /// Directories that could not be watched because the server has no permission to read them.
     pub(crate) denied: Vec<RelPath>,
-    /// Directories that no longer exist; the event of their removal is still in the kernel's queue.
+    /// Directories that no longer exist; the events of their removal are still in the kernel's queue.
     pub(crate) missing: Vec<RelPath>,
     /// Directories that are already watched under an outdated path: the new path, then the outdated path.
     pub(crate) renamed_meanwhile: Vec<(InotifyWatchId, [RelPath; 2])>,
-    /// Newly watched directories.
     pub(crate) new: Vec<InotifyWatchId>,
 }
 
-/// Whether the entries that a newly watched directory already contains are reported as found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchPreexistingEntriesReporting {
     Report,
@@ -73,7 +67,7 @@ impl DirectoryWatchInstaller<'_> {
         Ok(attached)
     }
 
-    /// Watches one directory. Returns its handle if the directory must be listed to find its subdirectories.
+    /// Returns the handle of the directory if the directory must be listed to find its subdirectories.
     fn attach_directory(
         &mut self,
         path: &RelPath,
@@ -87,7 +81,7 @@ impl DirectoryWatchInstaller<'_> {
         }
     }
 
-    /// Stores the path of a watched directory. Returns whether it must be listed to find its subdirectories.
+    /// Returns whether the watched directory must be listed to find its subdirectories.
     fn assign_path(&mut self, id: InotifyWatchId, path: &RelPath, attached: &mut WatchAttachReport) -> bool {
         match self.watched.path(id) {
             Some(known) if known == path => return self.contents == WatchPreexistingEntriesReporting::Skip,
@@ -103,8 +97,6 @@ impl DirectoryWatchInstaller<'_> {
     }
 }
 
-/// Adds a directory that could not be watched to the list for the kind of error. Errors that mean that the directory is
-/// not part of the workspace are ignored; all other errors are returned.
 fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchAttachReport) -> Result<(), DiskError> {
     // These errors mean that the directory was removed or replaced. An event of its parent directory reports the
     // change.
@@ -115,7 +107,7 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchA
         DiskErrorKind::ChangedConcurrently,
         DiskErrorKind::NotRegularFile,
     ];
-    // These errors mean that the directory is not part of the workspace.
+    // These errors mean that the directory is not part of the workspace, so they are ignored.
     let excluded =
         [DiskErrorKind::Hidden, DiskErrorKind::CrossesMount, DiskErrorKind::OutsideRoot, DiskErrorKind::NameTooLong];
     if missing.contains(&error.kind) {
@@ -130,12 +122,11 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchA
     Ok(())
 }
 
-/// Whether the server made this file name for a temporary file, for example for a staged file.
 pub(crate) fn is_temporary(name: &FileName) -> bool {
     name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())
 }
 
-/// The paths of all watched directories, according to the file system events processed so far.
+/// The stored path of a watched directory is its path after the file system events processed so far.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedDirectories {
     paths: HashMap<InotifyWatchId, RelPath>,
@@ -151,8 +142,7 @@ impl WatchedDirectories {
         self.ids.contains_key(path)
     }
 
-    /// Stores the path of a watched directory. If another watched directory was stored with the same path, removes and
-    /// returns that directory.
+    /// Another watched directory that was stored with the same path is removed and returned.
     pub(crate) fn insert(&mut self, id: InotifyWatchId, path: RelPath) -> Option<InotifyWatchId> {
         self.remove(id);
         let other = self.ids.insert(path.clone(), id);
@@ -171,7 +161,6 @@ impl WatchedDirectories {
         }
     }
 
-    /// The inotify watches of a directory and of the directories below it.
     pub(crate) fn watches_within(&self, top: &RelPath) -> Vec<(RelPath, InotifyWatchId)> {
         self.ids
             .range(top.clone()..)
@@ -185,8 +174,7 @@ impl WatchedDirectories {
         self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
     }
 
-    /// Changes the stored paths of a renamed directory and of the directories below it. Returns those new paths that
-    /// were stored for other directories before.
+    /// Returns the new paths of renamed directories that were stored for other directories before.
     pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) -> Vec<RelPath> {
         let mut overwritten = Vec::new();
         for (path, id) in self.watches_within(from) {

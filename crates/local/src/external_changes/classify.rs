@@ -20,29 +20,25 @@ use super::{
 };
 use crate::open::LocalWorkspace;
 
-/// The longest wait for the lock of a path that a call is changing.
 const LOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// The permission bits that are recorded for a moved directory if the journal does not contain them.
+/// This mode is recorded for a moved directory if the journal does not contain its permission bits.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// A change by another program that is not in the journal yet.
 #[derive(Debug)]
 pub(crate) struct UnrecordedExternalChange {
     pub(crate) change: RecordedChange,
-    /// For each path of the change: the numbers of the last journal entries about the path and about a directory above
-    /// it, at the time of the classification. If the journal has newer entries, the change must be classified again.
+    /// Each item has a path, the last journal entry about the path, and the last one about a directory above it. If the
+    /// journal has newer entries about a path, the change must be classified again.
     pub(crate) compared_entries: Vec<(RelPath, u64, u64)>,
-    /// The new content of the file, which is retained for later diffs.
     pub(crate) retained: Option<(Version, Vec<u8>)>,
-    /// The file system event from which the change was derived.
     pub(crate) event: UnclassifiedFsEvent,
 }
 
 impl UnrecordedExternalChange {
-    /// Whether the change can still be recorded; `is_uncertain` returns true for paths that may have changed since they
-    /// were observed. A change of such a path cannot be recorded, but a move always can. If its target is uncertain,
-    /// the state before the move is also recorded as the state after it.
+    /// Whether the change can still be recorded. `is_uncertain` returns true for paths that may have changed since they
+    /// were observed. A change of an uncertain path cannot be recorded, but a move always can. If the target of a move
+    /// is uncertain, the state before the move is also recorded as the state after the move.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
             UnclassifiedFsEvent::Touched { path, .. } => !is_uncertain(path),
@@ -57,8 +53,8 @@ impl UnrecordedExternalChange {
     }
 }
 
-/// The moves by calls that are already matched with file system events, so that no second event matches them. Each old
-/// path has the number of the last journal entry with a matched move.
+/// Each old path has the number of the last journal entry with a matched move, so that no second event matches the same
+/// move.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRenamesMatchedToEvents(HashMap<RelPath, u64>);
 
@@ -81,11 +77,10 @@ enum ExternalChangeVerdict {
     /// The journal already contains the change, or no watch covers its path.
     AlreadyRecorded,
     NewChange(Box<UnrecordedExternalChange>),
-    /// The path of the event is locked by a call that is changing it.
+    /// A call that is changing the path of the event has locked the path.
     Busy,
 }
 
-/// The result of classifying a batch of file system events.
 #[derive(Default)]
 pub(crate) struct ClassifiedBatch {
     /// The changes that are not in the journal, moves first.
@@ -98,11 +93,9 @@ pub(crate) struct ClassifiedBatch {
     pub(crate) last_entry: u64,
     /// Paths whose state is uncertain, which a rescan entry will report.
     pub(crate) uncertain_paths: Vec<RelPath>,
-    /// The moves by other programs that are not in the journal yet.
     moves: Vec<ExternalMove>,
 }
 
-/// Whether the target of a move is affected by a later move of the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LaterMoveEffectOnMoveTarget {
     Stays,
@@ -110,7 +103,6 @@ enum LaterMoveEffectOnMoveTarget {
     MovedOn,
 }
 
-/// Decides for each event of a batch whether it is a change that is not in the journal yet.
 pub(crate) struct ExternalChangeClassifier<'a> {
     workspace: &'a LocalWorkspace,
     scopes: &'a CombinedWatchScopes,
@@ -119,9 +111,8 @@ pub(crate) struct ExternalChangeClassifier<'a> {
     since_entry: u64,
     /// The paths that calls changed after the journal entry `since_entry`; `None` if there are too many changes.
     recently_changed: Option<HashSet<RelPath>>,
-    /// The moves by calls that match events of this batch; the number counts the earlier moves by other programs.
+    /// The moves by calls that match events of this batch, each with the number of earlier moves by other programs.
     own_moves: Vec<(usize, ExternalMove)>,
-    /// The number of moves by other programs found in this batch so far.
     reported_count: usize,
     recorded: JournalPathStateReader<'a>,
 }
@@ -146,7 +137,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
     }
 
-    /// Classifies the events of a batch: first the moves, then the touched paths.
+    /// The moves are classified before the touched paths.
     pub(crate) fn classify_all(mut self, events: Vec<UnclassifiedFsEvent>) -> Result<ClassifiedBatch, Error> {
         let (moves, touched): (Vec<UnclassifiedFsEvent>, Vec<UnclassifiedFsEvent>) =
             events.into_iter().partition(|event| matches!(event, UnclassifiedFsEvent::Moved(_)));
@@ -190,8 +181,8 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 
     /// Adds the paths that calls changed recently and that moves by other programs affect, under their old and new
-    /// names. Such a move is recorded after the call, even if it happened before. So the journal alone does not tell
-    /// the state of these paths, and the disk is examined.
+    /// names. A move by another program is recorded after the call, even if the move happened before. So the journal
+    /// alone does not tell the state of these paths, and the disk is examined.
     fn add_overtaken_paths(
         &mut self,
         touched: Vec<UnclassifiedFsEvent>,
@@ -235,8 +226,8 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 
     /// Finds moves by calls that overlap an earlier move by another program. The journal will contain the earlier move
-    /// last, so a reader who applies the entries in order would move the wrong file. Returns the paths if only files
-    /// were moved; if a directory was moved, marks the paths as uncertain instead.
+    /// last, so a reader who applies the entries in order would move the wrong file. If only files were moved, the
+    /// paths are returned; otherwise the paths become uncertain.
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
@@ -268,8 +259,8 @@ impl<'a> ExternalChangeClassifier<'a> {
             }
             Some((_, ClassificationFinality::EntryPending)) => {}
         }
-        // The last entry about the path may not be applied yet. Once the path is locked, the entry is applied: either
-        // its process has finished the entry, or that process is dead and taking the lock finishes the entry.
+        // The last entry about the path may not be applied yet. Once the path is locked, the entry is applied: its
+        // process has finished it, or taking the lock finishes the entry of a dead process.
         let paths = match event {
             UnclassifiedFsEvent::Touched { path, .. } => vec![PathLockRequest { path: path.clone() }],
             UnclassifiedFsEvent::Moved(moved) => {
@@ -289,8 +280,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         }))
     }
 
-    /// Derives the change from a file system event, and whether this result is final; `None` if nothing is to be
-    /// recorded.
+    /// Derives the change from a file system event; `None` means that nothing is to be recorded.
     fn examine_event(
         &mut self,
         event: &UnclassifiedFsEvent,
@@ -390,7 +380,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         )))
     }
 
-    /// Whether a call made this move. Each move by a call in the journal matches only one event.
+    /// Each move by a call in the journal matches only one event.
     fn is_own_rename(&mut self, moved: &ExternalMove) -> Result<bool, Error> {
         let after = self.since_entry.max(self.own_renames.last_entry(&moved.from));
         let own = self.recorded.find_own_move(moved, after)?;
@@ -401,8 +391,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(own.is_some())
     }
 
-    /// Whether clients cannot know the old path of a move, so that the move need not be recorded: the path appeared
-    /// within this batch, and no call changed it.
+    /// Clients cannot know a path that appeared within this batch and that no call changed.
     fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedPathState) -> bool {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
@@ -413,7 +402,6 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 }
 
-/// Whether the result of comparing an event with the disk and the journal is final, or must be checked under a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassificationFinality {
     Final,
@@ -427,15 +415,13 @@ impl ClassificationFinality {
     }
 }
 
-/// Whether the state of a moved file on disk matches its state in the journal. A directory never matches, because the
-/// journal does not list its contents.
+/// A directory never matches its state in the journal, because the journal does not list its contents.
 fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, known: &LastRecordedPathState) -> bool {
     let Some(seen) = seen else { return true };
     let is_file = subject == FsEventFileType::Other && !matches!(seen.state, PathState::Directory { .. });
     is_file && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
 }
 
-/// Determines for each move among the events whether a later move affects its target.
 fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<LaterMoveEffectOnMoveTarget> {
     let mut later: HashSet<&RelPath> = HashSet::new();
     let moves = events.iter().filter_map(|event| match event {
@@ -459,12 +445,10 @@ fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<LaterMoveEffectOnMoveT
 }
 
 impl LastRecordedPathState {
-    /// A path with the numbers of the last journal entries about it and about a directory above it.
     fn comparison_key(&self, path: &RelPath) -> (RelPath, u64, u64) {
         (path.clone(), self.last_entry, self.last_parent_entry)
     }
 
-    /// The state of a file before it was moved, as far as the journal knows it.
     fn moved_state(&self, subject: FsEventFileType) -> PathState {
         match (&self.state, subject) {
             (Some(state), _) if *state != PathState::Absent => state.clone(),

@@ -15,7 +15,6 @@ use stead_path::RelPath;
 /// The longest time to wait until a program closes a file that it is writing.
 pub(crate) const WRITER_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
-/// A summary of the file system events of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PathEventSummary {
     /// The first event of the path was its creation.
@@ -32,12 +31,10 @@ pub(crate) struct PathEventSummary {
 }
 
 impl PathEventSummary {
-    /// Nothing is known about the events of the path except that it appeared.
     pub(crate) const APPEARED: PathEventSummary =
         PathEventSummary { appeared: true, content_changed: true, complete: true, ..PathEventSummary::NO_HINTS };
     pub(crate) const DISAPPEARED: PathEventSummary =
         PathEventSummary { disappeared: true, ..PathEventSummary::NO_HINTS };
-    /// The path had an event, but nothing is known about its kind.
     pub(crate) const NO_HINTS: PathEventSummary = PathEventSummary {
         created: false,
         appeared: false,
@@ -59,7 +56,7 @@ impl PathEventSummary {
         self.created = false;
     }
 
-    /// Adds a later event of the path to the summary; `created` stays the same, because it is about the first event.
+    /// The field `created` stays the same, because it is about the first event of the path.
     fn merge(&mut self, later: PathEventSummary) {
         self.appeared |= later.appeared;
         self.disappeared |= later.disappeared;
@@ -87,7 +84,6 @@ impl ExternalMove {
         std::iter::once(&self.from).chain(&self.to)
     }
 
-    /// Whether a path of one move equals or contains a path of the other move.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let meet = |one: &RelPath, two: &RelPath| one.is_within(two) || two.is_within(one);
         self.paths().any(|one| other.paths().any(|two| meet(one, two)))
@@ -108,7 +104,6 @@ impl ExternalMove {
     }
 }
 
-/// Whether a client can know the path that a file had before it was moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OldPathKnownToClients {
     Yes,
@@ -116,16 +111,14 @@ pub(crate) enum OldPathKnownToClients {
     No,
 }
 
-/// Whether the events of a rename have only one possible meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenameCertainty {
     Certain,
-    /// The rename reverses the previous one. Either the file was moved back, or two files exchanged their names: both
+    /// The rename reverses the previous rename. A file that was moved back and two files that exchanged their names
     /// cause the same events.
     Ambiguous,
 }
 
-/// One file system event, which is to be compared with the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UnclassifiedFsEvent {
     Moved(ExternalMove),
@@ -139,7 +132,6 @@ struct PendingExternalPathEvent {
     sequence: u64,
 }
 
-/// The collected file system events that are not recorded yet.
 #[derive(Default)]
 pub(crate) struct ExternalEventBatch {
     moves: Vec<ExternalMove>,
@@ -162,7 +154,7 @@ impl ExternalEventBatch {
         self.insert_touch(path.clone(), PendingExternalPathEvent { hints, since: now, sequence: order });
     }
 
-    /// Puts events that could not be recorded back into the batch, which must not contain newer events yet.
+    /// Events must be requeued before the batch contains newer events.
     pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = UnclassifiedFsEvent>, now: Instant) {
         for event in events {
             match event {
@@ -174,7 +166,6 @@ impl ExternalEventBatch {
         }
     }
 
-    /// Adds to the batch the rename of a path and of everything below it.
     pub(crate) fn rename(
         &mut self,
         from: &RelPath,
@@ -214,7 +205,6 @@ impl ExternalEventBatch {
         RenameCertainty::Ambiguous
     }
 
-    /// Adds to the batch the move of a path, and of everything below it, out of the watched directory tree.
     pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventFileType) {
         let branch = self.take_branch(from);
         let seen_before = seen_before(from, &branch);
@@ -223,8 +213,8 @@ impl ExternalEventBatch {
         self.recheck_former_paths(branch, seen_before);
     }
 
-    /// If clients do not know the old path of a move, the move may not be recorded. The old paths are then added to the
-    /// touched paths.
+    /// If clients do not know the old path of a move, the move may not be recorded, so the old paths become touched
+    /// paths.
     fn recheck_former_paths(
         &mut self,
         branch: Vec<(RelPath, PendingExternalPathEvent)>,
@@ -245,7 +235,7 @@ impl ExternalEventBatch {
         !self.moves.is_empty()
     }
 
-    /// Takes the events that are due out of the batch: first the moves, then the touched paths, both in order.
+    /// The moves of a batch are taken out before the touched paths, both in order.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<UnclassifiedFsEvent> {
         let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
             .touched
@@ -261,7 +251,6 @@ impl ExternalEventBatch {
         moves.chain(ready.into_iter().map(|(_, path, hints)| UnclassifiedFsEvent::Touched { path, hints })).collect()
     }
 
-    /// The time at which the next event of the batch is due to be recorded; `None` if the batch is empty.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         if !self.moves.is_empty() {
             return Some(now);
@@ -283,7 +272,6 @@ impl ExternalEventBatch {
         self.touched.entry(path).and_modify(|known| known.hints.merge(touch.hints)).or_insert(touch);
     }
 
-    /// Removes and returns the touched paths at and below `top`.
     fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingExternalPathEvent)> {
         let branch: Vec<RelPath> = self
             .touched

@@ -52,7 +52,6 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
                     Ok(Some(ObservedPathState { state: PathState::File { version, size, mode: stat.mode }, bytes }))
                 }
                 Err(error) if error.kind == DiskErrorKind::NotFound => absent(),
-                // The file exists but cannot be read.
                 Err(_) => plain(PathState::Unknown { size: Some(stat.size) }),
             }
         }
@@ -63,7 +62,6 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
     }
 }
 
-/// Whether a disk error means that the path does not exist.
 fn is_gone(kind: DiskErrorKind) -> bool {
     let gone = [
         DiskErrorKind::NotFound,
@@ -98,8 +96,7 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     }
 }
 
-/// Compares the state of a path on disk with its state in the journal, and returns the kind of change and the state
-/// before it; `None` if nothing changed.
+/// Returns the kind of change and the state before the change, or `None` if nothing changed.
 pub(super) fn change_since_recorded(
     known: &LastRecordedPathState,
     seen: &PathState,
@@ -134,7 +131,6 @@ pub(super) fn change_since_recorded(
     Some((kind, before))
 }
 
-/// Returns a change of the mode if only the permission bits of a file changed.
 fn mode_change(before: &PathState, seen: &PathState, hints: PathEventSummary) -> Option<(ChangeKind, PathState)> {
     match (before, seen) {
         (PathState::File { mode, .. }, PathState::File { mode: now, .. })

@@ -26,20 +26,15 @@ use crate::{
 
 /// How many pending journal entries are read to find the first one that is not applied to the files.
 const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
-/// The operation name in journal entries about changes by other programs.
 const EXTERNAL_OPERATION: &str = "outside";
-/// The protocol name in journal entries about changes by other programs.
 const WATCH_PROTOCOL: &str = "watch";
 
-/// The reason why file system events may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissedFsEventsReason {
-    /// The kernel's event queue overflowed.
     Overflow,
     /// For some time no process recorded changes: the recorder restarted, or another process took over.
     ListeningGap,
     WatchLimit,
-    /// The server has no permission to read a directory that it must watch.
     PermissionDenied,
 }
 
@@ -55,8 +50,8 @@ impl MissedFsEventsReason {
 }
 
 impl LocalWorkspace {
-    /// Records changes by other programs. Returns the events that must be classified again, because a call has changed
-    /// their paths meanwhile; after a returned move, all later events are returned too.
+    /// Returns the events that must be classified again, because a call has changed their paths meanwhile. After a
+    /// returned move, all later events are returned too.
     pub(crate) fn record_external_changes(
         &self,
         changes: Vec<UnrecordedExternalChange>,
@@ -96,7 +91,7 @@ impl LocalWorkspace {
         Ok(open.map_or(head, |number| head.min(number.saturating_sub(1))))
     }
 
-    /// Records a rescan entry: everything at and below these paths may have changed.
+    /// A rescan entry states that everything at and below the paths may have changed.
     pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedFsEventsReason) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
@@ -122,19 +117,17 @@ impl LocalWorkspace {
     }
 }
 
-/// Events that the transaction did not record and that must be classified again.
 #[derive(Default)]
 struct RequeuedEvents {
     items: Vec<UnclassifiedFsEvent>,
-    /// Whether `items` contains a move. To keep the order, all later events are then added to `items` too.
+    /// After a move is requeued, all later events are requeued too, to keep their order.
     is_stopped: bool,
-    /// The numbers of the journal entries that record this batch, which are not mistaken for changes by calls.
+    /// The journal entries that record this batch must not be mistaken for changes by calls.
     own_entries: Vec<u64>,
     /// The number of the last journal entry when the batch was classified.
     last_entry: u64,
 }
 
-/// Whether an event is a move of paths that calls have changed since the batch was classified.
 fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &UnclassifiedFsEvent) -> bool {
     match (item, since) {
         (UnclassifiedFsEvent::Touched { .. }, _) => false,
@@ -190,7 +183,7 @@ fn record_body(
         store::append_entry(transaction, tip, &mut draft)?;
         returned.own_entries.push(draft.entry.number);
         for (version, bytes) in retained {
-            // Versions that other programs wrote are marked like versions of agents. Such versions are dropped first.
+            // Versions that other programs wrote are marked like versions of agents, which are dropped first.
             transaction.prepare_cached("INSERT OR IGNORE INTO kept VALUES (?1, ?2, ?3, ?4, 1)")?.execute(params![
                 version.0.as_bytes().as_slice(),
                 to_sql_integer(bytes.len() as u64),

@@ -14,28 +14,23 @@ use stead_path::RelPath;
 use super::event_batch::ExternalMove;
 use crate::store::{SqliteStore, query_number, to_sql_integer};
 
-/// The largest number of decoded journal entries in the cache.
 const CACHED_ENTRIES_MAX: usize = 64;
 
-/// The largest number of journal entries that are searched for the state of one path.
+/// The search for the state of one path reads at most this many journal entries.
 const LOOKBACK_ENTRIES_MAX: usize = 16;
 
-/// The largest number of recent journal entries that are searched for changes by calls.
 const RECENT_CHANGES_MAX: u64 = 10_000;
 
-/// The operation name of a rescan entry, a journal entry which reports that changes may have been missed.
+/// A rescan entry is a journal entry which reports that changes may have been missed.
 pub(crate) const RESCAN_OPERATION: &str = "rescan";
 
-/// The state of a path according to the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct LastRecordedPathState {
     /// The number of the last journal entry about the path; zero if there is none.
     pub(crate) last_entry: u64,
     /// The state of the path after `last_entry`; `None` if the state is unknown.
     pub(crate) state: Option<PathState>,
-    /// The number of the last journal entry that changed a directory above the path.
     pub(crate) last_parent_entry: u64,
-    /// Whether a directory above the path was removed after `last_entry`.
     pub(crate) parent_removed: bool,
     /// Whether the disk may still lack the change in the last journal entry about the path or a directory above it.
     pub(crate) is_pending: bool,
@@ -49,7 +44,6 @@ struct UnrecordedPathStates {
     moved_roots: HashSet<RelPath>,
 }
 
-/// Looks up the states of paths in the journal, and caches journal entries while one batch is classified.
 pub(crate) struct JournalPathStateReader<'a> {
     store: &'a SqliteStore,
     entries: HashMap<u64, Rc<JournalEntry>>,
@@ -67,7 +61,7 @@ impl<'a> JournalPathStateReader<'a> {
         }
     }
 
-    /// Clears the cache of journal entries, because the journal may have newer entries.
+    /// The cache must be cleared when the journal may have newer entries.
     pub(crate) fn clear_cache(&mut self) {
         self.entries.clear();
         self.last_parent_entries.clear();
@@ -99,7 +93,7 @@ impl<'a> JournalPathStateReader<'a> {
         })
     }
 
-    /// Adds a classified move or removal, which is not in the journal yet, to the looked-up states.
+    /// A classified move or removal affects later lookups before it is in the journal.
     pub(crate) fn note_move(&mut self, from: &RelPath, to: Option<(&RelPath, PathState)>) {
         self.unrecorded.states.retain(|path, _| !path.is_within(from));
         self.unrecorded.states.insert(from.clone(), PathState::Absent);
@@ -111,8 +105,8 @@ impl<'a> JournalPathStateReader<'a> {
         }
     }
 
-    /// Finds the oldest journal entry after the entry `after` in which a call made this move. Returns its number and
-    /// the target of the move. If the target was not observed, any move or removal of the path by a call matches.
+    /// Finds the oldest journal entry after the entry `after` in which a call made this move. If the target of the move
+    /// was not observed, any move or removal of the path by a call matches.
     pub(crate) fn find_own_move(
         &mut self,
         moved: &ExternalMove,
@@ -144,8 +138,7 @@ impl<'a> JournalPathStateReader<'a> {
         Ok(found)
     }
 
-    /// Whether a journal entry moves or removes a directory above the path after it changes the path itself, so that
-    /// the path is no longer in the state that the entry contains.
+    /// Whether a journal entry moves or removes a directory above the path after it changes the path itself.
     fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
         if number == 0 {
             return Ok(false);
@@ -163,8 +156,7 @@ impl<'a> JournalPathStateReader<'a> {
         }))
     }
 
-    /// Whether the path is gone because a directory above it was removed after the journal entry `after` and was not
-    /// restored with its contents since.
+    /// Whether a directory above the path was removed after the journal entry `after` and was not restored since.
     fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
         // After a rescan entry it is unknown whether the directory is still removed.
         let (mut gone, mut brought) = (0, self.store.run_query(|connection| last_covering_rescan(connection, path))?);
@@ -186,9 +178,8 @@ impl<'a> JournalPathStateReader<'a> {
         Ok(gone > brought)
     }
 
-    /// The time at which a call moved or restored a directory with its contents, in unix milliseconds; `None` if the
-    /// last journal entry about the directory is of another kind. Moves by other programs do not count, because they
-    /// are recorded after they happened.
+    /// The time in unix milliseconds at which a call moved or restored a directory with its contents. Moves by other
+    /// programs do not count, because they are recorded after they happened.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
@@ -199,8 +190,7 @@ impl<'a> JournalPathStateReader<'a> {
         Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
     }
 
-    /// The state of a path after the last journal entry that contains its state. Entries without its state, such as a
-    /// copy from the path, are skipped.
+    /// Journal entries that do not contain the state of the path, such as a copy from the path, are skipped.
     fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let mut number = newest;
         for _ in 0..LOOKBACK_ENTRIES_MAX {
@@ -215,7 +205,6 @@ impl<'a> JournalPathStateReader<'a> {
         Ok(None)
     }
 
-    /// The state of a path after a journal entry; `None` if the entry does not contain the state.
     fn state_left_by_entry(&mut self, number: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let entry = self.load_entry(number)?;
         Ok(entry.changes.iter().rev().find_map(|change| match &change.to {
@@ -263,8 +252,7 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
 }
 
 impl UnrecordedPathStates {
-    /// The state of a path after the classified moves. `None` means that no move affects the path, and `Some(None)`
-    /// that its state is unknown.
+    /// `None` means that no classified move affects the path, and `Some(None)` means that its state is unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
         if let Some(state) = self.states.get(path) {
             return Some(Some(state.clone()));
@@ -276,7 +264,7 @@ impl UnrecordedPathStates {
     }
 }
 
-/// The paths that calls changed after the journal entry `number`; `None` if there are too many entries.
+/// The paths that calls changed after the journal entry `number`; `None` if there are too many journal entries.
 pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::Result<Option<HashSet<RelPath>>> {
     let mut statement = connection
         .prepare_cached("SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2")?;
@@ -295,8 +283,8 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
     Ok((entries <= RECENT_CHANGES_MAX).then_some(paths))
 }
 
-/// The number of the last journal entry after which the state of the path may be unknown: a change of a directory above
-/// it, or a rescan of the path or of a directory above it. Zero if there is none.
+/// The number of the last journal entry after which the state of the path may be unknown. Such an entry changes a
+/// directory above the path, or is a rescan that includes the path.
 pub(crate) fn last_parent_change(
     connection: &Connection,
     path: &RelPath,
@@ -318,7 +306,6 @@ pub(crate) fn last_parent_change(
     Ok(newest)
 }
 
-/// The number of the last rescan entry about a path or a directory above it; zero if there is none.
 fn last_covering_rescan(connection: &Connection, path: &RelPath) -> rusqlite::Result<u64> {
     let mut newest = last_rescan_of(connection, &path.to_string())?;
     for directory in path.ancestors() {
@@ -333,7 +320,6 @@ fn last_rescan_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> 
     Ok(query_number(connection, sql, params![wire, RESCAN_OPERATION])?.unwrap_or_default())
 }
 
-/// The number of the last journal entry that changed the path itself; zero if there is none.
 pub(crate) fn last_change_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
     last_change_before(connection, wire, u64::MAX)
 }
@@ -346,7 +332,6 @@ fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusql
     Ok(query_number(connection, sql, values)?.unwrap_or_default())
 }
 
-/// The lowest numbers, at most `most`, of the journal entries that may not be applied to the disk yet.
 pub(crate) fn first_pending_entries(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {
     connection
         .prepare_cached("SELECT DISTINCT number FROM pending ORDER BY number LIMIT ?1")?

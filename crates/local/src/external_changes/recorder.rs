@@ -27,26 +27,20 @@ use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
 
 /// The position in the lock file that the recording process locks, above the positions of all path locks.
 const RECORDER_SLOT: u64 = 1 << 62;
-/// How often a process that does not record changes tries to become the recorder, if no signal arrives.
+/// A standby process tries to become the recorder at this interval if no signal arrives.
 const STANDBY_POLL: Duration = Duration::from_secs(30);
-/// The pause between two attempts to become the recorder after another process closed the lock file. The kernel reports
-/// the close of the lock file before it frees the lock, so the first attempts may fail.
+/// The kernel reports the close of the lock file before it frees the lock, so the first attempts to become the recorder
+/// may fail.
 const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
-/// The number of attempts to become the recorder that are made with the pause `STANDBY_POLL_FIRST`.
 const STANDBY_FAST_TRIES: u32 = 50;
-/// After another process closed the lock file, how often the check for dead owners of watches is repeated.
 const LIVENESS_CHECKS_MAX: u32 = 10;
-/// The pause of the recorder thread after a failed wait for events, or before it recovers from missed events.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
-/// The interval at which the recorder deletes watches that nobody polls.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Whether this process or another process that has the workspace open records changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExternalChangeRecorderRole {
     /// Another process records changes; this process tries to take over when that process dies.
     Standby { tries: u32, next: Instant },
-    /// This process records changes by other programs.
     Recording,
 }
 
@@ -56,7 +50,6 @@ enum RecorderLoopControl {
     End,
 }
 
-/// The state of the thread that records changes by other programs.
 pub(super) struct ExternalChangeRecorder {
     tree: WatchedTree,
     waker: FsEventQueueWaker,
@@ -65,8 +58,8 @@ pub(super) struct ExternalChangeRecorder {
     attached: HashSet<String>,
     own_renames: OwnRenamesMatchedToEvents,
     generation: Option<i64>,
-    /// The number of a journal entry that is older than every event not recorded yet; only later calls can have caused
-    /// one.
+    /// The number of a journal entry that is older than every unrecorded event, so that only later calls can have
+    /// caused such events.
     baseline_entry: u64,
     last_sweep: Instant,
     /// The time of the next check for dead owners of watches, and how often the check may be repeated.
@@ -120,7 +113,6 @@ impl ExternalChangeRecorder {
         }
     }
 
-    /// How long the recorder thread may sleep if no event arrives.
     fn wait_time(&self) -> Duration {
         let now = Instant::now();
         let role = match self.role {
@@ -160,7 +152,6 @@ impl ExternalChangeRecorder {
         self.end_if_unwatched(workspace)
     }
 
-    /// Makes this process the recorder of changes by other programs, unless another process is the recorder.
     fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &OtherProcessSignals) -> Result<(), Error> {
         let ExternalChangeRecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
         let now = Instant::now();
@@ -191,7 +182,6 @@ impl ExternalChangeRecorder {
         workspace.record_rescan(&topmost_paths(paths), MissedFsEventsReason::ListeningGap)
     }
 
-    /// Watches the directories that the clients' watches need, and stops watching other directories.
     fn reconcile_watches(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         let generation = workspace.store.run_query(watch_rows::watch_generation)?;
         if self.generation == Some(generation) {
@@ -212,8 +202,8 @@ impl ExternalChangeRecorder {
             self.attached.insert(row.watch.id.clone());
         }
         if !new.is_empty() {
-            // Changes before the start of a watch do not concern the watch. So these changes are recorded before the
-            // watch starts.
+            // Changes before the start of a watch do not concern the watch, so they are recorded before the watch
+            // starts.
             self.tree.gather_events(workspace, self.baseline_entry)?;
             let waiting = self.tree.batch.take_ready(Instant::now() + WRITER_CLOSE_WAIT);
             self.classify_and_record(workspace, waiting)?;
@@ -228,8 +218,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Watches the directories of one client's watch. If the system's watch limit is reached, a started watch continues
-    /// with the directories that are already watched, and a new watch is refused.
+    /// If the system's watch limit is reached, a started watch keeps the watched directories, and a new watch is
+    /// refused.
     fn attach_watch(
         &mut self,
         workspace: &LocalWorkspace,
@@ -249,7 +239,6 @@ impl ExternalChangeRecorder {
         Ok(ClientWatchRequestStatus::LimitReached)
     }
 
-    /// Classifies file system events and records those changes that are not in the journal yet.
     fn classify_and_record(
         &mut self,
         workspace: &LocalWorkspace,
@@ -290,8 +279,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Ends the watches whose processes are dead. When a process dies, the kernel reports the close of the lock file
-    /// before it frees the lock, so the check for dead processes is repeated a few times.
+    /// When a process dies, the kernel reports the close of the lock file before it frees the lock. So the check for
+    /// dead processes is repeated a few times.
     fn end_watches_of_dead_processes(
         &mut self,
         workspace: &LocalWorkspace,
@@ -317,7 +306,6 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Stops the recorder thread if there are no watches.
     fn end_if_unwatched(&self, workspace: &LocalWorkspace) -> Result<RecorderLoopControl, Error> {
         if workspace.store.run_query(watch_rows::has_watches)? {
             return Ok(RecorderLoopControl::NextRound);

@@ -10,15 +10,11 @@ use stead_path::RelPath;
 
 use crate::store::to_sql_integer;
 
-/// Separates the event kinds of a watch in their database column.
 const SEPARATOR: &str = ",";
 
-/// The stage that the start of a watch has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientWatchRequestStatus {
-    /// The recorder thread has not handled the new watch yet.
     Requested,
-    /// The recorder thread watches the directories of the watch.
     Attached,
     LimitReached,
     /// The file system does not report changes, so the watch is refused.
@@ -75,7 +71,6 @@ pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchDat
         .collect()
 }
 
-/// The started watches of one principal.
 pub(crate) fn watches_of_owner(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<Watch>> {
     connection
         .prepare_cached(&format!(
@@ -96,14 +91,12 @@ pub(crate) fn has_watches(connection: &Connection) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM watches LIMIT 1")?.exists([])
 }
 
-/// The principal, session and process that request a watch.
 pub(crate) struct WatchRequester<'a> {
     pub(crate) owner: &'a str,
     pub(crate) session: &'a str,
     pub(crate) process: &'a str,
 }
 
-/// Inserts a requested watch, unless its owner already has too many watches.
 pub(crate) fn insert_watch(
     connection: &Connection,
     id: &str,
@@ -149,7 +142,7 @@ pub(crate) fn insert_watch(
     Ok(Ok(()))
 }
 
-/// The other processes that own watches; these watches end when their process ends.
+/// A watch in `bound_watches` ends when its process ends.
 pub(crate) fn processes_with_watches(connection: &Connection, process: &str) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT DISTINCT process FROM bound_watches WHERE process <> ?1")?
@@ -172,7 +165,6 @@ pub(crate) fn set_stage(connection: &Connection, id: &str, stage: ClientWatchReq
     Ok(())
 }
 
-/// Marks a watch as started by the journal entry `number`.
 pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE watches SET started = ?2 WHERE id = ?1")?
@@ -180,13 +172,11 @@ pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) ->
     Ok(())
 }
 
-/// Stores the time at which a principal last polled its watches.
 pub(crate) fn record_last_poll(connection: &Connection, owner: &str, now_ms: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("UPDATE watches SET heard_ms = ?2 WHERE owner = ?1")?.execute(params![owner, now_ms])?;
     Ok(())
 }
 
-/// Whether a principal last polled its watches before `since_ms`, according to the stored time.
 pub(crate) fn not_polled_since(connection: &Connection, owner: &str, since_ms: i64) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("SELECT 1 FROM watches WHERE owner = ?1 AND heard_ms < ?2 LIMIT 1")?
@@ -199,7 +189,7 @@ pub(crate) fn delete_watch(connection: &Connection, id: &str) -> rusqlite::Resul
     increment_generation(connection)
 }
 
-/// Deletes watches that were not polled for a long time, and watches that never started because their process died.
+/// A watch that has not started long after its creation belongs to a dead process and is deleted too.
 pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<usize> {
     let swept = connection
         .prepare_cached("DELETE FROM watches WHERE heard_ms < ?1 OR (started IS NULL AND created_ms < ?2)")?
@@ -211,10 +201,9 @@ pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::
     Ok(swept)
 }
 
-/// The time after which a watch that has not started is deleted.
 const UNSTARTED_WATCH_MS_MAX: i64 = 60_000;
 
-/// A counter in the database that increases when a watch is added or deleted.
+/// The counter in the database increases when a watch is added or deleted.
 pub(crate) fn watch_generation(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(connection
         .prepare_cached("SELECT value FROM meta WHERE name = 'watches'")?

@@ -8,7 +8,6 @@ use stead_path::RelPath;
 /// The internal directory of git, which is watched only if the path of a watch is this directory or is in it.
 const GIT_DIRECTORY: &[u8] = b".git";
 
-/// The paths that all watches of clients cover together.
 #[derive(Default)]
 pub(crate) struct CombinedWatchScopes {
     by_path: HashMap<RelPath, Vec<WatchScope>>,
@@ -37,7 +36,6 @@ impl CombinedWatchScopes {
         self.by_path.keys()
     }
 
-    /// Whether a client's watch covers this path.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let at = |scope_path: &RelPath| {
             let Some(scopes) = self.by_path.get(scope_path) else { return false };
@@ -47,12 +45,11 @@ impl CombinedWatchScopes {
         at(path) || path.ancestors().any(|scope_path| at(&scope_path))
     }
 
-    /// Whether changes of this path must be reported: a client's watch covers the path, or a watched path is below it.
+    /// A path is relevant if a client's watch covers the path, or if a watched path is below it.
     pub(crate) fn is_relevant(&self, path: &RelPath) -> bool {
         self.parents.contains(path) || self.covers(path)
     }
 
-    /// Whether this directory must be watched to report changes to the clients' watches.
     pub(crate) fn must_watch(&self, directory: &RelPath) -> bool {
         let deep = |scope_path: &RelPath| {
             let reaches = |scopes: &Vec<WatchScope>| scopes.iter().any(|scope| scope.depth == WatchDepth::Deep);
@@ -78,7 +75,6 @@ impl WatchScope {
     }
 }
 
-/// Whether a path contains the component `.git`.
 fn is_git_internal(below: &RelPath) -> bool {
     below.components().any(|name| name == GIT_DIRECTORY)
 }

@@ -29,30 +29,25 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace};
 
-/// How long the recorder thread waits for further file system events after the first event.
 const GATHER_WAIT: Duration = Duration::from_millis(2);
-/// The longest time that the recorder thread collects file system events before it records them.
 const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
-/// The longest time to wait for the second of the two events of a rename.
 const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
-/// How many events are searched for the second event of a rename; without it, the file counts as moved out of the tree.
+/// A file counts as moved out of the tree if this many events do not contain the second event of its rename.
 const RENAME_PAIR_EVENTS_MAX: usize = 64;
-/// The largest number of collected file system events; if there are more, the whole tree is rescanned.
+/// The whole tree is rescanned if more file system events than this are collected.
 const QUEUED_EVENTS_MAX: usize = 200_000;
 
-/// The signals that other processes sent through the lock file.
 #[derive(Default)]
 pub(super) struct OtherProcessSignals {
     pub(super) written: bool,
     pub(super) lock_released: bool,
 }
 
-/// The watched directory tree, according to the file system events processed so far.
 pub(super) struct WatchedTree {
     queue: Queue,
-    /// The inotify watch on the lock file, to which every process writes after a commit.
+    /// The inotify watch on the lock file reports commits, because every process writes to the lock file after a
+    /// commit.
     store_watch: InotifyWatchId,
-    /// Events that were read from the kernel and are not processed yet.
     queued: VecDeque<FsEvent>,
     watched: WatchedDirectories,
     pub(super) scopes: CombinedWatchScopes,
@@ -61,7 +56,7 @@ pub(super) struct WatchedTree {
     unwatched: BTreeSet<RelPath>,
     /// Paths whose state is uncertain, for which a rescan entry is recorded after the batch.
     uncertain: BTreeSet<RelPath>,
-    /// The reason why events were missed, so that the whole tree must be rescanned; `None` if no event was missed.
+    /// If file system events were missed, this reason is set and the whole tree must be rescanned.
     pub(super) missed: Option<MissedFsEventsReason>,
 }
 
@@ -81,24 +76,21 @@ impl WatchedTree {
         })
     }
 
-    /// Waits for a file system event or for the waker, at most for `timeout`.
     pub(super) fn wait(&self, waker: &FsEventQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         let timeout = if self.queued.is_empty() { timeout } else { Duration::ZERO };
         self.queue.wait_with_waker(waker, timeout)
     }
 
-    /// Whether the tree must be rescanned because events were missed or too many events are queued.
     pub(super) fn has_lost_events(&self) -> bool {
         self.missed.is_some() || self.batch.len() + self.unwatched.len() > QUEUED_EVENTS_MAX
     }
 
-    /// Discards the collected events, which cannot be recorded, so that a rescan follows.
+    /// A rescan follows, because the discarded events cannot be recorded.
     pub(super) fn discard_batch(&mut self) {
         self.missed = Some(MissedFsEventsReason::ListeningGap);
         self.batch.clear();
     }
 
-    /// Processes queued events; if one of them reports a change in the tree, first waits briefly for further events.
     /// `floor` is the number of a journal entry that is older than every event not recorded yet.
     pub(super) fn gather_events(
         &mut self,
@@ -134,15 +126,13 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// The paths that were renamed since the last processed event. States observed there may belong to other files, so
-    /// they are not recorded.
+    /// A state that was observed at a renamed path may belong to another file, so such states are not recorded.
     pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let left = self.queued.iter().filter(|event| matches!(event.kind, FsEventKind::MovedFrom(_)));
         Ok(left.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// The path of a file system event, according to the events processed so far.
     fn event_path(&self, event: &FsEvent) -> Option<RelPath> {
         let (path, name) = (self.watched.path(event.watch?)?, event.name.as_ref()?);
         path.join(name).ok().filter(|_| !attach::is_temporary(name))
@@ -183,8 +173,8 @@ impl WatchedTree {
             FsEventKind::AttributesChanged => self.touch_path(&path, PathEventSummary::NO_HINTS),
             FsEventKind::Deleted => {
                 if self.unwatched.contains(&path) {
-                    // The directory was not watched, so removals in it were not observed. The journal may contain files
-                    // that calls put into the directory, so the whole directory is recorded as gone.
+                    // The directory was not watched, so removals in it were not observed. Calls may have put files into
+                    // the directory, so the whole directory is recorded as gone.
                     self.batch.record_departure(&path, event.subject);
                 }
                 self.touch_path(&path, PathEventSummary::DISAPPEARED);
@@ -208,12 +198,11 @@ impl WatchedTree {
         }
     }
 
-    /// Whether a watch is affected by a move of this path.
     fn concerns(&self, path: &RelPath, subject: FsEventFileType) -> bool {
         self.scopes.is_relevant(path) || (subject == FsEventFileType::Directory && self.scopes.must_watch(path))
     }
 
-    /// Handles the first of the two events of a rename; the second event follows at once or after a few other events.
+    /// The second of the two events of a rename follows at once or after a few other events.
     fn handle_moved_from(
         &mut self,
         workspace: &LocalWorkspace,
@@ -282,8 +271,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// If the event queue is empty, watches the new directories and the directories below them, and reports their
-    /// contents.
+    /// New directories are watched only while the event queue is empty, because only then their paths are current.
     fn watch_new_directories(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<(), Error> {
         // The second round is for directories that were renamed during the first round.
         for _ in 0..2 {
@@ -312,8 +300,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Handles directories that are watched under an outdated path. If the event queue is empty, the rename was missed,
-    /// and the states of the old and the new path are uncertain.
+    /// If the event queue is empty, the rename was missed, and the states of the old and the new path are uncertain.
     fn doubt_renamed_paths(&mut self, renamed: Vec<(InotifyWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in renamed {
             if self.queued.is_empty() {
@@ -326,8 +313,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Examines the files that calls wrote below new directories: a file may have been deleted before its directory was
-    /// watched, and no event reports that deletion.
+    /// A file that a call wrote may have been deleted before its directory was watched, and no event reports that
+    /// deletion.
     fn recheck_recorded_files(
         &mut self,
         workspace: &LocalWorkspace,
@@ -364,7 +351,6 @@ impl WatchedTree {
         Ok(moved)
     }
 
-    /// The directories that were renamed or deleted since the last processed event.
     fn directories_renamed_since(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let named = self.queued.iter().filter(|event| {
@@ -374,8 +360,7 @@ impl WatchedTree {
         Ok(named.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// Reports the contents of a new directory. If a call moved or restored the directory with its contents, reports
-    /// only the files that are newer than that.
+    /// If a call moved or restored the directory with its contents, only newer files are reported.
     fn report_contents(
         &mut self,
         workspace: &LocalWorkspace,
@@ -399,7 +384,6 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching a directory that left the watched tree, and the directories below it.
     fn unwatch_branch(&mut self, path: &RelPath) -> Result<(), Error> {
         self.unwatched.retain(|unreached| !unreached.is_within(path));
         for (_, id) in self.watched.watches_within(path) {
@@ -409,7 +393,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching a path, unless it exists again because a call replaced the file by exchanging two names.
+    /// The path may exist again, because a call can replace a file by exchanging two names.
     fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
         match workspace.root.stat(path) {
             Ok(Some(_)) => Ok(()),
@@ -436,7 +420,6 @@ impl WatchedTree {
         self.uncertain.extend(paths);
     }
 
-    /// Records a rescan of the paths whose state is uncertain, after the changes of the batch.
     pub(super) fn record_uncertain_paths(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         if self.uncertain.is_empty() {
             return Ok(());
@@ -445,7 +428,7 @@ impl WatchedTree {
         workspace.record_rescan(&topmost_paths(paths), MissedFsEventsReason::ListeningGap)
     }
 
-    /// Watches the directories of one client's watch, whose path need not exist and need not be a directory.
+    /// The path of a client's watch need not exist and need not be a directory.
     pub(super) fn begin_watching(
         &mut self,
         workspace: &LocalWorkspace,
@@ -460,7 +443,6 @@ impl WatchedTree {
         Ok(attached)
     }
 
-    /// Stops watching directories that no client's watch needs, in the whole tree or below `branch`.
     pub(super) fn remove_unneeded_watches(&mut self, branch: Option<&RelPath>) -> Result<(), Error> {
         let watched = match branch {
             Some(top) => self.watched.watches_within(top),
@@ -475,7 +457,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Recovers from missed events: watches all directories again with a new queue, and records a rescan.
+    /// All directories are watched again with a new queue, and a rescan is recorded.
     pub(super) fn rescan_everything(
         &mut self,
         workspace: &LocalWorkspace,
@@ -502,15 +484,13 @@ impl WatchedTree {
     }
 }
 
-/// Creates an event queue that also watches the lock file, to learn of commits by other processes.
 fn create_queue(workspace: &LocalWorkspace, lock: &MultiSlotLockFile) -> Result<(Queue, InotifyWatchId), DiskError> {
     let queue = Queue::new(&workspace.root.open_directory(&RelPath::root())?)?;
     let store = queue.watch_lock_file(lock)?;
     Ok((queue, store))
 }
 
-/// Whether a file was created or changed at or after this time. For a directory, only the creation time is compared,
-/// because its other times change whenever an entry is added, removed or renamed in it.
+/// For a directory, only the creation time is compared, because its other times change with its entries.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
     if stat.file_type == FileType::Directory {
@@ -519,7 +499,6 @@ fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     stat.fingerprint.changed_ns >= than_ns
 }
 
-/// The topmost paths of a set: those that are not below another path of the set.
 pub(super) fn topmost_paths(paths: HashSet<RelPath>) -> Vec<RelPath> {
     let below = |path: &RelPath| path.ancestors().any(|above| paths.contains(&above));
     let mut tops: Vec<RelPath> = paths.iter().filter(|path| !below(path)).cloned().collect();

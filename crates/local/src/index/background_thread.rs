@@ -18,9 +18,7 @@ use super::{
 };
 use crate::store::lock_ignoring_poison;
 
-/// How often the index thread reads file system events while the workspace is searched.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// If there was no search for this time, the index thread stops watching the tree.
 const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
 /// The pause before the next build if the last build failed, or if no recently modified files are left to index.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
@@ -28,9 +26,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(60);
 const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
 /// The index thread lists every directory again within this many rounds, even if the watches report no change.
 const FULL_RELIST_TICKS: usize = 300;
-/// The number of directories that the index thread lists before it releases the lock for searches.
+/// The index thread releases the lock for searches after it has listed this many directories.
 const DIRECTORIES_PER_STEP: usize = 64;
-/// A segment with fewer files than this counts as small.
 const SMALL_SEGMENT_FILES: u32 = 4_000;
 /// If the index has more small segments than this, they are merged.
 const SMALL_SEGMENTS_MAX: usize = 8;
@@ -39,14 +36,13 @@ const STALE_FILES_MAX: u64 = 10_000;
 
 struct IndexThreadNextSleep(Duration, IndexThreadWakeBySearchPolicy);
 
-/// Whether a search can wake the index thread early; closing the workspace always wakes it.
+/// Closing the workspace always wakes the index thread, even if a search cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexThreadWakeBySearchPolicy {
     BySearch,
     Never,
 }
 
-/// The main loop of the index thread, which runs until the workspace closes.
 pub(super) fn run_index_thread(shared: &Arc<IndexSharedState>) {
     stead_disk::lower_thread_priority();
     let mut next_build = Instant::now();
@@ -108,7 +104,7 @@ fn run_round(
     Ok(IndexThreadNextSleep(POLL_INTERVAL, IndexThreadWakeBySearchPolicy::Never))
 }
 
-/// Builds a model of the whole tree. If the tree is watched, stores the model for searches; otherwise returns it.
+/// The model of a watched tree is stored for searches; the model of an unwatched tree is returned.
 fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, IndexedTreeCacheDiscardReason> {
     let top =
         shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexedTreeCacheDiscardReason::Unsupported)?;
@@ -138,7 +134,7 @@ fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, 
     Ok(None)
 }
 
-/// Processes file system events in small steps, so that searches never wait long for the lock.
+/// File system events are processed in small steps, so that searches never wait long for the lock.
 fn apply_events(shared: &IndexSharedState) -> Result<(), IndexedTreeCacheDiscardReason> {
     let current = shared.current_snapshot();
     if let Some(model) = lock_ignoring_poison(&shared.model).as_mut() {
@@ -158,7 +154,7 @@ fn apply_events(shared: &IndexSharedState) -> Result<(), IndexedTreeCacheDiscard
     }
 }
 
-/// Indexes new files while searches use the current tree model.
+/// Searches use the tree model during the build, so its lock is released before the build.
 fn extend_watched_index(
     shared: &IndexSharedState,
     mut model_guard: MutexGuard<'_, Option<IndexedTreeCache>>,
@@ -177,7 +173,6 @@ fn extend_watched_index(
     }
 }
 
-/// Indexes new files with a tree model that no search uses.
 fn extend_index(
     shared: &IndexSharedState,
     model: &mut IndexedTreeCache,
@@ -192,7 +187,6 @@ fn extend_index(
     }
 }
 
-/// The existing segments to which an index build adds new ones.
 enum IndexBuildBase {
     /// The build keeps all segments that exist when it begins.
     Current,
@@ -200,8 +194,8 @@ enum IndexBuildBase {
     WithoutStale(Arc<IndexSnapshot>),
 }
 
-/// The snapshot that a build extends: empty if too many indexed files are outdated, or without small segments if there
-/// are too many of them. `None` if all segments are kept.
+/// The snapshot is empty if too many indexed files are outdated, and lacks small segments if there are too many. `None`
+/// means that the build keeps all segments.
 fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>> {
     let snapshot = model.snapshot();
     let (files, _) = model.files();
@@ -216,7 +210,7 @@ fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>
     Some(Arc::new(IndexSnapshot { segments, coverage: snapshot.coverage }))
 }
 
-/// Indexes files, unless another process is building the index. Returns the time of the next index build.
+/// Indexes files and returns the time of the next index build.
 fn build_and_adopt(
     shared: &IndexSharedState,
     base: IndexBuildBase,
@@ -233,7 +227,7 @@ fn build_and_adopt(
             shared.set_message(None);
             Ok(now + NEW_FILES_WAIT)
         }
-        // Another process is building.
+        // Another process is building the index.
         Ok(None) => Ok(now + NEW_FILES_WAIT),
         Err(error) => {
             shared.set_message(Some(format!("build failed: {error}")));
@@ -256,7 +250,6 @@ fn try_build(
     build::build_segments(&shared.context, &directory, &base, unknown, &|| shared.is_stopped()).map(Some)
 }
 
-/// Builds the search index in the calling thread.
 pub(super) fn build_once(shared: &IndexSharedState) -> Result<(), stead_disk::DiskError> {
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
     let mut model = IndexedTreeCache::new(snapshot, None, 0);

@@ -1,12 +1,10 @@
-//! The blocks of search index files: their hashes, and the encoding of their contents.
+//! The blocks of search index files: their hashes and the encoding of their contents.
 //!
-//! Each block has a keyed hash over its bytes, its kind, the id of its file and its offset in the file. The hash key is
-//! derived from a secret in the workspace's store, the workspace id, the root directory and the index format. The hash
-//! detects a block that was truncated, modified or moved, or that belongs to another file, workspace, directory or
-//! format. The hash of a block does not show whether its data is current; the timestamps of the files show that.
+//! A block's keyed hash covers the block's bytes, its kind, its file's id and its offset. The hash key depends on a
+//! secret in the store, the workspace id, the root directory and the index format. A block's hash does not show whether
+//! its data is current; the timestamps of the indexed files show that.
 //!
-//! Numbers in an index file are encoded as LEB128. A byte string in an index file is encoded as its length, followed by
-//! its bytes. Decoding never reads beyond its input and never allocates memory for a length that it has not checked.
+//! Decoding an index block never reads beyond its input and never allocates memory for an unchecked length.
 
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
@@ -21,25 +19,18 @@ use crate::{
 };
 
 pub(super) const BLOCK_HASH_BYTES: usize = 16;
-/// The format version of the search index; if it changes, existing indexes cannot be read and are built again.
+/// The format version of the search index. An index with another format version is built again.
 const FORMAT: u32 = 1;
-/// The name of the index secret in the database table `meta`.
 const INDEX_SECRET_NAME: &str = "index";
 
-/// The random id of an index file.
 pub(super) type RandomIndexFileId = [u8; 16];
 
-/// The kind of a block of an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexBlockKind {
-    /// The list of all segments of the index.
     Manifest,
-    /// The last block of a segment file, which contains the offset of the table of contents.
     Trailer,
-    /// The table of contents of a segment file.
     Contents,
     DirectoryFiles,
-    /// The posting lists of some trigrams: for each trigram the files that contain it.
     Grams,
 }
 
@@ -55,12 +46,10 @@ impl IndexBlockKind {
     }
 }
 
-/// The hash key for the index blocks of one workspace.
 #[derive(Clone)]
 pub(super) struct SearchIndexBlockHashKey([u8; 32]);
 
 impl SearchIndexBlockHashKey {
-    /// Derives the key of a workspace, and creates the secret if there is none.
     pub(super) fn load_or_create(store: &SqliteStore, root: &RootDirectory, workspace: &str) -> Result<Self, Error> {
         let secret = match load_secret(store)? {
             Some(secret) => secret,
@@ -77,7 +66,6 @@ impl SearchIndexBlockHashKey {
         Ok(Self(hasher.finalize().into()))
     }
 
-    /// Computes the hash of a block at this offset of an index file.
     pub(super) fn hash_block(
         &self,
         kind: IndexBlockKind,
@@ -86,8 +74,7 @@ impl SearchIndexBlockHashKey {
         bytes: &[u8],
     ) -> [u8; BLOCK_HASH_BYTES] {
         let mut hasher = Sha256::new();
-        // The part of variable length comes last, after its length, so that the hash inputs of two different blocks are
-        // never equal.
+        // The length precedes the block's bytes, so that two different blocks never have the same hash input.
         hasher.update(self.0);
         hasher.update([kind.tag()]);
         hasher.update(file);
@@ -100,7 +87,6 @@ impl SearchIndexBlockHashKey {
         hash
     }
 
-    /// Returns the bytes of a block without its hash, or `None` if the hash is wrong.
     pub(super) fn verify_block<'a>(
         &self,
         kind: IndexBlockKind,
@@ -127,7 +113,6 @@ fn create_secret(store: &SqliteStore) -> Result<Vec<u8>, Error> {
     store.run_transaction(TransactionSyncPolicy::Later, Durability::Fast, |transaction| {
         transaction.execute("INSERT OR IGNORE INTO meta VALUES (?1, ?2)", params![INDEX_SECRET_NAME, fresh.as_slice()])
     })?;
-    // If another process has stored a secret first, that secret is used.
     Ok(load_secret(store)?.unwrap_or_else(|| fresh.to_vec()))
 }
 
@@ -136,7 +121,7 @@ pub(super) fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Decodes the values of an index block; returns `None` at the end of the block and for malformed bytes.
+/// Every method of the index block reader returns `None` at the end of the block and for malformed bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexByteReader<'a> {
     remaining: &'a [u8],
@@ -151,7 +136,6 @@ impl<'a> IndexByteReader<'a> {
         self.remaining.is_empty()
     }
 
-    /// The number of input bytes that are not decoded yet.
     pub(super) fn len(&self) -> usize {
         self.remaining.len()
     }
@@ -160,7 +144,6 @@ impl<'a> IndexByteReader<'a> {
         read_leb128(&mut self.remaining).ok()
     }
 
-    /// Reads a number, which must fit into 32 bits.
     pub(super) fn read_number_u32(&mut self) -> Option<u32> {
         u32::try_from(self.read_number()?).ok()
     }

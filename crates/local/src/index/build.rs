@@ -1,8 +1,8 @@
-//! Builds the segments of the search index from files. Only one process builds at a time.
+//! Builds the segments of the search index from files; only one process builds at a time.
 //!
-//! Promises: a file is indexed only if its timestamps and size do not change while it is read, and if it is old enough
-//! that every later change gets different timestamps. The index stays below its size limit, and its status shows when
-//! the limit is reached. A failed or killed build leaves the index usable, because only complete segments are used.
+//! A file is indexed only if its timestamps and size do not change while it is read. A recently changed file is not
+//! indexed, because a further change might not alter its timestamps. The index stays below its size limit. A failed or
+//! killed build leaves the index usable, because only complete segments are used.
 
 use stead_disk::{DirectoryHandle, DiskError, OpenFile};
 use stead_engine::{
@@ -19,25 +19,21 @@ use super::{
 };
 use crate::{limits::INDEX_BYTES_MAX, workspace::to_engine_fingerprint};
 
-/// The free disk space that the search index does not use.
+/// The number of bytes of disk space that the search index leaves free.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// A text with more distinct trigrams than this is not indexed. A search could rarely skip a text with so many
-/// trigrams, and the text would make every posting list longer.
+/// The largest number of distinct trigrams of an indexed text. A search could rarely skip a text with more trigrams.
 const GRAMS_MAX: usize = 40_000;
 
-/// The result of building the search index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexBuildOutcome {
-    /// All files are indexed, except unreadable and recently modified ones.
     Done {
-        /// The number of recently modified files, which must be indexed later.
+        /// The number of recently modified files, which a later build must index.
         recently_modified: u64,
     },
     Stopped,
 }
 
-/// Writes new index segments that contain the files in `unknown`. The segments of `base` stay part of the index. Each
-/// new segment is published as soon as it is full.
+/// The segments of `base` stay part of the index. Each new index segment is published as soon as it is full.
 pub(super) fn build_segments(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
@@ -93,16 +89,13 @@ pub(super) fn build_segments(
     Ok(IndexBuildOutcome::Done { recently_modified: young })
 }
 
-/// Why a file was not added to the index.
 enum IndexSkipReason {
-    /// The file is so new that it could change again without new timestamps; a later build indexes it.
+    /// The file was changed so recently that a further change might not alter its timestamps.
     RecentlyModified,
-    /// The file cannot be read, or its timestamps cannot be encoded.
     NotIndexable,
 }
 
-/// Reads a file and extracts its trigrams. A file that was changed after `settled_ns` is not indexed, because it could
-/// change again without new timestamps.
+/// A file that was changed after `settled_ns` is not indexed, because a further change might not alter its timestamps.
 fn index_file<'g>(
     directory: &DirectoryHandle,
     name: &FileName,
@@ -145,7 +138,6 @@ fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileStatFingerprin
     file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == *stamp)
 }
 
-/// The number of bytes by which the search index may still grow.
 fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, DiskError> {
     let free = context.state.disk_space()?.free_bytes.saturating_sub(FREE_BYTES_MIN);
     Ok(INDEX_BYTES_MAX.saturating_sub(base.size()).min(free))
@@ -160,12 +152,12 @@ fn publish_manifest(
     IndexSnapshot::write_manifest(index_directory, &context.key, names, extent)
 }
 
-/// Deletes files of the index directory that the manifest does not name, for example those of killed builds.
+/// Deletes files of the index directory that the manifest does not name, such as the files of killed builds.
 fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[RandomIndexFileId]) -> Result<(), DiskError> {
     let needed = needed_file_names(names);
     for entry in index_directory.list()? {
         if !needed.iter().any(|name| name.as_bytes() == entry.name.as_bytes()) {
-            // A directory is not part of the index. `remove_file` cannot delete a directory, so the directory stays.
+            // `remove_file` cannot delete a directory, so a directory in the index directory stays.
             index_directory.remove_file(&entry.name).unwrap_or_default();
         }
     }

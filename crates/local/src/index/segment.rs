@@ -1,9 +1,9 @@
 //! A segment is one immutable file of the search index. A segment contains the identities of the files of some
-//! directories. For each trigram, a segment contains a posting list: the numbers of the files that contain the trigram.
-//! The blocks of a segment are read when they are needed; only the table of contents is kept in memory.
+//! directories, and for each trigram a posting list. A posting list contains the numbers of the files in which the
+//! trigram occurs.
 //!
-//! Promises: the hash of every block is checked before use. A modified segment leads to [`IndexCorrupt`], never to a
-//! wrong result, a panic or a large allocation. A segment that is deleted while it is open stays readable.
+//! The hash of every block is checked before the block is used. A modified segment leads to [`IndexCorrupt`], never to
+//! a wrong result, a panic or a large allocation.
 
 mod write;
 
@@ -21,13 +21,11 @@ use super::blocks::{
     BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, RandomIndexFileId, SearchIndexBlockHashKey, write_bytes,
 };
 
-/// The length of a segment's trailer without its hash: offset and length of the table of contents, and number of files.
 const TRAILER_BYTES: usize = 24;
 const SEGMENT_FILE_PREFIX: &str = "segment-";
-/// A lookup of several trigrams ends once at most this many candidate files are left.
+/// The number of candidate files at which a lookup of several trigrams ends early.
 const FEW_FILES: usize = 64;
 
-/// A part of the index has a wrong hash or cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the index is damaged or not this workspace's")]
 pub(super) struct IndexCorrupt;
@@ -36,27 +34,22 @@ pub(super) struct IndexSegment {
     pub(super) name: RandomIndexFileId,
     key: SearchIndexBlockHashKey,
     file: OpenFile,
-    /// The concatenated paths of all directories of the segment, in byte order.
     paths: Vec<u8>,
     directories: Vec<IndexSegmentDirectoryOffsets>,
-    /// The positions of the directories in `directories`, sorted by the numbers of the files in each directory.
+    /// The positions of the segment's directories, sorted by their first file number.
     directories_by_number: Vec<u32>,
     blocks: Vec<PostingBlockLocation>,
-    /// The number of files in the segment.
     pub(super) files: u32,
 }
 
-/// Where a segment stores the files of one directory.
 #[derive(Debug, Clone, Copy)]
 struct IndexSegmentDirectoryOffsets {
-    /// The end of the directory's path in the concatenated paths.
     path_end: u32,
     first_file: u32,
     offset: u64,
     length: u32,
 }
 
-/// The location of a block of posting lists.
 #[derive(Debug, Clone, Copy)]
 struct PostingBlockLocation {
     first_gram: Trigram,
@@ -64,11 +57,9 @@ struct PostingBlockLocation {
     length: u32,
 }
 
-/// A selection of the files of a segment, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SelectedIndexedFilesOfSegment {
     All,
-    /// The numbers of the selected files, in ascending order.
     Only(Vec<u32>),
 }
 
@@ -87,7 +78,6 @@ pub(super) fn segment_file_name(name: &RandomIndexFileId) -> String {
 }
 
 impl IndexSegment {
-    /// Opens a segment file and reads its table of contents.
     pub(super) fn open(
         directory: &DirectoryHandle,
         name: RandomIndexFileId,
@@ -142,12 +132,10 @@ impl IndexSegment {
         reading.is_at_end().then_some(())
     }
 
-    /// The size of the segment file.
     pub(super) fn size(&self) -> u64 {
         self.file.stat().size
     }
 
-    /// Reads a block of the segment and checks its hash; `length` does not include the hash.
     fn read_block(&self, kind: IndexBlockKind, offset: u64, length: u64) -> Result<Vec<u8>, IndexCorrupt> {
         let sealed = length.checked_add(BLOCK_HASH_BYTES as u64).ok_or(IndexCorrupt)?;
         let end = offset.checked_add(sealed).ok_or(IndexCorrupt)?;
@@ -161,7 +149,6 @@ impl IndexSegment {
         if length + BLOCK_HASH_BYTES == sealed { Ok(bytes) } else { Err(IndexCorrupt) }
     }
 
-    /// The path of the directory at this position of `directories`.
     fn path_at(&self, index: usize) -> &[u8] {
         let end = |row: &IndexSegmentDirectoryOffsets| row.path_end as usize;
         let start = index.checked_sub(1).and_then(|before| self.directories.get(before)).map_or(0, end);
@@ -169,7 +156,6 @@ impl IndexSegment {
         self.paths.get(start..end).unwrap_or_default()
     }
 
-    /// The indexed files of a directory; `None` if this segment contains no files of the directory.
     pub(super) fn directory_files(&self, directory: &RelPath) -> Result<Option<IndexedDirectoryFiles>, IndexCorrupt> {
         let wanted = directory.as_bytes();
         let (mut low, mut high) = (0, self.directories.len());
@@ -188,7 +174,6 @@ impl IndexSegment {
         IndexedDirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }
 
-    /// The files of the segment that contain the required trigrams.
     pub(super) fn files_matching(
         &self,
         required: &RequiredTrigrams,
@@ -212,8 +197,8 @@ impl IndexSegment {
         }
     }
 
-    /// The files of the segment that meet all requirements. Rare trigrams are looked up first. Once few candidate files
-    /// are left, the other trigrams are skipped, because reading these files costs less than looking up trigrams.
+    /// Rare trigrams are looked up first. Once few candidate files are left, the other trigrams are skipped, because
+    /// reading the files costs less.
     fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
@@ -244,7 +229,6 @@ impl IndexSegment {
         self.blocks.get(after.checked_sub(1)?)
     }
 
-    /// The numbers of the files of the segment that contain a trigram.
     fn files_containing(&self, wanted: Trigram) -> Result<Vec<u32>, IndexCorrupt> {
         let Some(block) = self.block_of(wanted) else { return Ok(Vec::new()) };
         let bytes = self.read_block(IndexBlockKind::Grams, block.offset, u64::from(block.length))?;
@@ -264,8 +248,7 @@ impl IndexSegment {
         Ok(Vec::new())
     }
 
-    /// Decodes a posting list, in which each file number is stored as its difference from the previous one, and the
-    /// first as its difference from -1.
+    /// A posting list stores each file number as its difference from the previous number, beginning with -1.
     fn decode_file_numbers(&self, list: &[u8]) -> Result<Vec<u32>, IndexCorrupt> {
         let mut reading = IndexByteReader::new(list);
         let (mut numbers, mut after) = (Vec::new(), 0_u32);
@@ -277,7 +260,6 @@ impl IndexSegment {
         Ok(numbers)
     }
 
-    /// The paths and sizes of the files with these numbers in the segment.
     pub(super) fn paths_of_files(&self, numbers: &[u32]) -> Result<Vec<(RelPath, u64)>, IndexCorrupt> {
         let row = |at: &u32| self.directories.get(*at as usize);
         let mut paths = Vec::with_capacity(numbers.len());
@@ -301,13 +283,11 @@ impl IndexSegment {
     }
 }
 
-/// How a search treats an indexed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexedFileKind {
-    /// The file is a text whose trigrams are indexed.
     Text,
     Binary,
-    /// The file must always be read: it is too large, has a line that is too long, or has too many distinct trigrams.
+    /// The file must always be read: it is too large, or has too long a line, or too many distinct trigrams.
     AlwaysRead,
 }
 
@@ -333,16 +313,14 @@ pub(super) struct IndexedFile {
 
 type NamedIndexedFile = (Vec<u8>, IndexedFile);
 
-/// The indexed files of one directory, in byte order of their names.
+/// The indexed files of one directory are in byte order of their names.
 pub(super) struct IndexedDirectoryFiles {
     bytes: Vec<u8>,
-    /// For each file the position of its name in `bytes`, and its index data.
     files: Vec<(std::ops::Range<usize>, IndexedFile)>,
     first_number: u32,
 }
 
 impl IndexedDirectoryFiles {
-    /// Decodes the output of [`encode_directory_files`].
     fn decode(bytes: Vec<u8>, first: u32) -> Option<Self> {
         let mut rows = Vec::new();
         let mut reading = IndexByteReader::new(&bytes);
@@ -370,7 +348,6 @@ impl IndexedDirectoryFiles {
         Some(Self { bytes, files: rows, first_number: first })
     }
 
-    /// Finds a file by name, and returns its number in the segment and its index data.
     pub(super) fn find(&self, name: &[u8]) -> Option<(u32, &IndexedFile)> {
         let of = |at: &std::ops::Range<usize>| self.bytes.get(at.clone()).unwrap_or_default();
         let index = self.files.binary_search_by(|(at, _)| of(at).cmp(name)).ok()?;
@@ -378,14 +355,12 @@ impl IndexedDirectoryFiles {
         Some((number, &self.files.get(index)?.1))
     }
 
-    /// Finds a file by its number in the segment, and returns its name and size.
     pub(super) fn by_number(&self, number: u32) -> Option<(&[u8], u64)> {
         let (at, row) = self.files.get(number.checked_sub(self.first_number)? as usize)?;
         Some((self.bytes.get(at.clone())?, row.fingerprint.size))
     }
 }
 
-/// Encodes the index data of a directory's files, which are sorted by name and are all on one device.
 fn encode_directory_files(out: &mut Vec<u8>, device: u64, rows: &[NamedIndexedFile]) {
     write_leb128(out, device);
     for (name, IndexedFile { kind: sort, fingerprint: stamp }) in rows {
@@ -403,7 +378,6 @@ fn read_time(reading: &mut IndexByteReader<'_>) -> Option<i128> {
     reading.read_number().map(i128::from)
 }
 
-/// Whether the timestamps of a file can be encoded without loss.
 pub(super) fn is_encodable(stamp: &FileStatFingerprint) -> bool {
     [stamp.modified_ns, stamp.changed_ns].iter().all(|time| u64::try_from(*time).is_ok())
 }

@@ -1,8 +1,6 @@
-//! A snapshot of the search index: the segments that the manifest names at one moment. The manifest of the index is
-//! also read and written here.
-//!
-//! Promises: a snapshot of the index stays usable even if segments are built or deleted meanwhile. If one segment is
-//! unusable, the whole index counts as unusable, and the next build replaces it.
+//! A snapshot of the search index: the segments that the manifest names at one moment. A snapshot stays usable while
+//! segments are built or deleted. If one segment is unusable, the whole index counts as unusable, and the next build
+//! replaces it.
 
 use std::sync::Arc;
 
@@ -27,16 +25,15 @@ use super::{
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
-/// The file id of the manifest in block hashes; unlike a segment, the manifest has no random id.
+/// The manifest's file id in block hashes, because the manifest has no random id.
 const MANIFEST_FILE_ID: RandomIndexFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
-/// Whether all indexable files are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexCoverage {
-    /// All indexable files are indexed, or will be indexed by the next builds.
+    /// All indexable files are indexed now or by the next builds.
     Complete,
-    /// The index has reached its size limit; the remaining files are always read.
+    /// The index has reached its size limit, so every search reads the remaining files.
     SizeLimited,
 }
 
@@ -49,7 +46,6 @@ pub(super) fn manifest_name() -> Result<FileName, IndexCorrupt> {
     FileName::new(MANIFEST.as_bytes()).map_err(|_| IndexCorrupt)
 }
 
-/// The fingerprint of the manifest; `None` if there is no manifest.
 pub(super) fn manifest_fingerprint(directory: &DirectoryHandle) -> Result<Option<InodeFingerprint>, IndexCorrupt> {
     let stat = directory.stat(&manifest_name()?).map_err(|_| IndexCorrupt)?;
     Ok(stat.map(|stat| stat.fingerprint))
@@ -60,8 +56,7 @@ impl IndexSnapshot {
         Self { segments: Vec::new(), coverage: IndexCoverage::Complete }
     }
 
-    /// Reads the manifest and opens the segments that it names. A segment that is already open in the snapshot `before`
-    /// is not opened again.
+    /// A segment that is already open in the snapshot `before` is not opened again.
     pub(super) fn load(
         directory: &DirectoryHandle,
         key: &SearchIndexBlockHashKey,
@@ -90,7 +85,7 @@ impl IndexSnapshot {
         Ok(Self { segments, coverage: extent })
     }
 
-    /// Writes the manifest, which makes the named segments the current index.
+    /// Writing the manifest makes the named segments the current index.
     pub(super) fn write_manifest(
         directory: &DirectoryHandle,
         key: &SearchIndexBlockHashKey,
@@ -119,17 +114,15 @@ impl IndexSnapshot {
         self.segments.iter().map(|segment| segment.name).collect()
     }
 
-    /// The size of all segments of the index on disk.
     pub(super) fn size(&self) -> u64 {
         self.segments.iter().map(|segment| segment.size()).sum()
     }
 
-    /// The number of indexed files, including files that have changed since.
+    /// The number of indexed files includes files that have changed since they were indexed.
     pub(super) fn files(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.files)).sum()
     }
 
-    /// The files of each segment that contain the required trigrams.
     pub(super) fn files_matching(
         &self,
         required: &RequiredTrigrams,
@@ -137,7 +130,6 @@ impl IndexSnapshot {
         self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
-    /// The index data of all segments about the files of a directory.
     pub(super) fn directory_segments(&self, directory: &RelPath) -> Result<DirectoryFilesBySegment, IndexCorrupt> {
         let mut segments = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
@@ -147,7 +139,6 @@ impl IndexSnapshot {
     }
 }
 
-/// For each segment that has files of one directory: the position of the segment, and its data about these files.
 pub(super) struct DirectoryFilesBySegment(Vec<(usize, IndexedDirectoryFiles)>);
 
 impl DirectoryFilesBySegment {
@@ -159,9 +150,7 @@ impl DirectoryFilesBySegment {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// Finds the index data of a file by the file's name and identity. Returns the position of the segment, the number
-    /// of the file in the segment, and the index data of the file. If several segments contain a file with the same
-    /// identity, the data of any of these segments is correct.
+    /// If several segments contain the same file identity, the index data of any of these segments is correct.
     pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;
@@ -170,12 +159,9 @@ impl DirectoryFilesBySegment {
     }
 }
 
-/// A snapshot of the index, and the files that one search must read.
 pub(super) struct IndexSnapshotWithSearchCandidates {
     pub(super) snapshot: Arc<IndexSnapshot>,
-    /// For each segment of the snapshot, the files that the search must read.
     pub(super) files: Vec<SelectedIndexedFilesOfSegment>,
-    /// The function that is called when an index block has a wrong hash.
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -213,7 +199,6 @@ impl IndexBasedFileFilter for IndexBasedDirectoryFileFilter<'_> {
     }
 }
 
-/// The names of the files in the index directory that must be kept: the segments and the manifest.
 pub(super) fn needed_file_names(names: &[RandomIndexFileId]) -> Vec<String> {
     names.iter().map(segment::segment_file_name).chain([MANIFEST.to_owned()]).collect()
 }

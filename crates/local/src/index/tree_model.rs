@@ -1,11 +1,8 @@
 //! A model of the directory tree in memory, so that a search need not walk the tree. The model contains every directory
-//! that a walk would enter, the segment of each indexed file, and the names of the files that are not indexed. Watches
-//! report changes of the tree to the model.
+//! that a walk would enter, the segment of each indexed file, and the names of unindexed files.
 //!
-//! Promises: after [`IndexedTreeCache::refresh`] the model is equal to the result of a walk that starts at that moment,
-//! as far as the kernel reports changes. A directory is watched before it is listed, and listed again after any event
-//! in it. After an [`IndexedTreeCacheDiscardReason`] the model must be discarded. The model needs about thirty bytes
-//! per file.
+//! After [`IndexedTreeCache::refresh`] the model equals the result of a walk, as far as the kernel reports changes. A
+//! directory is watched before it is listed, and listed again after any event in it.
 
 mod listing;
 
@@ -30,17 +27,14 @@ use super::{
 };
 
 const NO_DIRECTORY: u32 = u32::MAX;
-/// The most times that the event queue is read in a row. If the queue is still not empty, events count as lost.
+/// The number of reads in a row after which a non-empty event queue counts as having lost events.
 const DRAINS_MAX: usize = 4;
 
-/// Why a tree model must be discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexedTreeCacheDiscardReason {
     /// File system events were lost, or arrive faster than they can be processed.
     EventsLost,
-    /// A directory of the tree cannot be watched.
     WatchFailed,
-    /// A part of the search index has a wrong hash.
     IndexCorrupt,
     Stopped,
     /// The file system does not report all changes, and its timestamps may be wrong.
@@ -53,11 +47,9 @@ impl From<IndexCorrupt> for IndexedTreeCacheDiscardReason {
     }
 }
 
-/// Whether the tree model contains all changes of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TreeModelFreshness {
     Current,
-    /// The tree model is not current, because more directories have changed than the caller allowed to list again.
     Behind,
 }
 
@@ -69,24 +61,21 @@ pub(super) struct IndexedTreeCache {
     directories: Vec<Option<IndexedTreeDirectoryNode>>,
     free_numbers: Vec<u32>,
     watched: HashMap<InotifyWatchId, (u32, IndexWatchPurpose)>,
-    /// For each segment and each file of the segment, the number of the directory that contains the file now.
+    /// For each file of each segment: the number of the directory that contains the file now.
     directory_of_files: Vec<Vec<u32>>,
-    /// The numbers of the directories that must be listed again.
     stale_directories: BTreeSet<u32>,
-    /// The number of the directory that the periodic relisting marked last; the next one has the next number.
+    /// The number of the directory that the periodic relisting of the tree model marked last.
     relist_position: u32,
     /// Whether every directory of the tree has been listed once.
     complete: bool,
 }
 
-/// Why a directory is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexWatchPurpose {
-    /// The contents of the watched directory are part of the tree model.
     OwnContents,
-    /// The watched directory is a `.git` directory; its subdirectory `info` may contain ignore patterns.
+    /// The watched directory is a `.git` directory, whose subdirectory `info` may contain ignore patterns.
     GitDirectory,
-    /// The watched directory is a `.git/info` directory; its file `exclude` may contain ignore patterns.
+    /// The watched directory is a `.git/info` directory, whose file `exclude` may contain ignore patterns.
     GitInfoDirectory,
 }
 
@@ -96,16 +85,14 @@ struct IndexedTreeDirectoryNode {
     children: Vec<u32>,
     ignored: IndexIgnoreRules,
     watches: Vec<InotifyWatchId>,
-    /// For each indexed file: the position of its segment in the snapshot, and the number of the file in that segment.
+    /// For each indexed file: the position of its segment in the snapshot, and the file's number in the segment.
     indexed_files: Vec<(u16, u32)>,
-    /// Files that every search must read, because the index has no usable data about them.
+    /// The names of the files that every search must read, because the index has no usable data about them.
     unindexed_files: Vec<(FileName, UnindexedReason)>,
-    /// The names of files with more than one hard link.
     hard_linked: Vec<FileName>,
     counts: IndexedDirectorySearchCounts,
 }
 
-/// Why a search must read a file in spite of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnindexedReason {
     /// No segment of the index contains the current content of the file.
@@ -114,7 +101,7 @@ enum UnindexedReason {
     NeverIndexable,
 }
 
-/// The numbers that one directory adds to the totals of a search, as a walk over the tree would count them.
+/// The counts of one directory that are added to the totals of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct IndexedDirectorySearchCounts {
     entries: u64,
@@ -126,7 +113,6 @@ struct IndexedDirectorySearchCounts {
 }
 
 impl IndexedTreeCache {
-    /// Creates an empty tree model; the first refresh lists all directories.
     pub(super) fn new(snapshot: Arc<IndexSnapshot>, event_queue: Option<FsEventQueue>, watches_max: usize) -> Self {
         let directory_of_files =
             snapshot.segments.iter().map(|segment| vec![NO_DIRECTORY; segment.files as usize]).collect();
@@ -145,8 +131,7 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Brings the model up to date: processes file system events, and lists up to `directories_max` changed directories
-    /// again. Fails if `stopped` returns true, which cancels the refresh.
+    /// Processes file system events, and lists up to `directories_max` changed directories of the tree model again.
     pub(super) fn refresh(
         &mut self,
         context: &IndexContext,
@@ -221,8 +206,6 @@ impl IndexedTreeCache {
         Ok(())
     }
 
-    /// If `name` in the directory `number` is `.git/info` or `.git/info/exclude`, which hold ignore patterns, returns
-    /// the directory above `.git`.
     fn git_ignore_owner(&self, number: u32, name: &[u8]) -> Option<u32> {
         let folder = self.directory(number)?;
         match (folder.name(), name) {
@@ -235,7 +218,7 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Lists a directory and everything below it again, because its ignore rules may have changed.
+    /// All directories below a changed ignore file are listed again, because the ignore rules may have changed.
     fn reapply_ignore_rules(&mut self, number: u32) {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
@@ -251,13 +234,11 @@ impl IndexedTreeCache {
         self.directories.get_mut(number as usize)?.as_mut()
     }
 
-    /// The number of the subdirectory with this name in the directory `number`.
     fn child(&self, number: u32, name: &[u8]) -> Option<u32> {
         let has_name = |below: &&u32| self.directory(**below).is_some_and(|folder| folder.name() == name);
         self.directory(number)?.children.iter().find(has_name).copied()
     }
 
-    /// Removes a directory and everything below it from the tree model.
     fn remove_directory(&mut self, number: u32) {
         if let Some(above) = self.directory(number).map(|folder| folder.parent)
             && let Some(above) = self.directory_mut(above)
@@ -279,7 +260,7 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Removes the watch of a directory, unless the directory was moved and is now in the model under another number.
+    /// A directory that was moved and is now in the model under another number keeps its watch.
     fn unwatch(&mut self, watch: InotifyWatchId, number: u32) {
         if self.watched.get(&watch).is_some_and(|(owner, _)| *owner == number) {
             self.watched.remove(&watch);
@@ -303,7 +284,6 @@ impl IndexedTreeCache {
         &self.snapshot
     }
 
-    /// Whether the tree model has files that must still be indexed.
     pub(super) fn has_unindexed(&self) -> bool {
         let is_new = |folder: &IndexedTreeDirectoryNode| {
             folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed)
@@ -311,12 +291,10 @@ impl IndexedTreeCache {
         self.directories.iter().flatten().any(is_new)
     }
 
-    /// Whether watches report changes of the tree to the model.
     pub(super) fn is_watched(&self) -> bool {
         self.event_queue.is_some()
     }
 
-    /// The number of files in the tree model, and the number of those that are indexed.
     pub(super) fn files(&self) -> (u64, u64) {
         let folders = self.directories.iter().flatten();
         folders.fold((0, 0), |(files, known), folder| {
@@ -327,7 +305,6 @@ impl IndexedTreeCache {
         })
     }
 
-    /// The files that must still be indexed, by directory.
     pub(super) fn unindexed_files(&self) -> Vec<(RelPath, Vec<FileName>)> {
         let names = |folder: &IndexedTreeDirectoryNode| -> Vec<FileName> {
             folder
@@ -341,8 +318,7 @@ impl IndexedTreeCache {
         folders.map(|folder| (folder.path.clone(), names(folder))).filter(|(_, names)| !names.is_empty()).collect()
     }
 
-    /// Switches the tree model to another snapshot of the index. The next refresh lists every directory again whose
-    /// index data may differ.
+    /// The next refresh lists every directory again whose index data may differ in the new snapshot.
     pub(super) fn adopt_snapshot(&mut self, snapshot: Arc<IndexSnapshot>) {
         let (old, new) = (self.snapshot.segment_ids(), snapshot.segment_ids());
         if old == new {
@@ -365,7 +341,6 @@ impl IndexedTreeCache {
         self.snapshot = snapshot;
     }
 
-    /// Marks every directory for relisting, because it is unknown which one changed.
     fn mark_all_stale(&mut self) {
         for (number, folder) in self.directories.iter().enumerate() {
             if let (Some(_), Ok(number)) = (folder, u32::try_from(number)) {
@@ -374,7 +349,7 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Marks the next few directories for relisting, to find changes that watches do not report.
+    /// Some directories are listed again periodically, to find changes that watches do not report.
     pub(super) fn mark_some_stale(&mut self, count: u32) {
         let total = u32::try_from(self.directories.len()).unwrap_or(u32::MAX);
         for _ in 0..count.min(total) {
@@ -410,13 +385,12 @@ impl IndexedTreeDirectoryNode {
     }
 }
 
-/// The most files that a search with the tree model reads one after the other. If a search must read more files, a
-/// parallel walk is as fast.
+/// The most files that a search with the tree model reads; for more files, a parallel walk is as fast.
 const CANDIDATES_MAX: usize = 2_000;
 
 impl IndexedTreeCache {
-    /// Determines what a walk below a directory would count, and which files the search must read. Returns `None` if
-    /// the directory is not in the model or if there are too many files to read. The tree model must be current.
+    /// The tree model must be current when candidates are looked up. An indexed walk returns `None` if too many files
+    /// must be read.
     pub(super) fn indexed_walk(
         &self,
         start: &RelPath,
@@ -457,7 +431,7 @@ impl IndexedTreeCache {
                 return Ok(None);
             }
             for (path, size) in segment.paths_of_files(&files)? {
-                // The search counts the file when it reads the file, so the file is not counted here.
+                // The search counts this file when it reads the file.
                 walk.text_files = walk.text_files.saturating_sub(1);
                 walk.bytes = walk.bytes.saturating_sub(size);
                 walk.candidates.push(path);

@@ -1,6 +1,5 @@
-//! Exports and imports a workspace as an archive. An archive contains the files as they were after one journal entry,
-//! without later changes. An import writes file by file through the engine into a workspace that nobody can open until
-//! it is complete.
+//! Exports and imports a workspace as an archive. An archive contains the files as they were after one journal entry.
+//! An import writes file by file through the engine into a workspace that nobody can open until it is complete.
 
 use std::io::{self, Read, Write};
 
@@ -24,8 +23,8 @@ use crate::{
 };
 
 impl WorkspaceRegistry {
-    /// Exports a workspace as an archive. Calls `begin` with the counts of archived files and directories before it
-    /// writes the first byte. Symlinks and special files are left out of the archive and counted as skipped.
+    /// Exports a workspace as an archive. The export calls `begin` with the counts of archived files before it writes
+    /// the first byte. Symlinks and special files are left out of the archive and counted as skipped.
     pub fn export_archive(
         &self,
         by: &Caller,
@@ -128,7 +127,6 @@ fn receiver_gone_error(error: io::Error) -> Error {
         .with_next_step("check the free space and the permissions of the destination, then export again")
 }
 
-/// Reads the content of an open file from its start, for the archive.
 struct SequentialOpenFileReader<'a> {
     file: &'a OpenFile,
     offset: u64,

@@ -1,5 +1,5 @@
 //! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. If the process dies
-//! while it creates a workspace, the row and the directories are removed later.
+//! during the creation, the row and the directories are removed later.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,23 +26,22 @@ const DIRECTORY_MODE: u32 = 0o700;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspaceRequest {
-    /// Whether the workspace is moved to the trash or deleted when it is destroyed.
+    /// Whether the new workspace is moved to the trash or deleted when it is destroyed.
     #[serde(default)]
     #[serde(rename = "lasting")]
     pub destroy_policy: DestroyedWorkspaceTrashPolicy,
-    /// A description of the workspace for people.
+    /// The description of the new workspace for people.
     #[serde(default)]
     pub label: String,
-    /// The quota of bytes: the largest total size of the workspace's files.
+    /// The largest total size of the new workspace's files in bytes.
     pub bytes_max: Option<u64>,
-    /// The quota of files: the largest number of files, symlinks and directories.
+    /// The largest number of files, symlinks and directories in the new workspace.
     pub files_max: Option<u64>,
-    /// The text of the workspace's policy file; if it is given, `bytes_max` and `files_max` must not be given.
+    /// The text of the new workspace's policy file, which excludes `bytes_max` and `files_max`.
     pub policy: Option<String>,
 }
 
 impl CreateWorkspaceRequest {
-    /// The text to write to the policy file of the new workspace; `None` if it needs no policy file.
     pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
         if self.label.chars().count() > WORKSPACE_LABEL_CHARS_MAX {
             let limit = format!("the label of the workspace has more than {WORKSPACE_LABEL_CHARS_MAX} characters");
@@ -70,14 +69,13 @@ impl CreateWorkspaceRequest {
     }
 }
 
-/// A workspace that is being created: its name is reserved, and it cannot be opened yet.
+/// The name of a workspace that is being created is reserved, and the workspace cannot be opened yet.
 pub(super) struct WorkspaceBeingCreated {
     pub(super) row: WorkspaceDatabaseRow,
     pub(super) directory: ServerOnlyDirectoryHandle,
     _lock: super::WorkspaceLifecycleLock,
 }
 
-/// Where the content of a new workspace comes from.
 #[derive(Debug, Default)]
 pub(super) struct NewWorkspaceContentOrigin {
     /// The workspace or archive that the content was copied from, as JSON; `None` if the new workspace is empty.
@@ -97,7 +95,7 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// Creates a workspace with the content that `fill` puts into it; if anything fails, no workspace is created.
+    /// If any step of the creation fails, no workspace is created.
     pub(super) fn create_with_content(
         &self,
         by: &Caller,
@@ -132,8 +130,7 @@ impl WorkspaceRegistry {
             "bytes_max": request.bytes_max, "files_max": request.files_max, "policy": request.policy.is_some(),
         });
         let recorded = self.record_row(by, operation, &arguments, &row);
-        // If it is unknown whether the entry is on disk, the next open keeps or removes the workspace. After any other
-        // failure the directory is deleted.
+        // If it is unknown whether the entry is on disk, the next open keeps or removes the workspace.
         if let Err(error) = recorded {
             if self.registry_workspace.store.ensure_writable().is_ok() {
                 self.delete_directory(&id).unwrap_or_default();
@@ -143,13 +140,12 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&row))
     }
 
-    /// Begins a temporary workspace for a copy, with a name that no other workspace can have.
+    /// The temporary workspace for a copy has a name that no other workspace can have.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<WorkspaceBeingCreated, Error> {
         let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
     }
 
-    /// Reserves the name of a new workspace and creates its directory.
     fn begin_creation(
         &self,
         by: &Caller,
@@ -187,7 +183,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Inserts the row of a new workspace if its name is free. A name that a dead process reserved is freed.
+    /// A workspace name that a dead process reserved is freed.
     fn reserve_name(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         for last in [false, true] {
             let wanted = row.clone();
@@ -221,7 +217,6 @@ impl WorkspaceRegistry {
             .with_next_step("choose another name"))
     }
 
-    /// Creates the file directory, the state directory and the policy file of a workspace.
     pub(super) fn create_layout(
         &self,
         directory: &ServerOnlyDirectoryHandle,
@@ -245,7 +240,6 @@ impl WorkspaceRegistry {
         written.map_err(creation_error)
     }
 
-    /// Syncs a new workspace to disk, with its content.
     fn sync_new_workspace(
         &self,
         pending: &WorkspaceBeingCreated,
@@ -271,7 +265,6 @@ impl WorkspaceRegistry {
     }
 }
 
-/// Converts an error that occurred while a workspace was created.
 fn creation_error(error: StateDirectoryAccessError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")

@@ -1,4 +1,4 @@
-//! Describes workspaces of the registry: lists them page by page, or returns all details of one.
+//! Lists the workspaces of the registry page by page, and describes single workspaces.
 
 use serde_json::{Value, json};
 use stead_disk::WalkLimits;
@@ -19,15 +19,15 @@ const PAGE_SIZE_DEFAULT: usize = 100;
 /// A request for one page of the list of workspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListWorkspacesRequest {
-    /// The cursor that was returned with the previous page; `None` for the first page.
+    /// The cursor that was returned with the previous page of workspaces; `None` requests the first page.
     pub cursor: Option<String>,
     /// The most workspaces on the requested page.
     pub limit: Option<usize>,
-    /// Whether active or destroyed workspaces are listed.
+    /// Whether the requested page lists active or trashed workspaces.
     pub filter: WorkspaceListFilter,
 }
 
-/// Whether active or destroyed workspaces are listed.
+/// Whether a list of workspaces contains active or trashed workspaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WorkspaceListFilter {
     /// The list contains the workspaces that can be opened.
@@ -37,24 +37,24 @@ pub enum WorkspaceListFilter {
     Trashed,
 }
 
-/// A description of one workspace.
+/// A description of one workspace of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceDescription {
     /// The name of the workspace.
     pub name: String,
-    /// The id of the workspace, which no other workspace has, not even one that had the same name earlier.
+    /// The id of the workspace, which no other workspace ever has.
     pub id: String,
     /// Whether the workspace is moved to the trash or deleted when it is destroyed.
     pub destroy_policy: DestroyedWorkspaceTrashPolicy,
-    /// A description of the workspace for people.
+    /// The description of the workspace for people.
     pub label: String,
     /// The principal that created the workspace.
     pub created_by: String,
-    /// The creation time of the workspace in unix milliseconds.
+    /// The creation time of the workspace in Unix milliseconds.
     pub created_ms: i64,
-    /// The time of the last use of the workspace in unix milliseconds.
+    /// The time of the last use of the workspace in Unix milliseconds.
     pub last_used_ms: i64,
-    /// The time in unix milliseconds at which the workspace is deleted from the trash.
+    /// The time in Unix milliseconds at which the workspace is deleted from the trash.
     pub expires_ms: Option<i64>,
     /// The workspace or archive from which this workspace was created, as JSON.
     pub origin: Option<String>,
@@ -63,7 +63,7 @@ pub struct WorkspaceDescription {
 }
 
 impl WorkspaceDescription {
-    /// The description of the workspace as JSON.
+    /// Returns the description of the workspace as JSON.
     pub fn to_json(&self) -> Value {
         let mut object = json!({
             "name": self.name, "id": self.id, "lasting": self.destroy_policy, "label": self.label, "maker": self.created_by,

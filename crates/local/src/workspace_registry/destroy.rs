@@ -1,5 +1,6 @@
-//! Destroys and restores workspaces. The row of a destroyed or restored workspace changes first, then its directory is
-//! moved or deleted. An ephemeral workspace is deleted at once; any other stays in the trash until it expires.
+//! Destroys and restores workspaces of a registry. The row of a destroyed workspace changes first, then its directory
+//! is moved or deleted. An ephemeral workspace is deleted at once; any other workspace stays in the trash until it
+//! expires.
 
 use serde_json::json;
 use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode, ServerOnlyDirectoryHandle};
@@ -49,7 +50,7 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&after))
     }
 
-    /// Restores a workspace from the trash, by its name or id. If `rename` is given, the workspace gets this name.
+    /// Restores a workspace from the trash by its name or id, under the name `rename` if that is given.
     pub fn restore(
         &self,
         by: &Caller,
@@ -93,7 +94,6 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&after))
     }
 
-    /// Deletes a workspace from the trash if it has expired.
     pub(super) fn expire(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
         let now_ms = self.now_ms();
@@ -112,7 +112,7 @@ impl WorkspaceRegistry {
         self.reconcile_disk(&after)
     }
 
-    /// Makes the disk match the row of a workspace, unless another process has locked the workspace.
+    /// Reconciliation skips a workspace that another process has locked.
     pub(super) fn reconcile_if_unlocked(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
         match self.load_row(id)?.filter(|row| row.reconciliation == WorkspaceRowReconciliationStatus::Pending) {
@@ -121,8 +121,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Makes the directory of a workspace match its row in the registry; the caller holds the exclusive lock of the
-    /// workspace. An interrupted reconciliation can be repeated.
+    /// The caller holds the exclusive lock of the reconciled workspace. An interrupted reconciliation can be repeated.
     pub(super) fn reconcile_disk(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         match row.lifecycle {
             WorkspaceRowLifecycleState::Creating | WorkspaceRowLifecycleState::Deleting => {
@@ -135,7 +134,7 @@ impl WorkspaceRegistry {
         self.update_without_entry(move |transaction| rows::upsert_row(transaction, &settled).map(Ok))
     }
 
-    /// Moves the directory of a workspace, unless it has already been moved.
+    /// A workspace directory that has already been moved is no error.
     fn move_directory(
         &self,
         from: &ServerOnlyDirectoryHandle,
@@ -153,8 +152,7 @@ impl WorkspaceRegistry {
             .map_err(errors::state_directory_error)
     }
 
-    /// Deletes the directory, the row and the tokens of a workspace. The directory is first moved to the trash, so that
-    /// nobody can open a workspace of which some files are already deleted.
+    /// A deleted workspace's directory is first moved to the trash, so that nobody can open a partly deleted workspace.
     pub(super) fn delete_directory(&self, id: &str) -> Result<(), Error> {
         self.move_directory(&self.workspaces, &self.trash, id)?;
         let name = directory_name_of_id(id)?;
@@ -168,7 +166,6 @@ impl WorkspaceRegistry {
         self.update_without_entry(move |transaction| rows::delete_row(transaction, &id).map(Ok))
     }
 
-    /// Loads the row of a workspace again, and fails if the workspace's stage or name has changed.
     fn load_unchanged_row(
         &self,
         id: &str,

@@ -1,6 +1,5 @@
 //! Forks a workspace: copies its files as they are after one journal entry. Calls that change files of the source wait
-//! during the copy. The copied files share their disk blocks with the originals if the file system supports that. The
-//! journal of the copy records the source of the copy.
+//! during the copy. The copied files share their disk blocks with the originals if the file system supports that.
 
 use std::time::{Duration, Instant};
 
@@ -15,25 +14,25 @@ use super::{
 };
 use crate::{errors, limits::COPIED_ENTRIES_MAX, open::LocalWorkspace, store::TransactionSyncPolicy};
 
-/// The longest time that a copy of a workspace waits for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
 
 /// The numbers of files and other items in a copied or exported workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceCopyCounts {
-    /// The number of copied files.
+    /// The number of files that were copied from the workspace.
     pub files: u64,
-    /// The number of copied directories.
+    /// The number of directories that were copied from the workspace.
     pub directories: u64,
-    /// The number of copied symlinks.
+    /// The number of symlinks that were copied from the workspace.
     pub links: u64,
-    /// The total size of the copied files in bytes.
+    /// The total size in bytes of the files that were copied from the workspace.
     pub bytes: u64,
-    /// The number of items that were not copied: pipes, sockets and devices, and in an archive also symlinks.
+    /// The number of items of the workspace that were not copied: pipes, sockets, devices, and in an archive also
+    /// symlinks.
     pub skipped: u64,
 }
 
-/// The counts of a workspace copy; `origin` names the source workspace and its last journal entry before the copy.
+/// The JSON `origin` of a workspace copy names the source workspace and its last journal entry.
 pub(super) struct WorkspaceCopySummary {
     pub(super) counts: WorkspaceCopyCounts,
     pub(super) origin: Value,
@@ -64,7 +63,6 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// Copies the files of a workspace into a new one.
     pub(super) fn copy_workspace(
         &self,
         id: &str,
@@ -90,7 +88,7 @@ impl WorkspaceRegistry {
     }
 }
 
-/// Copies everything below a directory of a workspace, except staged files and the trash.
+/// Staged files and the trash directory are not copied; both have the temporary name prefix.
 fn copy_tree(
     from: &DirectoryHandle,
     to: &DirectoryHandle,
@@ -144,7 +142,7 @@ fn copy_tree(
 }
 
 impl LocalWorkspace {
-    /// Records the first journal entry of a copied workspace, which names the source and the last entry of its journal.
+    /// The first journal entry of a copied workspace names the source and the last entry of the source's journal.
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
         let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();

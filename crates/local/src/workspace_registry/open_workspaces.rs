@@ -1,6 +1,6 @@
 //! The open workspaces of a registry. A workspace is opened for its first client, shared by all clients, and closed
-//! after it was not used for some time. The number of open workspaces is limited; the workspace that was unused for the
-//! longest time is closed first.
+//! after some time without use. The number of open workspaces is limited; the workspace that was unused for the longest
+//! time is closed first.
 
 use std::{
     collections::HashMap,
@@ -15,10 +15,9 @@ use stead_engine::{Engine, Error, ErrorKind};
 use super::{WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The number of references to an open workspace that no client uses: one in its slot, and one in its engine.
+/// The references to an open workspace that no client uses: one in its slot, and one in its engine.
 const INTERNAL_REFERENCES: usize = 2;
 
-/// All workspaces of the registry that are open or being opened.
 #[derive(Default)]
 pub(super) struct OpenWorkspaces {
     pub(super) slots: Mutex<HashMap<String, Arc<OpenWorkspaceSlot>>>,
@@ -35,7 +34,6 @@ struct OpenedWorkspace {
 }
 
 impl OpenWorkspaceSlot {
-    /// Whether no client uses the workspace and no thread is opening it.
     fn is_unused(&self) -> bool {
         match self.opened.try_lock() {
             Ok(open) => open.as_ref().is_none_or(|open| Arc::strong_count(&open.workspace) <= INTERNAL_REFERENCES),
@@ -49,12 +47,11 @@ impl OpenWorkspaceSlot {
 }
 
 impl WorkspaceRegistry {
-    /// The engine of the workspace with this id, which is opened if necessary.
+    /// Returns the engine of the workspace with this id, and opens the workspace if necessary.
     pub fn open_engine(&self, id: &str) -> Result<Engine, Error> {
         self.open_workspace_and_engine(id).map(|(_, engine)| engine)
     }
 
-    /// The local workspace with this id, which is opened if necessary.
     pub(super) fn open_local_workspace(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
         self.open_workspace_and_engine(id).map(|(local, _)| local)
     }
@@ -67,8 +64,7 @@ impl WorkspaceRegistry {
             if let Some(open) = &*open {
                 return Ok((Arc::clone(&open.workspace), open.engine.clone()));
             }
-            // If the slot was removed while this thread waited for it, a workspace that is opened in the slot would
-            // never be closed.
+            // If the slot was removed meanwhile, a workspace that is opened in the slot would never be closed.
             if !self.is_current_slot(id, &slot) {
                 continue;
             }
@@ -96,8 +92,7 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).get(id).is_some_and(|current| Arc::ptr_eq(current, slot))
     }
 
-    /// The slot that holds the workspace with this id once it is open; the slot is created if necessary. If too many
-    /// workspaces are open, the workspace that was unused for the longest time is closed.
+    /// If too many workspaces are open, the workspace that was unused for the longest time is closed.
     fn slot_for(&self, id: &str) -> Result<Arc<OpenWorkspaceSlot>, Error> {
         let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
         if let Some(slot) = all.get(id) {
@@ -134,8 +129,8 @@ impl WorkspaceRegistry {
         if row.reconciliation == WorkspaceRowReconciliationStatus::Pending {
             self.reconcile_if_unlocked(id)?;
         }
-        // While the lock is held, the workspace cannot be deleted. Otherwise it could be deleted after this check, and
-        // opening it would create its directories again.
+        // While the lock is held, the workspace cannot be deleted. Without the lock, opening a deleted workspace would
+        // create its directories again.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let settled = self.load_row(id)?.filter(|row| {
             row.lifecycle == WorkspaceRowLifecycleState::Ready
@@ -147,7 +142,7 @@ impl WorkspaceRegistry {
 
     /// Closes destroyed workspaces, and workspaces that were not used for some time; returns their number.
     pub fn close_idle_workspaces(&self) -> usize {
-        // Only ids are collected. References to the slots would count as use for other threads.
+        // Only ids are collected, because references to the slots would count as use for other threads.
         let ids: Vec<String> = lock_ignoring_poison(&self.open_workspaces.slots).keys().cloned().collect();
         let mut closed = 0;
         for id in ids {
@@ -178,8 +173,9 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).len()
     }
 
-    /// Closes the registry and every workspace, even those in use, and writes deferred entries. Must be called before
-    /// the process ends. A workspace that is still being opened is skipped; no call has used it yet.
+    /// Closes the registry and every workspace, even those in use, and writes deferred entries. A process must close
+    /// the registry before it ends. A workspace that is still being opened is not closed, because no call has used it
+    /// yet.
     pub fn close_all(&self) {
         let slots: Vec<Arc<OpenWorkspaceSlot>> =
             lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();
@@ -192,7 +188,7 @@ impl WorkspaceRegistry {
         self.registry_workspace.close();
     }
 
-    /// Closes a destroyed workspace, so that later calls of its users fail.
+    /// After a destroyed workspace is closed, the calls of its users fail.
     pub(super) fn close_destroyed(&self, id: &str) {
         let slot = lock_ignoring_poison(&self.open_workspaces.slots).remove(id);
         if let Some(slot) = slot {

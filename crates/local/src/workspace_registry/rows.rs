@@ -1,6 +1,5 @@
 //! The database rows of the registry, and the names and ids of workspaces. A row says in which state a workspace should
-//! be: being created, ready, in the trash, or being deleted. The rows are authoritative; the directories of workspaces
-//! are made to match them. If a row is not marked as reconciled, its directory may not match the row yet.
+//! be: being created, ready, in the trash, or being deleted.
 //!
 //! People choose the name of a workspace; its id is random. Only ids become directory names, so a name cannot refer to
 //! a path outside the registry.
@@ -18,7 +17,7 @@ use crate::{
     token::random_bytes,
 };
 
-/// The SQL tables of a registry, in addition to those of every workspace store.
+/// The tables of a registry supplement the tables of every workspace store.
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS workspaces (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, stage INTEGER NOT NULL, lasting INTEGER NOT NULL, label TEXT NOT NULL,
@@ -34,7 +33,6 @@ CREATE INDEX IF NOT EXISTS tokens_of_places ON token_places (workspace);
 const ROW_COLUMNS: &str =
     "SELECT id, name, stage, lasting, label, maker, created_ms, used_ms, ends_ms, settled, origin FROM workspaces";
 
-/// The state in which a workspace should be, according to its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkspaceRowLifecycleState {
     /// The name of the workspace is reserved, and its directory may be incomplete.
@@ -97,7 +95,7 @@ pub(crate) struct WorkspaceDatabaseRow {
     pub(crate) created_by: String,
     pub(crate) created_ms: i64,
     pub(crate) last_used_ms: i64,
-    /// The time in unix milliseconds at which the workspace is deleted from the trash.
+    /// The time in Unix milliseconds at which the workspace is deleted from the trash.
     pub(crate) expires_ms: Option<i64>,
     pub(crate) reconciliation: WorkspaceRowReconciliationStatus,
     /// The workspace or archive from which this workspace was created, as JSON.
@@ -150,7 +148,7 @@ pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<
         .optional()
 }
 
-/// The row of the workspace with this name that is ready or being created.
+/// An active workspace is ready or being created.
 pub(crate) fn find_active_by_name(
     connection: &Connection,
     name: &str,
@@ -161,8 +159,8 @@ pub(crate) fn find_active_by_name(
         .optional()
 }
 
-/// The row of the workspace in the trash with this name or id. If several workspaces in the trash have the name,
-/// returns the one that was destroyed last.
+/// A trashed workspace is found by its name or id. If several trashed workspaces have the name, the one that was
+/// destroyed last is found.
 pub(crate) fn find_trashed_by_name(
     connection: &Connection,
     name: &str,
@@ -177,7 +175,6 @@ pub(crate) fn find_trashed_by_name(
     }
 }
 
-/// A page of the workspaces in one state, sorted by name.
 pub(crate) fn load_page(
     connection: &Connection,
     stage: WorkspaceRowLifecycleState,
@@ -192,7 +189,6 @@ pub(crate) fn load_page(
         .collect()
 }
 
-/// The ids of the workspaces whose directories may not match their rows.
 pub(crate) fn unreconciled_ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT id FROM workspaces WHERE settled = 0")?
@@ -200,7 +196,6 @@ pub(crate) fn unreconciled_ids(connection: &Connection) -> rusqlite::Result<Vec<
         .collect()
 }
 
-/// The ids of the workspaces in the trash that have expired.
 pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT id FROM workspaces WHERE stage = 2 AND ends_ms <= ?1")?
@@ -208,7 +203,6 @@ pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Res
         .collect()
 }
 
-/// The number of workspaces in the registry, including those in the trash.
 pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usize> {
     let count: i64 =
         connection.prepare_cached("SELECT count(*) FROM workspaces")?.query_row([], |record| record.get(0))?;
@@ -245,7 +239,6 @@ pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceDatabaseRow) ->
     Ok(())
 }
 
-/// Deletes the row of a workspace and the workspace's tokens.
 pub(crate) fn delete_row(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection
         .execute("DELETE FROM tokens WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)", params![id])?;
@@ -289,7 +282,7 @@ impl WorkspaceName {
         Err(Error::new(ErrorKind::InvalidName, rule).with_next_step("choose such a name, for example team-1"))
     }
 
-    /// The workspace name as text.
+    /// Returns the workspace name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -301,7 +294,7 @@ impl fmt::Display for WorkspaceName {
     }
 }
 
-/// Generates a workspace id, which is also the name of the workspace's directory.
+/// The id of a workspace is also the name of the workspace's directory.
 pub(crate) fn generate_id() -> Result<String, Error> {
     let bytes: [u8; ID_BYTES] = random_bytes()?;
     Ok(format!("{:016x}", u64::from_be_bytes(bytes)))
@@ -322,10 +315,8 @@ pub(crate) fn directory_name_of_id(id: &str) -> Result<FileName, Error> {
     FileName::new(id.as_bytes()).map_err(|_| malformed())
 }
 
-/// The position in the registry's lock file that is locked for a workspace.
 pub(crate) fn lock_slot(id: &str) -> u64 {
-    // Two bits are dropped, because file offsets are signed and the end of the locked range must also be a valid
-    // offset.
+    // Two bits are dropped: file offsets are signed, and the end of the locked range must also be a valid offset.
     u64::from_str_radix(id, 16).unwrap_or_default() >> 2
 }
 

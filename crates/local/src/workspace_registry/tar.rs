@@ -1,12 +1,11 @@
-//! Reads and writes `tar` archives as a stream, limited to regular files and directories. Links, devices, sparse files
-//! and compression are not supported in archives.
+//! Reads and writes `tar` archives as a stream, limited to regular files and directories.
 //!
 //! The archive reader does not trust its input: it rejects paths outside the root, and entries whose end or name is
 //! ambiguous. The memory use of the archive reader is bounded.
 //!
-//! The crate `tar` (0.4.46) is not used, because its reader holds a long name of any size in memory (a name of 512 MiB
-//! took 770 MiB), ignores data in the padding and after the end of an archive, accepts an archive without an end and an
-//! entry with two names, and because its writer does not notice a file that is shorter than the size in its header.
+//! The crate `tar` (0.4.46) is not used: its reader holds a long name of any size in memory and accepts truncated or
+//! ambiguous archives. The writer of the crate `tar` does not notice a file that is shorter than the size in its
+//! header.
 
 use std::{
     io::{self, Read, Write},
@@ -17,7 +16,6 @@ use stead_engine::{Error, ErrorKind};
 use stead_path::{PATH_BYTES_MAX, RelPath};
 
 const BLOCK_BYTES: usize = 512;
-/// The positions of the fields of a `tar` header.
 const NAME_FIELD: Range<usize> = 0..100;
 const MODE_FIELD: Range<usize> = 100..108;
 const SIZE_FIELD: Range<usize> = 124..136;
@@ -26,13 +24,12 @@ const CHECKSUM_FIELD: Range<usize> = 148..156;
 const KIND_FIELD: usize = 156;
 const MAGIC_FIELD: Range<usize> = 257..265;
 const PREFIX_FIELD: Range<usize> = 345..500;
-/// The values of the magic field of a `tar` header in the POSIX and the GNU format.
 const POSIX_MAGIC: &[u8] = b"ustar\x0000";
 const GNU_MAGIC: &[u8] = b"ustar  \0";
-/// The name by which GNU tar marks an entry that contains the long name of the next entry.
+/// The name of an entry in which GNU tar stores the long name of the next entry.
 const GNU_LONG_LINK_NAME: &[u8] = b"././@LongLink";
 
-/// The checksum of a `tar` header; the bytes of the checksum field itself count as spaces.
+/// The bytes of the checksum field itself count as spaces.
 fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     let at = |(at, byte): (usize, &u8)| {
         if CHECKSUM_FIELD.contains(&at) { u64::from(b' ') } else { u64::from(*byte) }
@@ -40,23 +37,18 @@ fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     header.iter().enumerate().map(at).sum()
 }
 
-/// The number of padding bytes after `tar` content of this size, up to the next block.
 fn block_padding(size: u64) -> usize {
     let over = usize::try_from(size % BLOCK_BYTES as u64).unwrap_or_default();
     if over == 0 { 0 } else { BLOCK_BYTES - over }
 }
 
-/// The largest size in bytes of the metadata records before a `tar` entry.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
-/// The most metadata headers, such as long names and PAX records, before one `tar` entry.
+/// The most metadata headers before one `tar` entry, such as long names and PAX records.
 const RECORDS_MAX: usize = 4;
-/// The metadata of `tar` entries that is ignored, such as times and owners.
 const IGNORED_PAX_KEYS: &[&str] = &["mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment", "hdrcharset"];
 const IGNORED_PAX_PREFIXES: &[&str] = &["SCHILY.", "LIBARCHIVE.", "RHT.", "STEAD."];
-/// The most zero blocks at the end of a `tar` archive.
 const TRAILING_BLOCKS_MAX: usize = 1 << 16;
 
-/// The first bytes of compressed archives, and the programs that decompress them.
 const COMPRESSION_SIGNATURES: &[(&[u8], &str)] = &[
     (&[0x1f, 0x8b], "gunzip"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "unzstd"),
@@ -67,7 +59,7 @@ const COMPRESSION_SIGNATURES: &[(&[u8], &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TarEntry {
     Directory(RelPath),
-    /// A regular file, whose content can be read until the next entry is read.
+    /// The content of an archived file can be read until the next entry is read.
     File {
         path: RelPath,
         is_executable: bool,
@@ -77,13 +69,12 @@ pub(super) enum TarEntry {
 
 pub(super) struct TarReader<'a> {
     from: &'a mut dyn Read,
-    /// The number of the current archive entry, for error messages.
     entry_count: u64,
-    /// The numbers of content bytes and padding bytes of the current file that are not read yet.
+    /// The numbers of content bytes and padding bytes of the current archive entry that are not read yet.
     remaining: (u64, usize),
 }
 
-/// The values of `tar` metadata records, which replace values in the header of the next entry.
+/// The values of `tar` metadata records replace values in the header of the next entry.
 #[derive(Default)]
 struct PaxOverrides {
     path: Option<Vec<u8>>,
@@ -95,7 +86,7 @@ impl<'a> TarReader<'a> {
         Self { from, entry_count: 0, remaining: (0, 0) }
     }
 
-    /// Reads the next archive entry; `None` at the end of the archive. Skips unread content of the previous entry.
+    /// Reading the next archive entry skips unread content of the previous entry.
     pub(super) fn next(&mut self) -> Result<Option<TarEntry>, Error> {
         while self.remaining.0 > 0 {
             let mut piece = [0; BLOCK_BYTES];
@@ -141,7 +132,6 @@ impl<'a> TarReader<'a> {
         Err(self.malformed("too many metadata records"))
     }
 
-    /// Reads content of the current archive file into the buffer, and returns the number of bytes; zero at its end.
     pub(super) fn read_content(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let wanted = usize::try_from(self.remaining.0).unwrap_or(buffer.len()).min(buffer.len());
         if wanted == 0 {
@@ -186,7 +176,7 @@ impl<'a> TarReader<'a> {
         Ok(TarEntry::File { path, is_executable: runnable, size })
     }
 
-    /// Parses the path of an archive entry, which may have a leading `./` and a trailing slash.
+    /// The path of an archive entry may have a leading `./` and a trailing slash.
     fn path(&self, raw: &[u8]) -> Result<RelPath, Error> {
         if raw.first() == Some(&b'/') {
             return Err(self.malformed("its path is absolute"));
@@ -206,7 +196,6 @@ impl<'a> TarReader<'a> {
             .map_err(|error| self.malformed(&format!("invalid path: {error}")))
     }
 
-    /// Checks the checksum of a `tar` header and determines its format.
     fn detect_format(&self, header: &[u8; BLOCK_BYTES]) -> Result<TarHeaderFormat, Error> {
         let checksum = self.parse_number(&header[CHECKSUM_FIELD]);
         if !checksum.as_ref().is_ok_and(|checksum| *checksum == header_checksum(header)) {
@@ -221,8 +210,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Returns an error if the archive starts with the signature of a compression format. Must be called only for an
-    /// invalid header. A valid `tar` header starts with a file name, which may contain the same bytes.
+    /// Only an archive with an invalid header is tested for compression, because a valid file name may start with the
+    /// same bytes.
     fn refuse_compressed(&self, start: &[u8]) -> Result<(), Error> {
         match COMPRESSION_SIGNATURES.iter().find(|(magic, _)| self.entry_count == 1 && start.starts_with(magic)) {
             Some((_, program)) => {
@@ -232,8 +221,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Parses a number of a `tar` header, which is written in base 256 or in octal digits. Spaces may precede the octal
-    /// digits of a number, and spaces or zero bytes may follow them.
+    /// A number in a `tar` header is written in base 256 or in octal digits. Spaces may precede the octal digits of a
+    /// `tar` number, and spaces or zero bytes may follow them.
     fn parse_number(&self, field: &[u8]) -> Result<u64, Error> {
         let wrong = || self.malformed("malformed number in the header");
         if field[0] == 0x80 {
@@ -268,7 +257,6 @@ impl<'a> TarReader<'a> {
         Ok(record)
     }
 
-    /// Reads POSIX metadata records about the next archive entry.
     fn read_pax_records(&mut self, size: u64, overrides: &mut PaxOverrides) -> Result<(), Error> {
         let record = self.read_record(size)?;
         for (key, value) in self.parse_pax_pairs(&record)? {
@@ -288,7 +276,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads metadata records that apply to all later archive entries; fails if one of the records cannot be ignored.
+    /// Global metadata records apply to all later entries, so only records that can be ignored are accepted.
     fn read_global_records(&mut self, size: u64) -> Result<(), Error> {
         let record = self.read_record(size)?;
         match self.parse_pax_pairs(&record)?.iter().all(|(key, _)| is_ignored_pax_key(key)) {
@@ -327,7 +315,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads the padding after an archived file, which must consist of zero bytes.
+    /// The padding after an archived file must consist of zero bytes.
     fn read_block_padding(&mut self) -> Result<(), Error> {
         let mut padding = vec![0; std::mem::take(&mut self.remaining.1)];
         let mut at = 0;
@@ -343,7 +331,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Checks that only zero blocks follow the first zero block, which marks the end of the archive.
+    /// Only zero blocks may follow the first zero block, which marks the end of the archive.
     fn check_trailing_blocks(&mut self) -> Result<(), Error> {
         for _ in 0..TRAILING_BLOCKS_MAX {
             let mut block = [0; BLOCK_BYTES];
@@ -357,7 +345,6 @@ impl<'a> TarReader<'a> {
         Err(self.malformed("too many blocks follow the end of the archive"))
     }
 
-    /// Reads one block of the archive; returns false at the end.
     fn read_block(&mut self, block: &mut [u8; BLOCK_BYTES]) -> Result<bool, Error> {
         let mut at = 0;
         while at < BLOCK_BYTES {
@@ -386,7 +373,7 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// The error about the current archive entry, without its name, because the name is not trusted.
+    /// An error about an archive entry does not contain the entry's name, because the name is not trusted.
     pub(super) fn malformed(&self, what: &str) -> Error {
         Error::new(
             ErrorKind::BadRequest,
@@ -434,7 +421,7 @@ impl<'a> TarWriter<'a> {
         self.write_header(&[path, b"/"].concat(), b'5', mode, modified_s, 0)
     }
 
-    /// Writes a file to the archive; if its content is shorter than `size`, the method fails.
+    /// Writing an archived file fails if its content is shorter than `size`.
     pub(super) fn write_file(
         &mut self,
         path: &[u8],
@@ -458,7 +445,6 @@ impl<'a> TarWriter<'a> {
         self.out.write_all(&[0; BLOCK_BYTES][..block_padding(size)])
     }
 
-    /// Writes the two zero blocks that end an archive.
     pub(super) fn finish(self) -> io::Result<()> {
         self.out.write_all(&[0; 2 * BLOCK_BYTES])?;
         self.out.flush()
@@ -466,8 +452,7 @@ impl<'a> TarWriter<'a> {
 
     fn write_header(&mut self, path: &[u8], kind: u8, mode: u32, modified_s: u64, size: u64) -> io::Result<()> {
         if path.len() > NAME_FIELD.len() {
-            // A long name is written before the entry, in an entry of its own. The content of that entry is the name
-            // and a zero byte.
+            // A long name is written before the entry, in an entry of its own, with a final zero byte.
             let length = path.len() as u64 + 1;
             self.write_plain_header(GNU_LONG_LINK_NAME, b'L', 0o644, 0, length)?;
             self.out.write_all(path)?;
@@ -494,14 +479,13 @@ impl<'a> TarWriter<'a> {
     }
 }
 
-/// Writes a number to a `tar` header field as octal digits, followed by a zero byte.
 fn write_octal(field: &mut [u8], value: u64) {
     let digits = field.len() - 1;
     let text = format!("{value:0digits$o}");
     field[..digits].copy_from_slice(&text.as_bytes()[text.len() - digits..]);
 }
 
-/// Writes a number to a `tar` header field as octal digits, or in base 256 if the field is too short for the digits.
+/// A number that is too long for octal digits is written to a `tar` header in base 256.
 fn write_number(field: &mut [u8], value: u64) {
     if value < 1 << (3 * (field.len() - 1)) {
         return write_octal(field, value);

@@ -1,7 +1,6 @@
 //! The access tokens of a registry. Each token gives access to one workspace, or to the administration of the registry
 //! but to no files. Tokens are stored in the registry's database, so that a token can be checked without opening its
-//! workspace. The check of a token takes the same steps for valid, expired and wrong tokens, and for tokens of
-//! workspaces that no longer exist.
+//! workspace. The check of a token takes the same steps for valid, expired, wrong and orphaned tokens.
 
 use rusqlite::{OptionalExtension, params};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
@@ -13,7 +12,7 @@ use crate::{
     token::{self, AccessTokenRecord, CreateTokenRequest},
 };
 
-/// The value in the database that marks an admin token.
+/// The value in the database that marks an administration token.
 const ADMIN_SCOPE_NAME: &str = "estate";
 
 /// The part of a registry to which a token gives access.
@@ -21,8 +20,7 @@ const ADMIN_SCOPE_NAME: &str = "estate";
 pub enum TokenScope {
     /// The token gives access to the workspace with this id.
     Workspace(String),
-    /// The token gives access to the administration of the registry: creating, listing and deleting workspaces and
-    /// tokens, but reading no file.
+    /// The token gives access to the administration of the registry, but to no file.
     Administration,
 }
 
@@ -42,7 +40,7 @@ impl TokenScope {
 /// An access token and its scope in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecordWithScope {
-    /// The stored access token.
+    /// The stored access token of the registry.
     pub token: AccessTokenRecord,
     /// The part of the registry to which the token gives access.
     pub scope: TokenScope,
@@ -60,7 +58,7 @@ impl WorkspaceRegistry {
         self.insert_new_token(by, TokenScope::Workspace(id), request)
     }
 
-    /// Creates an admin token, whose principal must be a user, not an agent.
+    /// Creates an administration token, whose principal must be a user.
     pub fn create_admin_token(
         &self,
         by: &Caller,
@@ -117,7 +115,7 @@ impl WorkspaceRegistry {
         Ok((TokenRecordWithScope { token, scope }, text))
     }
 
-    /// The tokens that give access to this workspace or to the administration, newest first.
+    /// Returns the tokens that give access to this workspace or to the administration, newest first.
     pub fn list_tokens(&self, scope: &TokenScope) -> Result<Vec<AccessTokenRecord>, Error> {
         self.run_query(|connection| {
             connection
@@ -131,12 +129,13 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// The token scope of the workspace with this name.
+    /// Returns the token scope of the workspace with this name.
     pub fn scope_of_workspace(&self, name: &WorkspaceName) -> Result<TokenScope, Error> {
         Ok(TokenScope::Workspace(self.find_ready_workspace(name.as_str())?.id))
     }
 
-    /// Replaces an access token by a new one with the same grants; the old token expires after `overlap_ms`.
+    /// Replaces an access token by a new token with the same grants. The old access token expires after `overlap_ms`
+    /// milliseconds.
     pub fn rotate_token(
         &self,
         by: &Caller,
@@ -187,7 +186,7 @@ impl WorkspaceRegistry {
         Ok(token)
     }
 
-    /// Finds the access token with this text, if it is valid, with the same steps for every text.
+    /// Finds the valid access token with this text, with the same steps for every text, so that timing reveals nothing.
     pub fn authenticate(&self, text: &str) -> Result<Option<TokenRecordWithScope>, Error> {
         let (id, secret) = token::split_token(text);
         let (stored, found) = self.load_token_with_hash(id)?;
@@ -201,8 +200,8 @@ impl WorkspaceRegistry {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
-    /// Loads an access token with its hash. For an unknown id, the query returns a dummy row that matches no token, so
-    /// that all ids take the same steps. A token of a workspace that is not ready is loaded and then ignored.
+    /// For an unknown id, the query returns a dummy row that matches no token, so that all ids take the same steps. A
+    /// token of a workspace that is not ready is loaded and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<TokenRecordWithScope>), Error> {
         let (hash, token, scope_name, stage) = self
             .run_query(|connection| {

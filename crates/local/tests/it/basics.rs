@@ -138,8 +138,7 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     assert_eq!(fixture.workspace.verify_journal(None, &[]).unwrap().integrity_error, None);
 }
 
-/// Processes that open a new workspace at the same time wait for each other, because SQLite does not wait while a
-/// connection switches a new database to a write-ahead log.
+/// SQLite does not wait while a connection switches a new database to a write-ahead log.
 #[test]
 fn new_state_directory_is_opened_by_many_at_once() {
     const ROUNDS: usize = 100;

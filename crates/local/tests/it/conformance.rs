@@ -14,7 +14,6 @@ use crate::support::test_options;
 
 struct LocalWorkspaceFactory {
     adjust_options: fn(&mut LocalWorkspaceOptions),
-    /// The workspace that was opened last, which is the only one of the current conformance case.
     last_opened: Mutex<Option<(TempDir, Arc<LocalWorkspace>)>>,
 }
 

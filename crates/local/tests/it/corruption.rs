@@ -10,7 +10,6 @@ use stead_engine::{ErrorKind, limits};
 
 use crate::support::LocalFixture;
 
-/// A file before an edit, the edit, and the expected file or error after the edit.
 struct EditCorruptionTestCase {
     number: &'static str,
     before: &'static [u8],

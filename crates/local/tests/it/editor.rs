@@ -105,7 +105,6 @@ fn buffers_close_with_their_connection_for_every_process() {
         call(&server, &over(presence), "buffer.open", json!({ "path": path, "text": "typed\n" })).unwrap();
     }
     assert_eq!(standings(&server), ["unsaved"; 3]);
-    // A liveness check by another process ends no connection.
     for _ in 0..2 {
         assert_eq!(standings(&other), ["unsaved"; 3]);
     }
@@ -113,7 +112,6 @@ fn buffers_close_with_their_connection_for_every_process() {
     for editor in [&server, &other] {
         assert_eq!(standings(editor), ["draft", "draft", "unsaved"]);
     }
-    // A closed connection, or a single request, can open no buffer.
     for (presence, kind) in
         [(&first, ErrorKind::Cancelled), (&CallerResourceLifetime::SingleCall, ErrorKind::BadRequest)]
     {

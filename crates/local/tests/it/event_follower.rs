@@ -13,13 +13,10 @@ use serde_json::Value;
 
 use crate::watch::{TestWatchClient, short_event};
 
-/// The longest time that a client with an incomplete copy of the tree waits for further events.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
 const LISTEN_MS: u64 = 500;
-/// The number of differences that a failure message shows.
 const SHOWN_EVENTS_MAX: usize = 5;
 
-/// The content of every file of a tree, by path.
 pub(crate) type FileContentsByPath = BTreeMap<String, String>;
 
 pub(crate) fn read_tree(ws: &Path) -> FileContentsByPath {
@@ -44,25 +41,23 @@ pub(crate) fn read_tree(ws: &Path) -> FileContentsByPath {
     model
 }
 
-/// The copy of the tree that a client derives from events.
 #[derive(Default)]
 pub(crate) struct EventDerivedTestTree {
     tree: FileContentsByPath,
     pub(crate) rescans: usize,
     pub(crate) events: usize,
-    /// Whether the copy was read from the directory, so that it may be ahead of events that have not arrived yet.
+    /// A copy that was read from the directory may be ahead of events that have not arrived yet.
     is_unsure: bool,
     pub(crate) recent_events: Vec<String>,
 }
 
 impl EventDerivedTestTree {
-    /// The copy of a client that reads the directory before it listens for events.
     pub(crate) fn from_directory(ws: &Path) -> Self {
         Self { tree: read_tree(ws), ..Self::default() }
     }
 
-    /// Applies the events of one page to the client's copy of the tree. The directory is read at most once, after all
-    /// events of the page, because reading it for each event would take minutes in a large tree.
+    /// The directory is read at most once per page, because reading it for each event would take minutes in a large
+    /// tree.
     pub(crate) fn apply_page(&mut self, page: &[Value], ws: &Path) {
         let mut needs_read = false;
         for event in page {
@@ -73,7 +68,6 @@ impl EventDerivedTestTree {
         }
     }
 
-    /// Applies one event, and returns whether the client must read the directory instead.
     fn apply_event(&mut self, event: &Value) -> bool {
         self.events += 1;
         self.recent_events.push(format!("{} {} {}", event["entry"], event["actor"], short_event(event)));
@@ -107,7 +101,6 @@ impl EventDerivedTestTree {
         false
     }
 
-    /// Removes a path and everything below it from the client's copy.
     fn take_branch(&mut self, top: &str) -> Vec<(String, String)> {
         let below = format!("{top}/");
         let gone: Vec<String> =
@@ -117,7 +110,6 @@ impl EventDerivedTestTree {
             .collect()
     }
 
-    /// Applies events until the client's copy equals the disk, which nobody changes meanwhile.
     pub(crate) fn catch_up(&mut self, listener: &mut TestWatchClient<'_>, ws: &Path) -> Result<(), String> {
         let (disk, mut end) = (read_tree(ws), Instant::now() + CATCH_UP_TIMEOUT);
         while self.tree != disk {

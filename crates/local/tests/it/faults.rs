@@ -1,6 +1,5 @@
 //! Fault tests: every system call of a change fails once, and the process dies at every system call. After the fault,
-//! the workspace has either the old or the new content, as the reply said. The journal verifies and matches the disk,
-//! and the change can be made or undone.
+//! the workspace has either the old or the new content, as the reply said.
 
 mod dying;
 mod rig;
@@ -34,7 +33,6 @@ const INTERRUPTED: i32 = 4;
 const IO_ERROR: i32 = 5;
 const NO_SPACE: i32 = 28;
 
-/// Whether this system call can fail because the disk is full.
 fn may_need_space(call: FaultInjectionSystemCall) -> bool {
     match call {
         FaultInjectionSystemCall::Open
@@ -63,7 +61,6 @@ fn may_need_space(call: FaultInjectionSystemCall) -> bool {
     }
 }
 
-/// Runs the scenario with one injected fault, and returns the system call that failed.
 fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str) -> FaultPlanSystemCallReport {
     let directory = rig.copy_template();
     let fixture = open(&directory);
@@ -83,8 +80,7 @@ fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str
     rig.check_before_or_after(&fixture.path(""), reply, &format!("{context}, still open"));
     close(fixture);
     let fixture = open(&directory);
-    // If the call succeeded despite the fault, the fault hit the cleanup. If the call failed, the cleanup is not
-    // affected.
+    // If the call succeeded despite the fault, the fault hit the cleanup.
     let expected = if reply == FaultTestReply::Success {
         LeftoverFilesExpectation::Possible
     } else {
@@ -115,7 +111,6 @@ fn fail_at_every_call(base: &CallUnderFaultInjection, direction: FaultTestDoUndo
     assert!(at > 10, "{context}: only {at} calls were seen");
 }
 
-/// Tests a disk that fails at a system call and recovers later, with the workspace still open or opened again.
 fn fail_then_recover(base: &CallUnderFaultInjection) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);

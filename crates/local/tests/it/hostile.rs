@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::LocalFixture;
 
-/// The longest time that a search may take, even on a slow and busy machine.
+/// The timeout allows for a slow and busy machine.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -76,7 +76,7 @@ fn a_million_hits_are_counted() {
     assert!(answer.text.to_string().starts_with("1000000 hits in 20 files"));
 }
 
-/// Stops the threads that swap paths when the test ends, even if it fails.
+/// The threads that swap paths must stop even if the test fails.
 struct PathSwapTestThreadStopGuard<'a>(&'a AtomicBool);
 
 impl Drop for PathSwapTestThreadStopGuard<'_> {
@@ -85,7 +85,7 @@ impl Drop for PathSwapTestThreadStopGuard<'_> {
     }
 }
 
-/// Replaces a path for a moment by a symlink to a directory outside the workspace, by a pipe, or by nothing.
+/// A path is replaced for a moment by a symlink to a directory outside the workspace, by a pipe, or by nothing.
 fn swap_briefly(directory: &Path, aside: &Path, outside: &Path, round: usize) {
     if fs::rename(directory, aside).is_err() {
         return;
@@ -116,7 +116,7 @@ fn search_in_a_swapped_tree_shows_nothing_outside() {
     for number in 0..40 {
         fixture.write_on_disk(&format!("stays/f{number}.txt"), "needle inside\n");
         fixture.write_on_disk(&format!("d{}/e/f{number}.txt", number % 8), "needle inside\n");
-        // The files that a swapped directory would be searched for.
+        // A search that follows a swapped directory would find these files.
         fs::create_dir_all(outside.join("e")).unwrap();
         fs::write(outside.join(format!("e/f{number}.txt")), "needle outside\n").unwrap();
         fs::write(outside.join(format!("f{number}.txt")), "needle outside\n").unwrap();
@@ -161,7 +161,6 @@ fn search_in_a_swapped_tree_shows_nothing_outside() {
     });
 }
 
-/// The environment variable that marks the unprivileged child process.
 const CHILD: &str = "LOCAL_TEST_CHILD";
 
 #[test]
@@ -185,7 +184,7 @@ fn unreadable_files_and_directories_are_counted_for_unprivileged_processes() {
     }
     fixture.write_on_disk("large.txt", &"needle\n".repeat(1 << 20));
     let bits = |path: &str, mode| fs::set_permissions(fixture.path(path), fs::Permissions::from_mode(mode)).unwrap();
-    // A directory that cannot be listed, one that can be listed but not entered, and two files that cannot be read.
+    // One directory cannot be listed, one can be listed but not entered, and two files cannot be read.
     let closed = [("closed", 0), ("listed", 0o444), ("file.txt", 0), ("large.txt", 0o200)];
     closed.iter().for_each(|(path, mode)| bits(path, *mode));
     let search = fixture.call_ok("search", json!({ "query": "needle" }));

@@ -34,7 +34,6 @@ impl SearchTestWorkspace {
         Self { workspace, engine }
     }
 
-    /// Runs a search and returns its whole result as text.
     pub(crate) fn search(&self, arguments: &Value) -> String {
         self.search_as(&caller(), arguments)
     }
@@ -51,7 +50,6 @@ impl SearchTestWorkspace {
         self.workspace.index_status()
     }
 
-    /// Waits until the workspace is watched and fully indexed.
     pub(crate) fn wait_until_indexed(&self) {
         wait_until("the workspace is watched and indexed", || {
             let status = self.index_status();
@@ -60,7 +58,6 @@ impl SearchTestWorkspace {
     }
 }
 
-/// Waits until a new file would get a later timestamp than the last change.
 pub(crate) fn wait_for_new_timestamps(directory: &Path) {
     let probe = directory.join("clock");
     let touched = || {
@@ -77,7 +74,7 @@ pub(crate) fn caller() -> Caller {
     Caller::new(Principal::Agent("tester".into()), "s1", "library")
 }
 
-/// One tree in three workspaces: without an index, with an index that needs a walk, and with a watched tree.
+/// The workspaces share one tree: without an index, with an index that needs a walk, and with a watched tree.
 struct SearchTestWorkspaceVariants {
     directory: TempDir,
     unindexed: SearchTestWorkspace,
@@ -103,7 +100,6 @@ impl SearchTestWorkspaceVariants {
     }
 }
 
-/// A random search query, which may or may not match a file.
 fn random_query(chance: &mut SeededRng) -> Value {
     let word = edits::random_word(chance);
     match chance.below(13) {
@@ -180,7 +176,6 @@ fn the_index_is_really_used() {
     assert!(sides.watched.index_status().indexed_walks >= before.1 + 40);
 }
 
-/// Three workspaces on a small tree that is already watched.
 fn watched_variants(files: &[(&str, &str)]) -> SearchTestWorkspaceVariants {
     let sides = SearchTestWorkspaceVariants::new(tempfile::tempdir().unwrap());
     for (path, text) in files {

@@ -60,7 +60,6 @@ fn journal_verifies_during_concurrent_writes() {
             });
         }
         let mut sizes = std::collections::BTreeSet::new();
-        // This is repeated until journals of many different sizes were verified.
         while sizes.len() < 20 {
             let report = at.workspace.verify_journal(None, &[]).unwrap();
             assert_eq!(report.integrity_error.map(|tamper| tamper.to_string()), None);

@@ -6,12 +6,9 @@ use std::process::Command;
 
 use testkit::{crash, stress::StressLength, workload};
 
-/// The environment variable that marks the child process.
 const CHILD_ENV: &str = "LOCAL_TEST_CHILD";
-/// The number of rounds of the crash test in an ordinary run and in a long run.
 const ROUNDS: (u64, u64) = (250, 10_000);
 
-/// The command that starts the test `child` in a child process.
 fn child_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "kill::child", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");

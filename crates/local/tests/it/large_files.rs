@@ -20,7 +20,7 @@ const MIB: usize = 1 << 20;
 /// A process that has read this many bytes more than before is searching a file.
 const SEARCH_STARTED_BYTES: u64 = 256 << 10;
 
-/// A text of at least `bytes` bytes with the word `needle` in every thousandth line, and the numbers of these lines.
+/// Returns a text with the word `needle` in every thousandth line, and the numbers of these lines.
 fn lines(bytes: usize) -> (String, Vec<u64>) {
     let (mut text, mut needles) = (String::with_capacity(bytes + 100), Vec::new());
     let mut number = 0_u64;
@@ -30,13 +30,12 @@ fn lines(bytes: usize) -> (String, Vec<u64>) {
         if what == "needle" {
             needles.push(number);
         }
-        // Lines of different lengths, so that chunks end at any position.
+        // The lines have different lengths, so that chunks end at any position.
         text.push_str(&format!("{number} {what} {}\n", &"abcdefghijklmnopqrstuvwxyz"[..(number % 26) as usize]));
     }
     (text, needles)
 }
 
-/// The line numbers at which a search found matches in one file, in ascending order.
 fn lines_found(search: &Map<String, Value>, path: &str) -> Vec<u64> {
     let files = search["files"].as_array().unwrap();
     let hits = files.iter().filter(|file| file["path"] == path).flat_map(|file| file["hits"].as_array().unwrap());
@@ -116,7 +115,6 @@ fn partially_searched_files_are_reported() {
     assert_eq!((&search["total"], &search["large"]), (&json!(0), &json!(1)));
 }
 
-/// Hashing a file of any size finishes in time or reports a deadline error.
 #[test]
 fn versions_of_huge_files_finish_in_time() {
     let fixture = LocalFixture::new();
@@ -136,7 +134,6 @@ fn versions_of_huge_files_finish_in_time() {
     }
 }
 
-/// A file read in chunks has the same version and content as one read at once.
 #[test]
 fn version_of_a_large_file_is_its_digest() {
     let fixture = LocalFixture::new();
@@ -148,7 +145,6 @@ fn version_of_a_large_file_is_its_digest() {
     assert_eq!(read["version"], stead_engine::Version::hash_bytes(text.as_bytes()).to_string());
 }
 
-/// The number of bytes that this process has read, according to the kernel.
 fn bytes_read_by_process() -> u64 {
     let counters = fs::read_to_string("/proc/self/io").unwrap();
     counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()

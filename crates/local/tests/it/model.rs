@@ -1,9 +1,8 @@
 //! Compares the local workspace with a model: two agents and a user make the same random calls on a local workspace and
-//! on one in memory, and results and trees must be equal. Between the calls, files are edited externally, time passes,
-//! and the local workspace is closed or abandoned and opened again. A round of random calls can be repeated with the
-//! seed that it printed.
+//! on one in memory, and results and trees must be equal.
 //!
-//! The variable `STEAD_SEED=n` repeats one round; `STEAD_LONG=1` runs the test for minutes.
+//! The variable `STEAD_SEED=n` repeats one round with the seed that it printed; `STEAD_LONG=1` runs the test for
+//! minutes.
 
 mod calls;
 
@@ -33,13 +32,10 @@ use crate::{
 };
 
 const CALLS_PER_ROUND: usize = 250;
-/// How long the model test runs in an ordinary run and in a long run.
 const ROUNDS_DEFAULT: Duration = Duration::from_secs(10);
 const ROUNDS_LONG: Duration = Duration::from_secs(300);
-/// The number of recent calls that are printed when results differ.
 const RECENT_CALLS_SHOWN: usize = 12;
 
-/// The clock that both workspaces read.
 struct SharedTestClock(AtomicI64);
 
 impl Clock for SharedTestClock {
@@ -57,7 +53,7 @@ struct ModelPair {
     memory: Arc<MemoryWorkspace>,
     model: Engine,
     callers: [Caller; 3],
-    /// Engines of workspaces that were opened again without being closed, as if their process still ran.
+    /// Some workspaces were opened again without being closed, as if their process still ran.
     abandoned: Vec<Engine>,
     recent_calls: VecDeque<String>,
     seed: u64,
@@ -102,7 +98,6 @@ impl ModelPair {
         format!("STEAD_SEED={}; the last calls:\n{}\n", self.seed, calls.join("\n"))
     }
 
-    /// Makes one call on the local workspace and on the model, and compares the results.
     fn call(&mut self, random_call: &RandomCall, known: &mut ModelBasedTestKnownIds) {
         let caller = &self.callers[random_call.caller];
         let ask = |engine: &Engine, arguments: &Value| -> ModelBasedTestCallResult {
@@ -142,7 +137,6 @@ impl ModelPair {
         }
     }
 
-    /// Edits a file in the local workspace and in the model without a call.
     fn edit_externally(&mut self, path: &str, content: Option<&str>) {
         let target = self.directory.path().join("ws").join(path);
         if self.memory.bytes(path).is_none() {
@@ -179,7 +173,7 @@ impl ModelPair {
                 self.abandoned.clear();
             }
             ModelTestShutdownMode::Abandoned => {
-                // Its deferred reads would be written after entries of the next workspace.
+                // The deferred reads would be written after entries of the next workspace.
                 self.local.flush().unwrap();
                 self.abandoned.push(std::mem::replace(&mut self.real, Engine::new(self.memory.clone())));
             }
@@ -190,7 +184,6 @@ impl ModelPair {
         assert_eq!((recovery.redone_steps, recovery.conflicts), (0, 0), "{}", self.context());
     }
 
-    /// Compares trees, journals, leases and trashes of the local workspace and the model.
     fn compare(&self) {
         let real: Vec<(String, String)> = take_snapshot(&self.directory.path().join("ws"))
             .into_iter()

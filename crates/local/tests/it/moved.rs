@@ -13,7 +13,7 @@ use stead_disk::faults::{
 use crate::{faults::lock_fault_tests, support::LocalFixture};
 
 const BROKEN: i32 = 5;
-/// A file size above the limit for content in the database, so that replaced content becomes a file.
+/// The file exceeds the limit for content in the database, so that replaced content becomes a file.
 const LARGE_FILE_BYTES: usize = 100_000;
 
 #[test]
@@ -21,7 +21,7 @@ fn trashed_link_that_is_a_file_is_restored_as_a_file() {
     let fixture = LocalFixture::new();
     symlink("elsewhere", fixture.path("leaf")).unwrap();
     let removed = fixture.call_ok("remove", json!({ "path": "leaf" }));
-    // This is the result of a race in which a file got the inode number of the link.
+    // A race in which a file got the inode number of the link has this result.
     let item = fixture.directory.path().join("state/trash").join(removed["trash"].as_str().unwrap());
     fs::remove_file(&item).unwrap();
     fs::write(&item, "text\n").unwrap();
@@ -37,7 +37,7 @@ fn recovery_error_names_the_path_and_not_the_state_directory() {
     let fixture = LocalFixture::new();
     let first = fixture.call_ok("write", json!({ "path": "big", "content": "a".repeat(LARGE_FILE_BYTES) }));
     let write = json!({ "path": "big", "content": "b".repeat(LARGE_FILE_BYTES), "base": first["version"] });
-    // The new file is put in place. Then the old file cannot be released, and the change cannot be rolled back.
+    // The new file is put in place, but the old file cannot be released and the change cannot be rolled back.
     let calls = FaultFilter::Only(FaultInjectionSystemCall::Rename);
     arm_fault(FaultPlan {
         call_number: 2,
@@ -51,7 +51,6 @@ fn recovery_error_names_the_path_and_not_the_state_directory() {
     assert_eq!(unfinished.kind.code(), "io_error", "{unfinished}");
     assert_eq!(blocked.kind.code(), "io_error", "{blocked}");
     assert!(blocked.message.contains("big"), "{blocked}");
-    // The change is finished once the disk works again.
     fixture.call_ok("stat", json!({ "path": "big" }));
     fixture.call_ok("write", json!({ "path": "other", "content": "c" }));
 }

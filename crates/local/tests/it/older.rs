@@ -1,6 +1,5 @@
-//! Tests that a state directory of version 0.1.0, the fixture, can still be opened. It contains a change that was
-//! recorded but not applied. Old tokens, approvals, leases and watches must still be valid. The file
-//! `fixtures/0.1.0/README.md` describes the content and origin of the fixture.
+//! Tests that a state directory of version 0.1.0, the fixture, can still be opened. The fixture contains a change that
+//! was recorded but not applied; `fixtures/0.1.0/README.md` describes its content and origin.
 
 #![expect(clippy::disallowed_methods, reason = "the test copies a directory and looks at it from outside")]
 
@@ -18,10 +17,9 @@ use crate::{
 
 const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/0.1.0");
 const SECRET: &str = "a secret for tests";
-/// The time between the last journal entry of the fixture and the tests.
 const LATER_MS: i64 = 60_000;
 
-/// A clock shortly after the creation of the fixture, on another boot, because the copied files have new inode numbers.
+/// The clock is on another boot, because the copied files have new inode numbers.
 struct TestClockAfterReboot(i64);
 
 impl Clock for TestClockAfterReboot {
@@ -30,7 +28,6 @@ impl Clock for TestClockAfterReboot {
     }
 }
 
-/// The facts about the fixture that the script which created it recorded.
 fn facts() -> Value {
     serde_json::from_str(&std::fs::read_to_string(format!("{MADE}/facts.json")).unwrap()).unwrap()
 }
@@ -43,7 +40,6 @@ pub(crate) fn database(directory: &Path) -> Connection {
     Connection::open(directory.join("state/stead.db")).unwrap()
 }
 
-/// Opens a copy of the fixture.
 pub(crate) fn opened() -> LocalFixture {
     let directory = tempfile::tempdir().unwrap();
     copy_tree(&Path::new(MADE).join("workspace"), &directory.path().join("ws"));

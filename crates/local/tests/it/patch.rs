@@ -58,7 +58,7 @@ fn collect_tree(directory: &Path, prefix: &str, tree: &mut BTreeMap<String, Opti
 fn every_case_of_the_table_passes() {
     for case in &patch_cases::load_cases() {
         let fixture = LocalFixture::new();
-        // The target of symlinks out of the workspace.
+        // Symlinks out of the workspace have this target.
         let outside = fixture.directory.path().join("outside");
         std::fs::write(&outside, "a\n").unwrap();
         if let Err(wrong) = case.check(&fixture) {

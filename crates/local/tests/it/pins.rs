@@ -13,7 +13,6 @@ use crate::{
     workspace_registry,
 };
 
-/// The SQL definitions of all tables and indexes of a database.
 fn schema(connection: &Connection) -> String {
     let text = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC, name";
     let mut statement = connection.prepare(text).unwrap();

@@ -18,7 +18,6 @@ use tempfile::TempDir;
 
 use crate::support::{LocalFixture, test_options};
 
-/// A clock that stands still until it is advanced.
 pub(crate) struct AdvanceableClock(AtomicI64);
 
 impl AdvanceableClock {
@@ -58,7 +57,6 @@ impl QuotaFixture {
         Self { fixture: LocalFixture::open(directory, options), clock }
     }
 
-    /// Opens the same workspace again, as another process would.
     fn reopen(&self) -> LocalFixture {
         let mut options = test_options(&self.fixture.directory);
         options.clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
@@ -78,7 +76,6 @@ impl QuotaFixture {
         holding.unwrap().workspace
     }
 
-    /// Checks that the stored usage of the workspace equals the usage measured on disk.
     #[track_caller]
     fn exact_usage(&self) -> WorkspaceUsage {
         let known = self.known_usage();
@@ -94,7 +91,6 @@ impl QuotaFixture {
     }
 }
 
-/// Measures the usage of a directory without stead.
 fn measure_directory(directory: &std::path::Path) -> WorkspaceUsage {
     let mut stock = WorkspaceUsage::default();
     for entry in fs::read_dir(directory).unwrap() {
@@ -141,7 +137,7 @@ fn quota_errors_report_limit_usage_and_hint() {
     assert_eq!((&checked["kind"], &checked["quota"]), (&json!("quota"), &usage["quota"]));
 }
 
-/// Tests every way to add content to a workspace that has used 90 of its quota of 100 bytes.
+/// The workspace has used 90 of its quota of 100 bytes.
 #[test]
 fn every_operation_that_adds_is_counted() {
     let patch = "--- /dev/null\n+++ b/p1\n@@ -0,0 +1 @@\n+12345\n--- /dev/null\n+++ b/p2\n@@ -0,0 +1 @@\n+12345\n";
@@ -194,7 +190,6 @@ fn over_quota_allows_removal_and_undo_only() {
     let removed = quota.fixture.call_ok("remove", json!({ "path": "a" }));
     quota.fixture.call_ok("undo", json!({ "entry": removed["entry"] }));
     assert_eq!(quota.exact_usage(), WorkspaceUsage { bytes: 500, files: 5 });
-    // Counting twice does not change the result.
     let removed = quota.fixture.call_ok("remove", json!({ "path": "a" }));
     for name in ["b", "c", "d", "e"] {
         quota.fixture.call_ok("remove", json!({ "path": name }));
@@ -256,13 +251,12 @@ fn external_changes_are_counted_before_a_refusal() {
     let quota = QuotaFixture::with_policy(BYTES_100);
     quota.fixture.write_on_disk("a", &"x".repeat(100));
     quota.expect_quota_error("write", json!({ "path": "n", "content": "12345" }));
-    // Files are deleted externally. A very recent count is not repeated, or refusals would keep the disk busy.
+    // A very recent count is not repeated, or refusals would keep the disk busy.
     fs::remove_file(quota.fixture.path("a")).unwrap();
     quota.expect_quota_error("write", json!({ "path": "n", "content": "12345" }));
     quota.clock.advance_ms(1_000);
     quota.fixture.call_ok("write", json!({ "path": "n", "content": "12345" }));
     quota.exact_usage();
-    // Files are added externally: the next count finds them.
     quota.fixture.write_on_disk("b", &"x".repeat(200));
     quota.fixture.call_ok("write", json!({ "path": "m", "content": "1" }));
     quota.clock.advance_ms(5 * 60 * 1_000);
@@ -301,7 +295,7 @@ fn the_strictest_applicable_quota_wins() {
     quota.exact_usage();
 }
 
-/// An agent that removes and rewrites a file fills its trash quota. Only expired or restored items make room again.
+/// An agent that removes and rewrites a file fills its trash quota; only expired or restored items make room again.
 #[test]
 fn trash_quota_does_not_expire_items_early() {
     let quota = QuotaFixture::with_policy("[agent.\"agent:*\".quota]\nbytes = 10\ntrash_bytes = 40\n");
@@ -322,7 +316,6 @@ fn trash_quota_does_not_expire_items_early() {
     assert_eq!(items(&quota.fixture), 5, "four of the agent's, one of the person's");
     let error = quota.expect_quota_error("remove", json!({ "path": "f" }));
     assert_eq!((&error.details["quota"], &error.details["used"]), (&json!("trash_bytes"), &json!(40)));
-    // A trash item can be restored, which makes room.
     let trash =
         stead_engine::Workspace::trash(&*quota.fixture.workspace, Some(&quota.fixture.caller.principal)).unwrap();
     let base = quota.fixture.call_ok("stat", json!({ "path": "f" }))["version"].clone();
@@ -375,7 +368,6 @@ fn quotas_on_the_whole_machine_are_rejected() {
     assert_eq!(at.kind("write", json!({ "path": "home/a", "content": "1" })), "policy_denied");
 }
 
-/// Reads a file that is far larger than the memory that a call may use.
 #[test]
 fn oversized_reads_are_rejected_with_a_range_hint() {
     let at = LocalFixture::new();

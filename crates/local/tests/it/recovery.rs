@@ -1,6 +1,6 @@
 //! Tests the recovery of a workspace that another process has open or did not close. Recovery keeps applied changes,
-//! even if their paths changed afterwards, and applies nothing twice. The recovery tests open the workspace a second
-//! time instead of starting another process, and change the boot id and damage files instead of cutting the power.
+//! even if their paths changed afterwards, and applies nothing twice. The tests open the workspace a second time
+//! instead of starting another process.
 
 #![expect(clippy::disallowed_methods, reason = "the test does to the directory what others do")]
 
@@ -19,7 +19,6 @@ use crate::{
     support::{LocalFixture, test_options},
 };
 
-/// A clock that stands still, with a fixed boot id.
 struct FixedBootClock(&'static str);
 
 impl Clock for FixedBootClock {
@@ -29,7 +28,6 @@ impl Clock for FixedBootClock {
 }
 
 impl LocalFixture {
-    /// Opens a new workspace with the boot id `first`.
     fn open_on_first_boot() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = test_options(&directory);
@@ -37,14 +35,12 @@ impl LocalFixture {
         Self::open(directory, options)
     }
 
-    /// Opens the same workspace again with this boot id, although it is not closed.
     fn reopen_on_boot(&self, boot: &'static str) -> Self {
         let mut options = test_options(&self.directory);
         options.clock = Arc::new(FixedBootClock(boot));
         Self::open(Arc::clone(&self.directory), options)
     }
 
-    /// Checks that opening the workspace again changes nothing and that the journal matches the disk.
     fn assert_recovers_without_conflict(&self, boot: &'static str) {
         let before = take_snapshot(&self.path(""));
         let entries = self.engine.workspace().head().unwrap().number;
@@ -63,7 +59,7 @@ impl LocalFixture {
     }
 }
 
-/// Sequences of calls that change one path several times without a sync.
+/// Each chain of calls changes one path several times without a sync.
 const CHANGE_CHAINS: &[fn(&LocalFixture)] = &[
     |f| {
         f.write("f", "1");
@@ -162,7 +158,7 @@ fn two_processes_see_each_others_applied_changes() {
     assert_eq!(one.text("f"), None);
 }
 
-/// Damages a file like a power cut between its rename and the write of its content.
+/// A power cut between a rename and the write of the content damages a file like this.
 fn tear_file(fixture: &LocalFixture, path: &str) {
     let file = File::options().write(true).open(fixture.path(path)).unwrap();
     let modified = file.metadata().unwrap().modified().unwrap();

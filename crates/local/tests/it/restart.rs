@@ -12,7 +12,6 @@ use crate::support::{LocalFixture, test_options};
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-/// A clock whose wall time, uptime and boot can be set separately.
 #[derive(Clone)]
 struct SettableClock(Arc<Mutex<ClockReading>>);
 
@@ -61,7 +60,6 @@ fn person_caller() -> Caller {
     caller
 }
 
-/// The approvals, sessions, leases and trash items that exist when the process ends.
 struct RestartTestOpenItems {
     waiting_approval: String,
     granted_approval: String,
@@ -91,7 +89,6 @@ fn create_open_items(at: &LocalFixture) -> RestartTestOpenItems {
     RestartTestOpenItems { waiting_approval: asked, granted_approval: approved, session, trash }
 }
 
-/// The states of the approvals, the session, the lease and the trash item now.
 fn open_item_states(
     at: &LocalFixture,
     left: &RestartTestOpenItems,
@@ -206,7 +203,7 @@ fn clock_jumps_do_not_empty_the_trash() {
         assert_eq!(at.workspace.delete_expired_trash().unwrap(), 0);
         assert!(at.workspace.trash_item(&left.trash).unwrap().is_some());
     }
-    // With the clock corrected, it is valid again.
+    // With the clock corrected, the trash item is valid again.
     clocks.set(|now| now.wall_ms -= 48 * HOUR_MS);
     at.call_ok("restore", json!({ "trash": left.trash }));
     assert_eq!(at.text("gone").as_deref(), Some("precious"));

@@ -6,13 +6,11 @@ use std::process::Command;
 
 use testkit::{multi_process, stress::StressLength};
 
-/// The environment variable that marks the child processes.
 const CHILD_ENV: &str = "LOCAL_TEST_MEMBER";
-/// The number of killed processes and the number of calls per process, in an ordinary run and in a long run.
+/// The number of killed processes and the number of calls per process in the test of several processes.
 const ROUNDS_DEFAULT: (u64, u64) = (24, 250);
 const ROUNDS_LONG: (u64, u64) = (400, 1_000);
 
-/// The command that starts the test `member` in a child process.
 fn member_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "several::member", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");

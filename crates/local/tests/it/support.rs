@@ -41,7 +41,7 @@ impl LocalFixture {
 
     pub(crate) fn reopen(self) -> Self {
         let Self { directory, workspace, engine, .. } = self;
-        // The maintenance thread may hold the workspace right now: stop it first, or the workspace is still open at the
+        // The maintenance thread may hold the workspace; unless it is stopped first, the workspace is still open at the
         // next open.
         workspace.close();
         drop(engine);

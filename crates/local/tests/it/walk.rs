@@ -22,7 +22,7 @@ fn deep_trees_are_walked_with_few_handles() {
     let mut directory = fixture.path("");
     for _ in 0..200 {
         directory.push("a");
-        // Waits with its parent's handle until everything below its sibling is done.
+        // This directory waits with its parent's handle until everything below its sibling is done.
         fs::create_dir_all(directory.join("z")).unwrap();
         fs::write(directory.join("z/f.txt"), "needle\n").unwrap();
     }

@@ -19,14 +19,13 @@ const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// A recorder that does nothing for this long is idle.
 const IDLE_TIME: Duration = Duration::from_millis(1500);
 
-/// Formats a watch event for comparison, such as `create a.txt` or `rename a -> b`.
+/// A short event is for instance `create a.txt` or `rename a -> b`.
 pub(crate) fn short_event(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
     let new_path = event["new_path"].as_str().map(|path| format!(" -> {path}")).unwrap_or_default();
     format!("{} {}{new_path}", word("event"), word("path"))
 }
 
-/// A test client of a watch, which remembers its cursor.
 pub(crate) struct TestWatchClient<'a> {
     fixture: &'a LocalFixture,
     cursor: Value,
@@ -38,14 +37,12 @@ impl<'a> TestWatchClient<'a> {
         Self { fixture, cursor: begun["cursor"].clone() }
     }
 
-    /// Returns the next events of the watch, and waits if there is none yet.
     pub(crate) fn next_page(&mut self, wait_ms: u64) -> Vec<Value> {
         let page = self.fixture.call_ok("watched", json!({ "cursor": self.cursor, "wait_ms": wait_ms }));
         self.cursor = page["cursor"].clone();
         page["events"].as_array().unwrap().clone()
     }
 
-    /// Reads events of the watch until all events in `wanted` have arrived.
     pub(crate) fn wait_for_events(&mut self, wanted: &[&str]) -> Vec<Value> {
         let (mut heard, end) = (Vec::new(), Instant::now() + EVENT_TIMEOUT);
         while !wanted.iter().all(|wanted| heard.iter().any(|event| short_event(event) == *wanted)) {
@@ -155,7 +152,7 @@ fn moved_directories_are_reported_under_their_new_name() {
     assert_eq!(listener.wait_for_short_events(&["rename a -> c"]), ["rename a -> c"]);
     fs::write(fixture.path("c/b/f"), "2").unwrap();
     assert_eq!(listener.wait_for_short_events(&["modify c/b/f"]), ["modify c/b/f"]);
-    // Out of the workspace and back in.
+    // The directory leaves the workspace and comes back.
     let out = fixture.directory.path().join("out");
     fs::rename(fixture.path("c"), &out).unwrap();
     listener.wait_for_events(&["delete c"]);
@@ -164,7 +161,6 @@ fn moved_directories_are_reported_under_their_new_name() {
     listener.wait_for_events(&["create d", "create d/b", "create d/b/f", "create d/b/unheard"]);
 }
 
-/// Exchanges two paths of the workspace atomically.
 fn exchange_paths(fixture: &LocalFixture, one: &str, other: &str) {
     let (one, other) = (fixture.path(one), fixture.path(other));
     let here = rustix::fs::CWD;
@@ -321,7 +317,7 @@ fn idle_watches_cost_nothing() {
         fixture.call_ok("watch", json!({ "path": format!("d{number}") }));
     }
     let workspace: &dyn stead_engine::Workspace = &*fixture.workspace;
-    // Remaining entries of their creation may be written at first.
+    // Remaining entries of the directories' creation may be written at first.
     wait_until("the recorder comes to rest", || {
         let rounds = fixture.workspace.listening_rounds();
         workspace.wait_for_entry_after(workspace.head().unwrap().number, Instant::now() + IDLE_TIME).unwrap();

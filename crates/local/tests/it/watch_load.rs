@@ -22,19 +22,15 @@ use crate::{
     watch::TestWatchClient,
 };
 
-/// The environment variables with the task and the directory of the child process.
 const CHILD_TASK_ENV: &str = "LOCAL_TEST_WATCH_TASK";
 const CHILD_DIRECTORY_ENV: &str = "LOCAL_TEST_WATCH_PLACE";
-/// The line that the child process prints when it is ready.
 const READY_LINE: &str = "@@ ready";
-/// The number of files that the load test writes, and the number of their directories.
 const FILES: usize = 10_000;
 const DIRECTORIES: usize = 50;
-/// ENOSPC: the kernel's error at the watch limit.
+/// The kernel returns ENOSPC at the watch limit.
 const NO_SPACE: i32 = 28;
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Starts the test `child` in a child process.
 fn start_child(task: &str, directory: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "watch_load::child", "--nocapture", "--test-threads=1"])
@@ -59,7 +55,7 @@ fn child() {
     }
 }
 
-/// Watches while the kernel refuses further watches; runs in its own process, because the fault affects all threads.
+/// The watch limit is checked in its own process, because the fault affects all threads.
 fn check_watch_limit() {
     let fixture = LocalFixture::new();
     for directory in ["top/a", "top/b", "top/c", "other"] {
@@ -96,7 +92,6 @@ fn file_path(number: usize, name: &str) -> String {
     format!("d{}/{name}{number}", number % DIRECTORIES)
 }
 
-/// Creates, changes, renames and removes many files as fast as possible.
 fn write_many_files(ws: &Path) {
     for number in 0..FILES {
         let path = ws.join(file_path(number, "f"));
@@ -119,7 +114,6 @@ fn write_many_files(ws: &Path) {
     fs::remove_dir_all(ws.join("d2")).unwrap();
 }
 
-/// Opens and watches the workspace, and records external changes until the process is killed.
 fn record_external_changes(directory: &Path, lasting: stead_engine::WatchLifetimeKind) {
     let workspace = stead_local::LocalWorkspace::open(support::test_options_at(directory)).unwrap();
     let engine = stead_engine::Engine::new(workspace);
@@ -235,7 +229,6 @@ fn wait_for(listener: &mut TestWatchClient<'_>, event: &str, path: &str) -> Valu
 }
 
 impl LocalFixture {
-    /// The session that the journal records for the entry of an event.
     fn workspace_entry(&self, event: &Value) -> String {
         let workspace: &dyn stead_engine::Workspace = &*self.workspace;
         workspace.entry(event["entry"].as_u64().unwrap()).unwrap().unwrap().entry.caller.session

@@ -10,12 +10,11 @@ use testkit::stress::SeededRng;
 
 use crate::{event_follower::EventDerivedTestTree, support::LocalFixture, watch::TestWatchClient};
 
-/// The test makes this many bursts of random changes, and compares the client's files with the disk after each burst.
+/// The client's files are compared with the disk after each round of random changes.
 const ROUNDS: usize = 150;
 const STEPS: u64 = 60;
-/// The maximum number of full rescans that the watch may report during the test.
 const RESCANS_MAX: usize = 3;
-/// The number of different names for random files and directories; it is small, so that names are reused often.
+/// The number of different names is small, so that names are reused often.
 const NAMES: u64 = 4;
 
 fn random_directory(chance: &mut SeededRng) -> String {
@@ -30,7 +29,6 @@ fn random_file(chance: &mut SeededRng) -> String {
     format!("{}/f{}", random_directory(chance), chance.below(NAMES))
 }
 
-/// Makes one random change in the workspace and returns its description, or `None` if the change fails.
 fn random_change(ws: &Path, out: &Path, chance: &mut SeededRng) -> Option<String> {
     let (directory, other) = (random_directory(chance), random_directory(chance));
     let (name, target) = (random_file(chance), random_file(chance));

@@ -1,6 +1,6 @@
-//! Connections to the peers, and proxy chains. In a chain, a conductor owns every connection. The next link of the
-//! chain is called the successor. Messages for the successor are wrapped in an envelope. An envelope keeps the id of
-//! the wrapped message, because each side of a connection has its own ids.
+//! Connections to ACP peers, and proxy chains. In a proxy chain, one conductor owns every connection, and messages for
+//! the next link (the successor) are wrapped in an envelope. An envelope keeps the id of the wrapped message, because
+//! each side of a connection has its own ids.
 
 use std::{
     io,
@@ -16,26 +16,24 @@ use super::{
 };
 use crate::lines::Outbox;
 
-/// Pairs of two method names: the conductor's initialization method, and the method of its envelopes. Before version 5
-/// of the official library, both names started with an underscore.
+/// Each pair holds the conductor's initialization method and the method of its envelopes. Before version 5 of the
+/// official library, both method names started with an underscore.
 const CONDUCTOR_METHODS: &[(&str, &str)] =
     &[("proxy/initialize", "proxy/successor"), ("_proxy/initialize", "_proxy/successor")];
 
-/// Wraps lines for the successor in envelopes, and unwraps lines from the successor.
 #[derive(Default)]
 pub(super) struct AcpConductorEnvelopeCodec {
-    /// The method of the envelopes, once the conductor has initialized the connection.
+    /// The envelope method is set when the conductor initializes the connection.
     method: OnceLock<&'static str>,
 }
 
-/// A line from the conductor of a proxy chain, classified by the peer that sent it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineFromAcpConductor {
-    /// A line from the editor or from the previous proxy in the chain.
+    /// The line from the conductor comes from the editor or from the previous proxy in the chain.
     FromEditor(Vec<u8>),
-    /// A line from the agent or from the next proxy in the chain.
+    /// The line from the conductor comes from the agent or from the next proxy in the chain.
     FromAgent(Vec<u8>),
-    /// A response from the editor's side or the agent's side to a forwarded request.
+    /// The line from the conductor is a response to a forwarded request, from either side of the chain.
     Response(Vec<u8>),
 }
 
@@ -57,7 +55,6 @@ impl AcpConductorEnvelopeCodec {
         [head.as_bytes(), &params, b"}}\n"].concat()
     }
 
-    /// Determines which peer sent a line, and removes the envelope of the line.
     pub(super) fn unwrap_line(&self, line: Vec<u8>) -> LineFromAcpConductor {
         let Ok(message) = AcpMessage::parse(&line) else { return LineFromAcpConductor::FromEditor(line) };
         let (id, method) = match &message.kind {
@@ -69,7 +66,6 @@ impl AcpConductorEnvelopeCodec {
             AcpMessageKind::Request { id, method } => (Some(id), method.as_str()),
         };
         if let Some((_, envelope)) = CONDUCTOR_METHODS.iter().find(|(opening, _)| *opening == method) {
-            // The first initialization request determines the envelope method.
             self.method.get_or_init(|| envelope);
             let plain = json_members::set_member(&line, &["method"], &"initialize".into());
             return LineFromAcpConductor::FromEditor(plain.unwrap_or(line));
@@ -95,24 +91,21 @@ fn params_member(text: &[u8], params: Option<Range<usize>>) -> Vec<u8> {
     params.map(|range| [b",\"params\":", &text[range]].concat()).unwrap_or_default()
 }
 
-/// Writes lines to a peer, whole and in order.
 pub(super) struct AcpPeerWriter {
     outbox: Arc<Outbox<BoxedAcpMessageWriter>>,
     envelope: Option<Arc<AcpConductorEnvelopeCodec>>,
 }
 
 impl AcpPeerWriter {
-    /// A writer that sends lines to a peer unchanged, without an envelope.
     pub(super) fn new(output: BoxedAcpMessageWriter) -> Self {
         Self { outbox: Arc::new(Outbox::new(output)), envelope: None }
     }
 
-    /// A writer that sends lines to the successor in a chain, over the same connection.
+    /// The writer for the successor uses the same connection as the writer for the conductor.
     pub(super) fn for_successor(&self, envelope: Arc<AcpConductorEnvelopeCodec>) -> Self {
         Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
     }
 
-    /// Sends a line, which must end with a line terminator.
     pub(super) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         match &self.envelope {
             Some(envelope) => self.outbox.send(envelope.wrap_line(line)).await,
@@ -124,7 +117,7 @@ impl AcpPeerWriter {
         self.outbox.flush().await
     }
 
-    /// Closes the connection, so that the peer sees the end of its input.
+    /// The peer sees the end of its input when its connection is closed.
     pub(super) async fn close(&self) {
         self.outbox.replace(Box::new(tokio::io::sink())).await;
     }

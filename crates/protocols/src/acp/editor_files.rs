@@ -1,10 +1,7 @@
 //! File methods for an editor that offers ACP file methods itself. The editor may have unsaved text, so reads return
-//! the editor's text, and the editor applies writes. The engine checks and records each access before the proxy sends
-//! it to the editor.
-//!
-//! The editor never gets a request for a path outside the session's roots, or a request that the policy forbids. If the
-//! person has typed text since the session read the file, the engine merges this text into the write or refuses the
-//! write.
+//! the editor's text, and the editor applies writes. The engine checks and records each access before the proxy sends a
+//! request to the editor. The engine merges or refuses a write if the person has typed text since the session read the
+//! file.
 
 use std::sync::Arc;
 
@@ -20,11 +17,10 @@ use super::{
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 
-/// The text of a file on disk; an error if the file is not UTF-8. The editor may have newer, unsaved text.
+/// The text of a file on disk, or an error if the file is not UTF-8. The editor may have newer, unsaved text.
 struct DiskText(Result<String, AcpError>);
 
 impl AcpRunningFileCall<'_> {
-    /// Reads the editor's text, and remembers this text as the content that the agent has last seen.
     pub(super) async fn read_from_editor(&self) -> Result<String, AcpError> {
         let revision = self.session.seen_revision(&self.resolved_path);
         let on_disk = self.read_disk_text().await?;
@@ -44,7 +40,6 @@ impl AcpRunningFileCall<'_> {
         Ok(text)
     }
 
-    /// Writes a file through the editor: the engine checks and merges the write, and then the editor applies it.
     pub(super) async fn write_through_editor(
         &self,
         content: &str,
@@ -69,7 +64,7 @@ impl AcpRunningFileCall<'_> {
         self.request_editor(WRITE_METHOD, &params).await?.map(|_| ()).map_err(AcpError::from_editor)
     }
 
-    /// The current text of the file: the editor's text, or the text on disk if the editor does not offer reads.
+    /// The text of the file in the editor, or on disk if the editor does not offer reads.
     pub(super) async fn current_text(&self) -> Result<Option<String>, AcpError> {
         let on_disk = self.read_disk_text().await?;
         match self.proxy.router.editor_capabilities().read_text_file {
@@ -78,8 +73,7 @@ impl AcpRunningFileCall<'_> {
         }
     }
 
-    /// Reads the text of a file on disk with an engine call, which authorizes and records the read; `None` for a
-    /// missing file.
+    /// The engine call authorizes and records the read. A missing file gives `None`.
     async fn read_disk_text(&self) -> Result<Option<DiskText>, AcpError> {
         match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
             Ok(outcome) => Ok(Some(DiskText(acp::outcome_text(outcome)))),
@@ -88,7 +82,6 @@ impl AcpRunningFileCall<'_> {
         }
     }
 
-    /// The editor's text of the whole file, or the editor's error.
     async fn request_editor_text(&self) -> Result<Result<String, Value>, AcpError> {
         let params = json!({ "sessionId": self.session.id, "path": self.absolute_path()? });
         let mut response = match self.request_editor(READ_METHOD, &params).await? {

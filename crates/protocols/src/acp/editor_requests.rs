@@ -1,5 +1,5 @@
-//! Requests of the proxy to the editor, with ids that start with a random prefix. The prefix ensures that a response to
-//! the proxy is never mistaken for a response to the agent.
+//! Requests of the proxy to the editor, with ids that start with a random prefix. The random prefix ensures that a
+//! response to the proxy is never mistaken for a response to the agent.
 
 use std::{
     collections::HashMap,
@@ -15,23 +15,19 @@ use tokio::sync::oneshot;
 
 use super::message::AcpMessageId;
 
-/// The result or the error with which the editor answers a request.
 pub(super) type EditorResponse = Result<Value, Value>;
 
 type EditorResponseSenders = HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>;
 
-/// The proxy's requests that the editor has not answered yet.
 pub(super) struct PendingEditorRequestTable {
     id_prefix: String,
     next_id: AtomicU64,
-    /// The unanswered requests; `None` once the editor has disconnected.
+    /// The table of pending requests is `None` once the editor has disconnected.
     pending: Mutex<Option<EditorResponseSenders>>,
 }
 
-/// A request of the proxy that the editor has not answered yet.
 pub(super) struct PendingRequestToEditor {
     pub(super) id: String,
-    /// Receives the editor's response; fails once the editor has disconnected.
     pub(super) response: oneshot::Receiver<EditorResponse>,
 }
 
@@ -46,7 +42,7 @@ impl PendingEditorRequestTable {
         }
     }
 
-    /// Registers a new request of the proxy; returns `None` if the editor has disconnected.
+    /// A request is not registered if the editor has disconnected.
     pub(super) fn register(&self) -> Option<PendingRequestToEditor> {
         let id = format!("{}{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, response) = oneshot::channel();
@@ -55,7 +51,7 @@ impl PendingEditorRequestTable {
     }
 
     /// Delivers the editor's response to the pending request with the same id. A response whose id has the proxy's
-    /// prefix belongs to the proxy even if no request with that id is pending.
+    /// prefix belongs to the proxy, even if its request is no longer pending.
     pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> AcpResponseRecipient {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
             return AcpResponseRecipient::Other;
@@ -67,14 +63,12 @@ impl PendingEditorRequestTable {
         AcpResponseRecipient::Proxy
     }
 
-    /// Stops waiting for the editor's response to a request.
     pub(super) fn cancel(&self, id: &str) {
         if let Some(pending) = self.lock_pending().as_mut() {
             pending.remove(&AcpMessageId::from_json(&Value::from(id)));
         }
     }
 
-    /// Drops all pending requests to the editor, because the editor has disconnected.
     pub(super) fn close(&self) {
         *self.lock_pending() = None;
     }
@@ -84,7 +78,6 @@ impl PendingEditorRequestTable {
     }
 }
 
-/// Whether a response answers a request of the proxy or a request of another peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AcpResponseRecipient {
     Proxy,

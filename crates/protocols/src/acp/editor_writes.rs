@@ -1,8 +1,6 @@
 //! Writes of an agent that the editor applied, kept so that a person can review, keep or reject the writes. The session
-//! keeps the written texts in memory, because the journal does not contain them.
-//!
-//! The memory for written texts is limited. At the limit, the session forgets the file that was written first, and
-//! later reviews report `truncated`.
+//! keeps the written texts in memory, because the journal does not contain them. At the memory limit, the session
+//! forgets the file that was written first, and later reviews report `truncated`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,11 +13,9 @@ use stead_engine::TextWithLineAuthors;
 use super::session::AcpResolvedPath;
 use crate::limits::EDITOR_WRITES_BYTES_MAX;
 
-/// The start of the period whose changes a review shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReviewStartPoint {
-    /// The review shows the changes since the start of the session.
     #[default]
     Session,
     /// The review shows the changes since the last prompt.
@@ -27,7 +23,7 @@ pub(super) enum ReviewStartPoint {
 }
 
 impl ReviewStartPoint {
-    /// The value of the `since` argument of the engine's review operations.
+    /// The review start point as the value of the engine's `since` argument.
     pub(super) fn name(self) -> &'static str {
         match self {
             ReviewStartPoint::Session => "session",
@@ -36,7 +32,6 @@ impl ReviewStartPoint {
     }
 }
 
-/// One write that the editor applied, with the editor's text before and after the write.
 #[derive(Debug)]
 struct AppliedEditorWriteRecord {
     turn: u64,
@@ -57,30 +52,25 @@ struct AgentWriteHistoryOfOneFile {
     accepted_text: Option<Arc<str>>,
 }
 
-/// The names of the two authors of a text: the agent and the person.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgentAndPersonAuthorNames<'n> {
     pub(super) agent: &'n str,
     pub(super) person: &'n str,
 }
 
-/// The writes of one session that the editor applied.
 #[derive(Debug, Default)]
 pub(super) struct SessionEditorWriteHistory {
-    /// The sequence number of the current turn.
     turn: u64,
     files: HashMap<AcpResolvedPath, AgentWriteHistoryOfOneFile>,
-    /// The written files, in the order of their first write.
     write_order: VecDeque<AcpResolvedPath>,
     bytes: usize,
-    /// Whether a file was dropped because of the memory limit.
+    /// A session's write history is incomplete if a file was dropped because of the memory limit.
     pub(super) is_incomplete: bool,
 }
 
-/// The text of a file in the editor, with the author of each part.
 pub(super) struct AttributedEditorFile {
     pub(super) attributed: TextWithLineAuthors,
-    /// The text before the first write; `None` if the file did not exist.
+    /// The text before the agent's first write is `None` if the file did not exist.
     pub(super) original_text: Option<Arc<str>>,
 }
 
@@ -89,7 +79,6 @@ impl SessionEditorWriteHistory {
         self.turn += 1;
     }
 
-    /// Records a write that the editor applied.
     pub(super) fn record(&mut self, path: &AcpResolvedPath, before: Option<Arc<str>>, after: Arc<str>) {
         let write = AppliedEditorWriteRecord { turn: self.turn, before, after };
         self.bytes += write.byte_len();
@@ -106,17 +95,14 @@ impl SessionEditorWriteHistory {
         }
     }
 
-    /// The written files, in the order of their first write.
     pub(super) fn paths(&self) -> Vec<AcpResolvedPath> {
         self.write_order.iter().cloned().collect()
     }
 
-    /// Whether the agent wrote this file through the editor.
     pub(super) fn contains(&self, path: &AcpResolvedPath) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Attributes each part of the editor's current text of a file to its author.
     pub(super) fn attribute_file(
         &self,
         path: &AcpResolvedPath,
@@ -147,7 +133,6 @@ impl SessionEditorWriteHistory {
         Some(AttributedEditorFile { attributed, original_text })
     }
 
-    /// Records that a person accepted `text` as the content of the file.
     pub(super) fn accept(&mut self, path: &AcpResolvedPath, text: &str) {
         if let Some(file) = self.files.get_mut(path) {
             file.accepted_text = Some(text.into());

@@ -1,7 +1,5 @@
-//! ACP errors. An ACP error consists of a code, the fixed message of this code, and details in `data`.
-//!
-//! A path outside the roots gets the same error as a missing file, so that responses do not reveal which files exist
-//! outside the roots.
+//! ACP errors, which consist of a code, the fixed message of the code, and details in `data`. A path outside the roots
+//! gets the same error as a missing file. Error responses therefore do not reveal which files exist outside the roots.
 
 use serde_json::{Value, json};
 use stead_engine::Error;
@@ -12,7 +10,7 @@ use crate::error_rows::error_row;
 pub(crate) struct AcpError {
     code: AcpErrorCode,
     data: Option<Value>,
-    /// An error of the editor, which is passed on unchanged.
+    /// The proxy passes on an error of the editor unchanged.
     editor_error: Option<Box<Value>>,
 }
 
@@ -28,7 +26,7 @@ pub(crate) enum AcpErrorCode {
 }
 
 impl AcpErrorCode {
-    /// The JSON-RPC number and the fixed message of an ACP error code; clients compare the messages.
+    /// Clients compare the fixed message of an ACP error code.
     fn number_and_message(self) -> (i64, &'static str) {
         match self {
             AcpErrorCode::ParseError => (-32700, "Parse error"),
@@ -51,17 +49,14 @@ impl AcpError {
         Self { code, data: None, editor_error: None }
     }
 
-    /// The error for a line that is not a JSON object.
     pub(crate) fn parse_error() -> Self {
         Self::without_data(AcpErrorCode::ParseError)
     }
 
-    /// The error for a line that is not a valid message.
     pub(crate) fn invalid_request(reason: &str) -> Self {
         Self::new(AcpErrorCode::InvalidRequest, reason)
     }
 
-    /// The error for a method that the proxy did not advertise to the agent.
     pub(crate) fn method_not_found(name: &str) -> Self {
         Self::new(AcpErrorCode::MethodNotFound, name)
     }
@@ -74,7 +69,6 @@ impl AcpError {
         Self::new(AcpErrorCode::InternalError, reason)
     }
 
-    /// Passes on an error of the editor unchanged.
     pub(crate) fn from_editor(error: Value) -> Self {
         Self { editor_error: Some(Box::new(error)), ..Self::without_data(AcpErrorCode::InternalError) }
     }
@@ -83,7 +77,7 @@ impl AcpError {
         Self::without_data(AcpErrorCode::Cancelled)
     }
 
-    /// The error for a file that does not exist or is not accessible.
+    /// A file that is not accessible gets the same ACP error as a file that does not exist.
     pub(crate) fn file_not_found(path: &str) -> Self {
         Self::new(AcpErrorCode::NotFound, json!({ "uri": path }))
     }
@@ -92,7 +86,7 @@ impl AcpError {
         Self::new(AcpErrorCode::NotFound, json!({ "sessionId": session }))
     }
 
-    /// Converts an engine error to an ACP error, which contains `path` as the client wrote it.
+    /// The ACP error for an engine error contains the path as the client wrote it.
     pub(crate) fn from_error(error: &Error, path: &str) -> Self {
         match error_row(error.kind).acp {
             AcpErrorCode::NotFound => Self::file_not_found(path),
@@ -123,7 +117,6 @@ impl AcpError {
     }
 }
 
-/// One line of text about an engine error, with the error kind, the message and the next step.
 fn error_sentence(error: &Error) -> String {
     match &error.next_step {
         Some(hint) => format!("{}: {}; {hint}", error.kind.code(), error.message),

@@ -1,5 +1,5 @@
 //! The ACP file methods, served by the engine. A write is based on the content that the session has last seen. If the
-//! file has changed since then, the engine merges both changes or refuses the write, so that no change is lost.
+//! file has changed since then, the engine merges both changes or refuses the write.
 
 use std::sync::Arc;
 
@@ -25,17 +25,15 @@ use crate::{
     error_rows::{RetryAdvice, error_row},
 };
 
-/// A file method of the agent that is running.
 pub(super) struct AcpRunningFileCall<'p> {
     pub(super) proxy: &'p AcpProxy,
     pub(super) session: Arc<AcpSession>,
     pub(super) resolved_path: AcpResolvedPath,
-    /// The file path as the client wrote it.
+    /// The requested path is the file path as the client wrote it.
     pub(super) requested_path: String,
     pub(super) cancelled: watch::Receiver<bool>,
 }
 
-/// Runs one file method and returns its result.
 pub(super) async fn serve_file_call(
     proxy: &AcpProxy,
     call: &AcpFileCall,
@@ -80,7 +78,6 @@ impl<'p> AcpRunningFileCall<'p> {
         Ok(Self { proxy, session, resolved_path, requested_path: path, cancelled })
     }
 
-    /// Reads the whole file, and remembers its text as the content that the agent has last seen.
     async fn read_text(&self) -> Result<String, AcpError> {
         let revision = self.session.seen_revision(&self.resolved_path);
         let text = match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
@@ -96,7 +93,6 @@ impl<'p> AcpRunningFileCall<'p> {
         Ok(text)
     }
 
-    /// Writes the agent's text, merged with the changes that others made since the session saw the file.
     async fn write_text(&self, content: &str, format: WriteFormatPolicy) -> Result<AcpWriteAdjustments, AcpError> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
         let call_outcome = self.write_with_approval(content, format, &ChangeApplierChoice::Workspace).await?;
@@ -105,7 +101,7 @@ impl<'p> AcpRunningFileCall<'p> {
     }
 
     /// Lets the engine apply a write, or only plan the write if the editor applies writes. If the write needs approval,
-    /// this function asks the person at the editor and then repeats the engine call.
+    /// the person at the editor is asked and the engine call is repeated.
     pub(super) async fn write_with_approval(
         &self,
         content: &str,
@@ -138,12 +134,10 @@ impl<'p> AcpRunningFileCall<'p> {
         outcome.map_err(|error| AcpError::from_error(&error, &self.requested_path))
     }
 
-    /// Runs a call as the agent, in the root of this request.
     pub(super) async fn call_engine(&self, request: TranslatedCall) -> Result<Result<CallOutcome, Error>, AcpError> {
         self.call_engine_as(self.root()?.agent.clone(), request).await
     }
 
-    /// Runs a call as `caller`, in the root of this request.
     pub(super) async fn call_engine_as(
         &self,
         caller: Caller,
@@ -160,7 +154,6 @@ impl<'p> AcpRunningFileCall<'p> {
         self.session.root_of(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
     }
 
-    /// Resolves when the agent cancels this file call, or when the proxy shuts down.
     pub(super) async fn until_cancelled(&self) {
         let mut cancelled = self.cancelled.clone();
         if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
@@ -171,7 +164,7 @@ impl<'p> AcpRunningFileCall<'p> {
 
 /// Selects up to `limit` lines of a file, starting at `line`. Lines are counted from 1, and line 0 means line 1. The
 /// selected lines keep their terminators, so that consecutive selections together are the whole file. The empty text
-/// after the last terminator counts as a line. If `line` is beyond the last line, the result is an error.
+/// after the last line terminator counts as a line.
 pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Result<&str, AcpError> {
     let skipped = line.unwrap_or(1).saturating_sub(1) as usize;
     let start = offset_after_lines(text, skipped).ok_or_else(|| past_end_error(text))?;
@@ -180,7 +173,6 @@ pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) ->
     Ok(&rest[..end])
 }
 
-/// The offset after the first `count` line terminators, or `None` if the text has fewer line terminators.
 fn offset_after_lines(text: &str, count: usize) -> Option<usize> {
     if count == 0 {
         return Some(0);
@@ -188,8 +180,7 @@ fn offset_after_lines(text: &str, count: usize) -> Option<usize> {
     memchr::memchr_iter(b'\n', text.as_bytes()).nth(count - 1).map(|index| index + 1)
 }
 
-/// The error for a start line beyond the end of the file. The error contains the number of the last line and the length
-/// of this line in bytes.
+/// The error for a start line beyond the end contains the number of the file's last line and its length in bytes.
 fn past_end_error(text: &str) -> AcpError {
     let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
     let column = text.len() - memchr::memrchr(b'\n', text.as_bytes()).map_or(0, |index| index + 1);

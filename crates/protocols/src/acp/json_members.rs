@@ -1,13 +1,10 @@
 //! Finds and changes single members of a JSON message without parsing the other members. A change keeps every byte
-//! outside the changed member.
+//! outside the changed member. The scanner checks only the structure of the JSON, and allows any nesting depth. The
+//! proxy does not use `strict_json`, because it forwards unread values byte for byte.
 //!
-//! The scanner is not recursive, so nesting depth is unlimited. The scanner checks only the structure of the JSON.
-//! Values are validated when they are parsed.
-//!
-//! The proxy does not use `strict_json`, because it forwards a value that it does not read byte for byte, whatever the
-//! value contains. serde_json could find the ranges of members only with its feature `raw_value`. That feature applies
-//! to the whole program, and makes every `Value` interpret the text in a member with a reserved name as JSON, after
-//! `strict_json` has checked the message.
+//! The feature `raw_value` of serde_json could also find the ranges of members, but must stay off. With `raw_value`,
+//! every `Value` in the program parses the text of a member with a reserved name as JSON. A client could use this
+//! reserved name to pass JSON that `strict_json` has not checked.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,16 +14,14 @@ use crate::limits::ACP_OBJECT_MEMBERS_MAX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JsonMemberNameAndValueRanges {
-    /// The byte range of the member's name, including the quotes.
+    /// The byte range of a member's name includes the quotes.
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
 }
 
-/// The error for a text that is not a single JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedJsonObjectError;
 
-/// Locates the members of a JSON object.
 pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMemberNameAndValueRanges>, MalformedJsonObjectError> {
     let mut scan = JsonScanner { text, position: 0 };
     scan.skip_whitespace();
@@ -57,7 +52,6 @@ pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMemberNameAndValueRang
     }
 }
 
-/// The unescaped name of a member.
 pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMemberNameAndValueRanges) -> Cow<'t, str> {
     let quoted = &text[member.name.clone()];
     let plain = &quoted[1..quoted.len() - 1];
@@ -68,13 +62,12 @@ pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMemberNameAndValueRan
     }
 }
 
-/// The byte range of the value of the member `name`; if several members have this name, the last one counts.
+/// If several members of a JSON object have the same name, the last one counts.
 pub(super) fn find_member(text: &[u8], name: &str) -> Option<Range<usize>> {
     let members = scan_members(text).ok()?;
     members.iter().rfind(|member| member_name(text, member) == name).map(|member| member.value.clone())
 }
 
-/// The byte range of the value at a path of member names.
 pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
     let mut range = 0..text.len();
     for name in path {
@@ -84,7 +77,7 @@ pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
     Some(range)
 }
 
-/// Sets the value at a path of member names. Missing parent objects are created. A parent that is not an object is
+/// Sets the value at a path of member names. Missing parent objects are created, and a parent that is not an object is
 /// replaced by an object.
 pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Vec<u8>, MalformedJsonObjectError> {
     let Some((name, rest)) = path.split_first() else { return Ok(value.to_string().into_bytes()) };
@@ -100,8 +93,6 @@ pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Ve
             let new = set_member(b"{}", rest, value)?;
             let name = Value::from(*name).to_string();
             let pair = [name.as_bytes(), b":", &new].concat();
-            // The new member is inserted after the last member. In an empty object, it is inserted after the opening
-            // brace.
             match members.last() {
                 Some(last) => Ok(insert_at(text, last.value.end, &[b",", pair.as_slice()].concat())),
                 None => {
@@ -161,7 +152,6 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Checks that only whitespace follows in the JSON text.
     fn expect_end(&mut self) -> Result<(), MalformedJsonObjectError> {
         self.skip_whitespace();
         if self.position == self.text.len() { Ok(()) } else { Err(MalformedJsonObjectError) }
@@ -206,7 +196,6 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Skips a number, true, false or null.
     fn scan_literal(&mut self) {
         let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"') || is_json_whitespace(*byte);
         let rest = &self.text[self.position..];

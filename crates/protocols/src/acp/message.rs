@@ -1,7 +1,6 @@
-//! Classifies a line as a request, a notification or a response, and finds its id and method.
-//!
-//! A line that two parsers could interpret differently is never forwarded. Therefore a line is rejected if a member
-//! that determines the kind of the message occurs twice.
+//! Classifies a line as a request, a notification or a response, and finds its id and method. A line that two parsers
+//! could interpret differently is never forwarded. A line is therefore rejected if a member that determines the kind of
+//! the message occurs twice.
 
 use std::ops::Range;
 
@@ -13,10 +12,10 @@ use super::{
 };
 
 const JSONRPC_VERSION: &str = "2.0";
-/// The names of the JSON-RPC members that determine the kind of a message.
+/// The JSON-RPC members that determine the kind of a message.
 const ENVELOPE_MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// A message id as normalized JSON text.
+/// A message id is stored as normalized JSON text, so that equal ids compare equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AcpMessageId(pub(super) String);
 
@@ -26,7 +25,7 @@ impl AcpMessageId {
     }
 }
 
-/// A classified line. The params, the result and the error of a message are stored as byte ranges of its line.
+/// The params, the result and the error of a message are stored as byte ranges of its line.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpMessage {
     pub(super) kind: AcpMessageKind,
@@ -42,7 +41,6 @@ pub(super) enum AcpMessageKind {
     Response { id: AcpMessageId },
 }
 
-/// Why a line is rejected, and the id of the request that gets the error.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpMessageError {
     pub(super) id: Option<AcpMessageId>,
@@ -90,7 +88,6 @@ impl AcpMessage {
     }
 }
 
-/// The line of the response to a request.
 pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) -> Vec<u8> {
     match result {
         Ok(result) => {
@@ -101,18 +98,16 @@ pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) ->
     }
 }
 
-/// The line of an error response; its id is null if the id of the request is unknown.
+/// The id of an error response is null if the id of the request is unknown.
 pub(super) fn error_line(id: Option<&AcpMessageId>, error: &AcpError) -> Vec<u8> {
     let id: Value = id.and_then(|id| serde_json::from_str(&id.0).ok()).unwrap_or_default();
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }))
 }
 
-/// The line of a request of the proxy.
 pub(super) fn request_line(id: &str, method: &str, params: &Value) -> Vec<u8> {
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "method": method, "params": params }))
 }
 
-/// The line of a notification of the proxy.
 pub(super) fn notification_line(method: &str, params: &Value) -> Vec<u8> {
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "method": method, "params": params }))
 }

@@ -12,7 +12,7 @@ use crate::limits::{PERMISSION_DIFF_BYTES_MAX, PERMISSION_TIMEOUT};
 
 const PERMISSION_METHOD: &str = "session/request_permission";
 
-/// The kind and the label of each permission option that the editor shows; the kind is also the option's id.
+/// The kind of a permission option is also the id of the option.
 const PERMISSION_OPTIONS: &[(&str, &str)] = &[
     ("allow_once", "Allow this write"),
     ("allow_always", "Always allow writing this file"),
@@ -29,8 +29,8 @@ enum PermissionChoice {
 }
 
 impl AcpRunningFileCall<'_> {
-    /// Asks the person at the editor to approve a write that the engine refused with `error`. Returns `Ok` if the
-    /// person approved the write, so that the caller can retry it.
+    /// Asks the person at the editor to approve a write that the engine refused with `error`. The result `Ok` means
+    /// that the person approved the write, so that the caller can retry the write.
     pub(super) async fn request_permission(&self, error: &Error) -> Result<(), AcpError> {
         let engine = self.root()?.executor.engine().clone();
         let id = error.details.get("approval").and_then(Value::as_str);
@@ -81,7 +81,7 @@ impl AcpRunningFileCall<'_> {
         parse_choice(self.request_editor(PERMISSION_METHOD, &params).await?, error, &self.requested_path)
     }
 
-    /// Sends a request to the editor and waits for the response, until the call is cancelled or times out.
+    /// A request to the editor ends when the editor responds, or when the call is cancelled or times out.
     pub(super) async fn request_editor(&self, method: &str, params: &Value) -> Result<EditorResponse, AcpError> {
         let cancelling = self.session.until_cancelled();
         let Some(pending) = self.proxy.router.editor_requests.register() else {
@@ -137,8 +137,7 @@ impl AcpRunningFileCall<'_> {
     }
 }
 
-/// Parses the editor's response to a permission request. A response that selects none of the four permission options is
-/// not an approval.
+/// A response that selects none of the four permission options is not an approval.
 fn parse_choice(response: EditorResponse, error: &Error, path: &str) -> Result<PermissionChoice, AcpError> {
     let Ok(result) = response else { return Err(AcpError::from_error(error, path)) };
     let outcome = &result["outcome"];

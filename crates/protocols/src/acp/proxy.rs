@@ -25,18 +25,17 @@ use crate::{
     lines::{LineReader, LineReaderEvent},
 };
 
-/// The stream of messages from an editor or an agent.
+/// The stream of messages that an editor or an agent sends.
 pub type BoxedAcpMessageReader = Box<dyn AsyncRead + Send + Unpin>;
-/// The stream of messages to an editor or an agent.
+/// The stream of messages that an editor or an agent receives.
 pub type BoxedAcpMessageWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// The running file calls of the agent.
 #[derive(Default)]
 struct AcpFileCallTasks(JoinSet<()>);
 
 impl AcpFileCallTasks {
-    /// Starts a file call. If too many file calls are running, this method waits for a free slot, and the proxy reads
-    /// no more from the agent.
+    /// Starts a file call of the agent. If too many file calls run, the proxy reads no more from the agent until a call
+    /// ends.
     async fn spawn_call(&mut self, proxy: &Arc<AcpProxy>, call: AcpFileCall) {
         while self.0.try_join_next().is_some() {}
         let Ok(slot) = proxy.call_slots.clone().acquire_owned().await else { return };
@@ -50,14 +49,12 @@ impl AcpFileCallTasks {
         });
     }
 
-    /// Cancels the calls that wait for a person or for the editor, and then waits until all calls have ended.
     async fn finish_all(&mut self, proxy: &AcpProxy) {
         proxy.router.cancel_all_calls();
         while self.0.join_next().await.is_some() {}
     }
 }
 
-/// The next non-empty line, or the error for a line that is too long. Returns `None` at the end of the input.
 async fn next_line(lines: &mut LineReader<BoxedAcpMessageReader>) -> Option<Result<Vec<u8>, AcpMessageError>> {
     loop {
         match lines.next().await {
@@ -77,7 +74,6 @@ async fn next_line(lines: &mut LineReader<BoxedAcpMessageReader>) -> Option<Resu
 }
 
 impl AcpProxy {
-    /// Forwards messages until the editor or the agent closes its side.
     pub(super) async fn run_between(
         self: Arc<Self>,
         editor: BoxedAcpMessageReader,
@@ -130,7 +126,6 @@ impl AcpProxy {
         }
     }
 
-    /// Forwards the messages of a conductor until the conductor closes its side.
     pub(super) async fn run_in_chain(
         self: Arc<Self>,
         conductor: BoxedAcpMessageReader,
@@ -150,7 +145,6 @@ impl AcpProxy {
         self.flush_editor(Ok(AcpConnectionClosedBy::Editor)).await
     }
 
-    /// Resolves when no file call and no review call is running.
     async fn until_calls_finished(&self) {
         let all = u32::try_from(REQUESTS_PENDING_MAX).unwrap_or(u32::MAX);
         drop(self.call_slots.acquire_many(all).await);
@@ -203,7 +197,6 @@ impl AcpProxy {
         }
     }
 
-    /// Handles a response from a proxy chain, which answers a request of the proxy or a forwarded request.
     async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
         match self.router.resolve_response(&line) {
             AcpResponseRecipient::Proxy => Ok(()),
@@ -229,10 +222,9 @@ impl AcpProxy {
         }
     }
 
-    /// Serves a `_stead/*` method in its own task.
     async fn serve_review_call(self: &Arc<Self>, call: AcpReviewMethodRequest) -> io::Result<()> {
-        // This method must not wait for a call slot, because the editor's responses, which running calls wait for,
-        // arrive on the same connection.
+        // A review call must not wait for a call slot: running calls wait for the editor's responses, which arrive on
+        // the same connection.
         let Ok(slot) = self.call_slots.clone().try_acquire_owned() else {
             let error = AcpError::internal_error("busy: too many concurrent calls; retry later");
             return self.editor.send(message::error_line(Some(&call.id), &error)).await;
@@ -247,7 +239,7 @@ impl AcpProxy {
         Ok(())
     }
 
-    /// Opens the roots of a session. Returns the setup request for the agent, or the error response for the editor.
+    /// The setup of a session gives either the request for the agent or the error response for the editor.
     async fn set_up_session(&self, setup: AcpSessionSetupRequest, line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let (root_opener, roots) = (self.root_opener.clone(), setup.params.roots.clone());
         let opening = tokio::task::spawn_blocking(move || {
@@ -275,7 +267,7 @@ impl AcpProxy {
     }
 
     /// Binds the ticket of an MCP server to its session before the agent can call that server. If the binding fails,
-    /// the calls of the MCP server are recorded in a separate session with the agent's client name.
+    /// the MCP server's calls are recorded in a separate session with the agent's client name.
     async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
         let root_opener = self.root_opener.clone();
         let binding = tokio::task::spawn_blocking(move || match &session.mcp_server {

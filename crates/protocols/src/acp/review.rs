@@ -1,9 +1,7 @@
 //! Review of an agent's work in the editor, with the methods `_stead/review`, `_stead/keep`, `_stead/reject` and
-//! `_stead/undo_turn`, and the notification `_stead/locked`. The engine reviews the files that the engine wrote. The
-//! session remembers the agent's writes that the editor applied; if a person rejects one, the editor reverts it.
-//!
-//! The review calls run as the person at the editor, within the session's roots. The agent can neither send nor receive
-//! review messages.
+//! `_stead/undo_turn`. The engine reviews the files that the engine wrote. The session remembers the agent's writes
+//! that the editor applied, and the editor reverts a rejected one. Review calls run as the person at the editor; the
+//! agent can neither send nor receive review messages.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -27,7 +25,7 @@ use crate::{
 };
 
 const METHOD_PREFIX: &str = "_stead/";
-/// The notification to an editor that a lease blocked a write.
+/// The editor gets this notification when a lease blocks a write.
 const LOCKED_NOTIFICATION: &str = "_stead/locked";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,12 +50,10 @@ impl AcpReviewMethod {
     }
 }
 
-/// One call of a review method.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpReviewMethodRequest {
     pub(super) id: AcpMessageId,
     pub(super) method: AcpReviewMethod,
-    /// The params of the review call as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
 
@@ -77,7 +73,6 @@ pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedJsonObj
     json_members::set_member(line, &["result", "_meta", "stead"], &json!({ "methods": methods }))
 }
 
-/// Builds the notification to the editor that a lease blocked a write of the agent.
 pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error) -> Vec<u8> {
     let detail = |name: &str| error.details.get(name).cloned().unwrap_or_default();
     let params = json!({
@@ -87,7 +82,6 @@ pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error
     message::notification_line(LOCKED_NOTIFICATION, &params)
 }
 
-/// Runs one review call.
 pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewMethodRequest) -> Result<Value, AcpError> {
     let mut params: AcpReviewParams =
         serde_json::from_slice(&call.params).map_err(|error| AcpError::invalid_params(error.to_string()))?;
@@ -116,12 +110,11 @@ struct AcpReviewMethodHandler<'p> {
     proxy: &'p AcpProxy,
     session: Arc<AcpSession>,
     params: AcpReviewParams,
-    /// The only file that the review call applies to; `None` means all files.
+    /// With `None`, the review call applies to all files.
     only_path: Option<AcpResolvedPath>,
     cancelled: watch::Receiver<bool>,
 }
 
-/// The paths of the files that the call changed, and each skipped file with the reason why it was skipped.
 #[derive(Default)]
 struct KeepOrRejectResult {
     paths: Vec<String>,
@@ -129,7 +122,6 @@ struct KeepOrRejectResult {
 }
 
 impl AcpReviewMethodHandler<'_> {
-    /// Lists the changed files with their hunks and diffs.
     async fn review(&self) -> Result<Value, AcpError> {
         let (mut files, mut room) = (Vec::new(), REVIEW_TEXT_BYTES_MAX);
         let mut is_truncated = self.session.editor_writes().is_incomplete;
@@ -153,7 +145,6 @@ impl AcpReviewMethodHandler<'_> {
         }))
     }
 
-    /// The review of a file that the engine wrote.
     async fn review_file(&self, root: usize, listed: &Value, room: &mut usize) -> Result<Value, AcpError> {
         let engine_path = listed["path"].as_str().unwrap_or_default();
         let mut arguments = self.review_arguments(root);
@@ -184,7 +175,6 @@ impl AcpReviewMethodHandler<'_> {
         Ok(json)
     }
 
-    /// The review of a file that was written through the editor, or `None` if the file is unchanged.
     async fn review_editor_file(
         &self,
         resolved: &AcpResolvedPath,
@@ -207,7 +197,6 @@ impl AcpReviewMethodHandler<'_> {
         Ok(Some(json))
     }
 
-    /// Accepts the changes that a `_stead/keep` call selects.
     async fn keep(&self) -> Result<Value, AcpError> {
         let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
@@ -225,7 +214,6 @@ impl AcpReviewMethodHandler<'_> {
         self.response("kept", result)
     }
 
-    /// Reverts the changes that a `_stead/reject` call selects.
     async fn reject(&self) -> Result<Value, AcpError> {
         let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
@@ -237,7 +225,6 @@ impl AcpReviewMethodHandler<'_> {
         self.response("rejected", result)
     }
 
-    /// Reverts the agent's writes to a file through the editor, which had applied these writes.
     async fn revert_in_editor(
         &self,
         resolved: &AcpResolvedPath,
@@ -273,7 +260,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(())
     }
 
-    /// Calls the engine to keep or reject changes in a root. A root without changes is not an error.
+    /// A session root without changes is not an error for `_stead/keep` and `_stead/reject`.
     async fn apply_in_root(
         &self,
         root: usize,
@@ -315,7 +302,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
     }
 
-    /// The session roots that a review call applies to, by index. Of the roots of one workspace, only the first counts.
+    /// Of the roots that belong to one workspace, only the first counts.
     fn target_roots(&self) -> Vec<usize> {
         let mut known = HashSet::new();
         let roots = self.session.roots().iter().enumerate();
@@ -326,7 +313,6 @@ impl AcpReviewMethodHandler<'_> {
             .collect()
     }
 
-    /// The files that the call applies to and that were written through the editor.
     fn editor_paths(&self) -> Vec<AcpResolvedPath> {
         let editor_writes = self.session.editor_writes();
         match &self.only_path {
@@ -335,8 +321,6 @@ impl AcpReviewMethodHandler<'_> {
         }
     }
 
-    /// Attributes each part of a file that was written through the editor to its author. Also returns the current text
-    /// of the file.
     async fn attribute_editor_file(
         &self,
         resolved: &AcpResolvedPath,
@@ -364,7 +348,6 @@ impl AcpReviewMethodHandler<'_> {
         fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// Calls the engine of a root as the person at the editor.
     async fn call_as_person(
         &self,
         root: usize,
@@ -385,7 +368,6 @@ impl AcpReviewMethodHandler<'_> {
         self.file_request(&self.session.root_path(root)).call_engine_as(opened.person.clone(), request).await
     }
 
-    /// Adds the lease of a file to its review, if the file has one.
     async fn add_lease(&self, root: usize, engine_path: &str, json: &mut Value) {
         let (Some(resolved), Some(opened)) =
             (self.session.path_in_root(root, engine_path), self.session.roots().get(root))
@@ -422,8 +404,7 @@ impl AcpReviewMethodHandler<'_> {
     }
 }
 
-/// The old and the new text as an ACP diff, or a note that says why the texts are not shown. `room` is the number of
-/// bytes of text that the review response can still contain.
+/// The parameter `room` is the number of bytes of text that the review response can still contain.
 fn diff_content(path: &str, texts: Option<(Option<&str>, &str)>, room: &mut usize) -> Value {
     let note = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let Some((old, new)) = texts else {

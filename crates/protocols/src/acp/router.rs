@@ -1,8 +1,6 @@
-//! Decides for every message whether it is forwarded, changed or handled by the proxy. The router holds the state of
-//! both peers: capabilities, sessions and pending responses.
-//!
-//! Messages that do not concern the proxy are forwarded byte for byte. The router never forwards a file method of the
-//! agent to the editor. The router does no I/O.
+//! Decides for every message whether it is forwarded, changed or handled by the proxy. The router holds the
+//! capabilities, sessions and pending responses of both peers, and does no I/O. The router never forwards a file method
+//! of the agent to the editor.
 
 use std::{
     collections::HashMap,
@@ -30,27 +28,21 @@ use crate::{
     limits::{ACP_SESSIONS_MAX, CLIENT_NAME_CHARS_MAX, REQUESTS_PENDING_MAX},
 };
 
-/// The notification that cancels a request.
 pub(super) const CANCEL_METHOD: &str = "$/cancel_request";
 
-/// The action that the proxy takes for a line.
 pub(super) enum AcpRoutingDecision {
     Forward,
-    /// Forward this changed line instead of the received line.
     ForwardChanged(Vec<u8>),
-    /// Send this line back to the peer that sent the received line.
     ReplyToSender(Vec<u8>),
-    /// Forward a prompt, and start a turn of the session with this id.
+    /// A forwarded prompt starts a turn of its session.
     ForwardPrompt(String),
-    /// Forward the line. The line is the agent's response to the request for this new session.
+    /// The forwarded line is the agent's response to the request for this new session.
     ForwardSessionCreated(Arc<AcpSession>),
-    /// Forward nothing, because the router has already handled the line.
+    /// Nothing is forwarded, because the router has already handled the line.
     Consumed,
-    /// Open the roots of the session that this request sets up, and then forward the request.
+    /// The roots of the session are opened before the setup request is forwarded.
     SetUpSession(AcpSessionSetupRequest),
-    /// Serve this file method of the agent in the proxy.
     ServeFileCall(AcpFileCall),
-    /// Serve this `_stead/*` method of the editor in the proxy.
     ServeReviewCall(AcpReviewMethodRequest),
 }
 
@@ -63,15 +55,15 @@ pub(super) struct AcpSessionSetupRequest {
 
 pub(super) struct AcpForwardedSessionSetup {
     pub(super) agent_line: Vec<u8>,
-    /// The session, if its id is already known; the agent chooses the id of a new session later.
+    /// The session is `None` for a new session, because the agent chooses the id of a new session later.
     pub(super) session: Option<Arc<AcpSession>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AcpSessionOrigin {
-    /// A new session, whose id the agent chooses.
+    /// The agent chooses the id of a new session.
     New,
-    /// A loaded or resumed session, whose id the editor gives.
+    /// The editor gives the id of a session that is loaded or resumed.
     Existing,
 }
 
@@ -79,7 +71,6 @@ enum AcpSessionOrigin {
 pub(super) struct AcpFileCall {
     pub(super) id: AcpMessageId,
     pub(super) method: AcpFileMethod,
-    /// The params of the file method as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
 
@@ -106,12 +97,10 @@ impl AcpFileMethod {
     }
 }
 
-/// A forwarded request whose response changes the router's state.
 enum PendingAcpLifecycleRequest {
     Initialize,
-    /// A request for a new session; the response contains the session id.
     NewSession(Box<AcpSession>),
-    /// A request to load or resume a session. If it fails, `previous`, which had this id before, is used again.
+    /// If loading the session fails, the `previous` session with the same id is used again.
     ExistingSession {
         id: String,
         previous: Option<Arc<AcpSession>>,
@@ -127,7 +116,6 @@ struct AcpRouterState {
     negotiated: Option<NegotiatedAcpProtocol>,
     pending_responses: HashMap<AcpMessageId, PendingAcpLifecycleRequest>,
     sessions: HashMap<String, Arc<AcpSession>>,
-    /// A cancel signal for each running file call, by the agent's request id.
     running_calls: HashMap<AcpMessageId, watch::Sender<bool>>,
 }
 
@@ -233,7 +221,6 @@ impl AcpProxyMessageRouter {
         }
     }
 
-    /// Delivers a response if it answers a request of the proxy.
     pub(super) fn resolve_response(&self, line: &[u8]) -> AcpResponseRecipient {
         match self.route_from_editor(line) {
             AcpRoutingDecision::Consumed => AcpResponseRecipient::Proxy,
@@ -248,7 +235,6 @@ impl AcpProxyMessageRouter {
         }
     }
 
-    /// Registers a session with its opened roots, and builds the setup request for the agent.
     pub(super) fn admit_session(
         &self,
         setup: &AcpSessionSetupRequest,
@@ -297,7 +283,6 @@ impl AcpProxyMessageRouter {
         self.lock_state().sessions.get(id).cloned()
     }
 
-    /// The file capabilities of the editor itself.
     pub(super) fn editor_capabilities(&self) -> AcpFileCapabilities {
         self.lock_state().editor_capabilities
     }
@@ -306,8 +291,6 @@ impl AcpProxyMessageRouter {
         self.lock_state().wants_notices
     }
 
-    /// Registers a file call, so that it can be cancelled. The value of the returned receiver becomes true when the
-    /// call is cancelled.
     pub(super) fn register_call(&self, id: &AcpMessageId) -> watch::Receiver<bool> {
         let (cancel, cancelled) = watch::channel(false);
         self.lock_state().running_calls.insert(id.clone(), cancel);
@@ -318,7 +301,6 @@ impl AcpProxyMessageRouter {
         self.lock_state().running_calls.remove(id);
     }
 
-    /// Cancels all file calls and pending requests to the editor.
     pub(super) fn cancel_all_calls(&self) {
         self.editor_requests.close();
         for cancel in self.lock_state().running_calls.values() {
@@ -350,7 +332,6 @@ impl AcpProxyMessageRouter {
         AcpRoutingDecision::ForwardChanged(rewrite.agent_line)
     }
 
-    /// Whether a file method was advertised and exists in the negotiated version.
     fn file_method_offered(&self, method: AcpFileMethod) -> AcpCapabilityOfferStatus {
         let state = self.lock_state();
         let has_files = state.negotiated.is_none_or(|negotiated| negotiated.version < VERSION_WITHOUT_FILES);
@@ -361,7 +342,6 @@ impl AcpProxyMessageRouter {
         if has_files { offer } else { AcpCapabilityOfferStatus::No }
     }
 
-    /// Updates the router's state when the agent responds to a forwarded request.
     fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> AcpRoutingDecision {
         let mut state = self.lock_state();
         let Some(pending) = state.pending_responses.remove(id) else { return AcpRoutingDecision::Forward };
@@ -401,7 +381,6 @@ impl AcpProxyMessageRouter {
     }
 }
 
-/// Converts a session id for the journal: replaces control characters and limits the length.
 fn printable_session_id(id: &str) -> String {
     id.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CLIENT_NAME_CHARS_MAX).collect()
 }

@@ -1,7 +1,6 @@
-//! An ACP session: its roots, its callers, its turns, and for each file the content that the agent has last seen.
-//!
-//! A path belongs to at most one root. If several roots contain the path, it belongs to the innermost of them. No path
-//! outside the roots reaches an engine. The memory for seen texts is limited; the oldest texts are evicted first.
+//! An ACP session: its roots, its callers, its turns, and for each file the content that the agent has last seen. A
+//! path that several roots contain belongs to the innermost root, and no path outside the roots reaches an engine. The
+//! memory for seen texts is limited, and the oldest texts are evicted first.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -19,18 +18,18 @@ use crate::{
     limits::{REQUESTS_PENDING_MAX, SESSION_SEEN_BYTES_MAX, SESSION_SEEN_FILES_MAX, TURN_MARK_TIMEOUT},
 };
 
-/// An opened root of a session.
+/// An opened root of an ACP session.
 pub struct OpenedAcpSessionRoot {
-    /// The engine of the workspace that contains the root.
+    /// The engine of the workspace that contains the session root.
     pub engine: Engine,
-    /// The absolute paths of the root: the requested path, and the path with symbolic links resolved.
+    /// The absolute paths of the session root: the requested path, and the path with symbolic links resolved.
     pub root_paths: Vec<String>,
-    /// The file, if the root is a single file. The parent directory of the file is opened, but no other file in that
-    /// directory is accessible.
+    /// The only accessible file, if the session root is a single file. The file's parent directory is opened, but no
+    /// other file in that directory is accessible.
     pub single_file: Option<AcpSingleFileRoot>,
 }
 
-/// The only accessible file of a root that is not a directory.
+/// The only accessible file of a session root that is not a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcpSingleFileRoot {
     /// The requested path of the single file, relative to its opened parent directory.
@@ -39,7 +38,6 @@ pub struct AcpSingleFileRoot {
     pub resolved: RelPath,
 }
 
-/// A root with its executor and callers.
 pub(super) struct AcpOpenedSessionRoot {
     pub(super) executor: CallExecutor,
     pub(super) agent: Caller,
@@ -48,7 +46,6 @@ pub(super) struct AcpOpenedSessionRoot {
     single_file: Option<AcpSingleFileRoot>,
 }
 
-/// A path in one of the roots.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AcpResolvedPath {
     pub(super) root_index: usize,
@@ -56,11 +53,10 @@ pub(super) struct AcpResolvedPath {
     pub(super) engine_path: String,
 }
 
-/// The content of a file that the agent has last seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The text as the agent knows it: changes of others that the engine merged into a write are not included.
+    /// The seen text does not include changes of others that the engine merged into a write of the agent.
     Text(Arc<str>),
 }
 
@@ -73,7 +69,8 @@ impl LastSeenContent {
     }
 }
 
-/// A number that grows each time a session remembers new content of a file; `None` if it remembers none.
+/// The update number of a file grows each time the session remembers new content of the file. A file without remembered
+/// content has the update number `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LastSeenContentUpdateNumber(Option<u64>);
 
@@ -87,18 +84,16 @@ pub(super) struct AcpSession {
     cancel_count: sync::watch::Sender<u64>,
     /// The number of turn marks that are being recorded. A turn mark is the journal entry at which a prompt starts.
     open_turn_marks: sync::watch::Sender<usize>,
-    /// The MCP server that the proxy added to this session, if any.
     pub(super) mcp_server: Option<AcpProxyAddedMcpServer>,
 }
 
-/// An MCP server that the proxy added to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AcpProxyAddedMcpServer {
     pub(super) directory: String,
     pub(super) ticket: McpServerTicketEnvVar,
 }
 
-/// Blocks the session's writes while a turn mark is being recorded, until this guard is dropped.
+/// The session's writes wait until every turn mark guard is dropped.
 pub(super) struct TurnMarkRecordingGuard(sync::watch::Sender<usize>);
 
 impl Drop for TurnMarkRecordingGuard {
@@ -108,7 +103,6 @@ impl Drop for TurnMarkRecordingGuard {
 }
 
 impl AcpSession {
-    /// Creates a session with its opened roots; the session id is set later.
     pub(super) fn new(callers: &AcpConnectionCallers, opened: impl IntoIterator<Item = OpenedAcpSessionRoot>) -> Self {
         let root = |opened: OpenedAcpSessionRoot| {
             let in_root = |mut caller: Caller| {
@@ -140,7 +134,7 @@ impl AcpSession {
         }
     }
 
-    /// Sets the id of the session, and its name in the journal.
+    /// The parameter `journal_id` is the name of the ACP session in the journal.
     pub(super) fn with_id(mut self, id: String, journal_id: String) -> Self {
         self.id = id;
         for root in &mut self.roots {
@@ -154,7 +148,6 @@ impl AcpSession {
         self
     }
 
-    /// The name of the session in the journal.
     pub(super) fn journal_id(&self) -> &str {
         self.roots.first().map_or("", |root| &root.agent.session)
     }
@@ -167,7 +160,7 @@ impl AcpSession {
         self.roots.get(path.root_index)
     }
 
-    /// Resolves an absolute path. Returns `None` if the path is outside all roots.
+    /// A path outside all session roots gives `None`.
     pub(super) fn resolve_path(&self, path: &str) -> Option<AcpResolvedPath> {
         let candidates = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root.resolve(path)?)));
         let (root, (path, trailing)) = candidates.min_by_key(|(_, (path, _))| path.components().count())?;
@@ -175,8 +168,7 @@ impl AcpSession {
         Some(AcpResolvedPath { root_index: root, path, engine_path })
     }
 
-    /// The absolute path of a file, for the editor. The returned path starts with the root path that the editor
-    /// requested.
+    /// The absolute path of a file starts with the root path that the editor requested.
     pub(super) fn absolute_path(&self, path: &AcpResolvedPath) -> Option<String> {
         let root = self.roots.get(path.root_index)?.root_paths.first()?;
         let names = path.path.components().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>().ok()?;
@@ -187,13 +179,13 @@ impl AcpSession {
         self.lock_seen_files().contents.get(path).cloned()
     }
 
-    /// The current revision of a file. A read calls this method before it starts, and passes the revision to
+    /// A read gets the revision of a file before it starts. The read passes the revision to
     /// [`AcpSession::remember_read`] after it ends.
     pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> LastSeenContentUpdateNumber {
         LastSeenContentUpdateNumber(self.lock_seen_files().last_revision.get(path).copied())
     }
 
-    /// Remembers the content that a read returned, unless the remembered content has changed since the read started.
+    /// The content from a read is not remembered if the remembered content has changed since the read started.
     pub(super) fn remember_read(
         &self,
         path: &AcpResolvedPath,
@@ -214,12 +206,10 @@ impl AcpSession {
         self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The resolved path of the root directory with this index.
     pub(super) fn root_path(&self, root: usize) -> AcpResolvedPath {
         AcpResolvedPath { root_index: root, path: RelPath::root(), engine_path: String::new() }
     }
 
-    /// Converts a path from an engine reply to the resolved path in the root with this index.
     pub(super) fn path_in_root(&self, root: usize, engine_path: &str) -> Option<AcpResolvedPath> {
         Some(AcpResolvedPath {
             root_index: root,
@@ -228,17 +218,15 @@ impl AcpSession {
         })
     }
 
-    /// Records that a person rejects all further writes to a file.
     pub(super) fn reject_writes(&self, path: &AcpResolvedPath) {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
     }
 
-    /// Whether a person rejected all further writes to the file `path`.
     pub(super) fn rejects_writes(&self, path: &AcpResolvedPath) -> bool {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Blocks writes of this session while a turn mark is recorded. Returns `None` if too many turn marks are being
+    /// Blocks the session's writes while a turn mark is recorded. The guard is `None` if too many turn marks are being
     /// recorded.
     pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkRecordingGuard> {
         let started = self.open_turn_marks.send_if_modified(|marks| {
@@ -250,8 +238,8 @@ impl AcpSession {
         started.then(|| TurnMarkRecordingGuard(self.open_turn_marks.clone()))
     }
 
-    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. This method also
-    /// waits until the turns of all earlier prompts are recorded, so that the write belongs to the right turn.
+    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. A write also waits
+    /// until the turns of all earlier prompts are recorded, so that the write belongs to the right turn.
     pub(super) async fn lock_for_write(&self, path: &AcpResolvedPath) -> sync::OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.write_locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -269,7 +257,7 @@ impl AcpSession {
         self.cancel_count.send_modify(|times| *times += 1);
     }
 
-    /// Resolves when the session is cancelled. A cancellation before the call of this method has no effect.
+    /// A cancellation before the call of this method has no effect.
     pub(super) fn until_cancelled(&self) -> impl Future<Output = ()> + use<> {
         let mut cancelled = self.cancel_count.subscribe();
         async move {
@@ -285,7 +273,6 @@ impl AcpSession {
 }
 
 impl AcpOpenedSessionRoot {
-    /// Resolves a path in this session root; returns `None` if the path is outside the root.
     fn resolve(&self, path: &str) -> Option<(RelPath, PathKindImpliedBySpelling)> {
         let spelling = acp::path_beneath_root(path, &self.root_paths)?;
         match &self.single_file {
@@ -298,10 +285,9 @@ impl AcpOpenedSessionRoot {
 /// Starts to record a turn for a prompt, so that the agent's changes after the prompt can be reviewed and undone
 /// together. The caller forwards the prompt only after this function has returned.
 ///
-/// No write of the session comes between a prompt and its turn mark, because file methods wait until the mark is
-/// recorded. The proxy cannot delay the writes of an MCP server in another process; with such a server, it delays the
-/// prompt until the turn mark is recorded or a timeout expires. The prompt is forwarded even if its mark cannot be
-/// recorded.
+/// File methods wait until the turn mark is recorded, so no write of the session comes between a prompt and its mark.
+/// The proxy cannot delay the writes of an MCP server in another process. If the session has an MCP server, the prompt
+/// waits until the turn mark is recorded or a timeout expires.
 pub(super) async fn record_turn(session: Arc<AcpSession>) {
     // While a turn mark is being recorded, all writes wait. If too many marks are being recorded, another mark would
     // not separate any writes and is left out.
@@ -328,12 +314,11 @@ async fn record_turn_in_root(root: &AcpOpenedSessionRoot) {
     drop(root.executor.run(request, OtherRequestsPending::Waiting, None, |_| std::future::pending()).await);
 }
 
-/// For each file, the content that the agent has last seen.
 #[derive(Default)]
 struct AcpSessionSeenFileContents {
     contents: HashMap<AcpResolvedPath, LastSeenContent>,
-    /// The remembered files with their revisions, oldest first. A file appears once for each of its revisions, and only
-    /// the entry with its last revision is valid.
+    /// The queue of remembered files holds a file once for each of its revisions, oldest first. Only the queue entry
+    /// with the last revision of a file is valid.
     age_order: VecDeque<(AcpResolvedPath, u64)>,
     last_revision: HashMap<AcpResolvedPath, u64>,
     revision: u64,

@@ -1,6 +1,5 @@
-//! Rewrites the messages that initialize the connection and set up sessions. This module changes the file capabilities
-//! that the agent sees, and adds an MCP server to the session. The rewrite keeps every other byte of a message, and
-//! does no I/O.
+//! Rewrites the messages that initialize the connection and set up sessions. The rewrite changes the file capabilities
+//! that the agent sees, and adds an MCP server to the session. The rewrite keeps every other byte of a message.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,19 +9,18 @@ use super::{
     json_members::{self, MalformedJsonObjectError},
 };
 
-/// The name of the MCP server that the proxy adds.
 const SERVER_NAME: &str = "stead";
-/// The first protocol version without file methods of the client.
+/// The first version of the Agent Client Protocol in which clients have no file methods.
 pub(super) const VERSION_WITHOUT_FILES: u64 = 2;
 
 /// The command that starts an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServerCommand {
-    /// The program.
+    /// The program that the command of the MCP server starts.
     pub command: String,
     /// The arguments of the command that starts the MCP server.
     pub arguments: Vec<String>,
-    /// The environment variable that assigns the server's calls to the session.
+    /// The environment variable that assigns the MCP server's calls to an ACP session.
     pub ticket: Option<McpServerTicketEnvVar>,
 }
 
@@ -31,16 +29,16 @@ pub struct McpServerCommand {
 pub struct McpServerTicketEnvVar {
     /// The name of the environment variable that contains the session ticket.
     pub variable: &'static str,
-    /// The value of the environment variable: the random ticket of the session.
+    /// The value of the environment variable is the random ticket of the session.
     pub secret: String,
 }
 
 /// Whether an ACP peer offers a capability, such as a file method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcpCapabilityOfferStatus {
-    /// Offered.
+    /// The ACP peer offers the capability.
     Yes,
-    /// Not offered.
+    /// The ACP peer does not offer the capability.
     #[default]
     No,
 }
@@ -51,36 +49,33 @@ impl From<bool> for AcpCapabilityOfferStatus {
     }
 }
 
-/// The offered file methods.
+/// The ACP file methods that a peer offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcpFileCapabilities {
-    /// `fs/read_text_file`.
+    /// Whether the ACP peer offers the method `fs/read_text_file`.
     pub read_text_file: AcpCapabilityOfferStatus,
-    /// `fs/write_text_file`.
+    /// Whether the ACP peer offers the method `fs/write_text_file`.
     pub write_text_file: AcpCapabilityOfferStatus,
 }
 
-/// The rewritten `initialize` request of an editor, and the capabilities in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RewrittenInitializeRequest {
     pub(super) editor_capabilities: AcpFileCapabilities,
-    /// The file capabilities that the proxy advertises to the agent.
     pub(super) advertised: AcpFileCapabilities,
-    /// Whether the editor wants `_stead/locked` notifications.
+    /// The editor can ask for `_stead/locked` notifications.
     pub(super) wants_notices: AcpCapabilityOfferStatus,
     pub(super) agent_line: Vec<u8>,
 }
 
-/// The capabilities member of `initialize` in protocol version 1.
+/// The member of `initialize` that contains the capabilities of a client in protocol version 1.
 const CAPABILITIES_MEMBER: &str = "clientCapabilities";
 
-/// The value at a path of member names, if it exists and is valid JSON.
 fn value_at(text: &[u8], path: &[&str]) -> Option<Value> {
     serde_json::from_slice(&text[json_members::find_path(text, path)?]).ok()
 }
 
 /// Rewrites an `initialize` request so that it advertises the file methods in `ours` to the agent. A request of a later
-/// protocol version stays unchanged, because these versions have no file capabilities.
+/// protocol version without client capabilities stays unchanged, because later versions have no file methods.
 pub(super) fn rewrite_initialize(
     line: &[u8],
     ours: AcpFileCapabilities,
@@ -116,15 +111,12 @@ pub(super) fn rewrite_initialize(
     Ok(RewrittenInitializeRequest { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
 }
 
-/// The protocol version and features that the agent chose in its response to `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NegotiatedAcpProtocol {
     pub(super) version: u64,
-    /// Whether the agent can start MCP servers that communicate over stdio.
     pub(super) stdio_servers: AcpCapabilityOfferStatus,
 }
 
-/// Parses the agent's response to `initialize`.
 pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     let at = |path: &[&str]| value_at(result, path);
     let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
@@ -137,12 +129,11 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     NegotiatedAcpProtocol { version, stdio_servers }
 }
 
-/// The params of a session setup request, as far as the proxy uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AcpSessionSetupParams {
-    /// The working directory, then the additional directories.
+    /// The first root of a session is the working directory; the additional directories follow.
     pub(super) roots: Vec<String>,
-    /// The id of the session to load or resume; `None` in a request for a new session.
+    /// The session id is `None` in a request for a new session.
     pub(super) session_id: Option<String>,
 }
 
@@ -154,7 +145,6 @@ struct AcpSessionSetupJson {
     session_id: Option<String>,
 }
 
-/// Parses the params of a session setup. Rejects relative roots.
 pub(super) fn parse_setup_params(params: &[u8]) -> Result<AcpSessionSetupParams, AcpError> {
     let setup: AcpSessionSetupJson =
         serde_json::from_slice(params).map_err(|error| AcpError::invalid_params(error.to_string()))?;
@@ -166,13 +156,12 @@ pub(super) fn parse_setup_params(params: &[u8]) -> Result<AcpSessionSetupParams,
     }
 }
 
-/// The error for a relative path.
 pub(super) fn not_absolute_error(path: &str) -> AcpError {
     AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// Adds the proxy's MCP server to a session setup request, unless the request already lists a server with the same
-/// name. Returns the new request line, and whether the server was added.
+/// The MCP server is not added if the request already lists a server with the same name. The returned status says
+/// whether the MCP server was added.
 pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,

@@ -1,5 +1,5 @@
-//! Line endings and encoding of the files that an agent writes. The members of `_meta.stead` in a write request set the
-//! line endings and the encoding, and those in the response report them.
+//! Line endings and encoding of the files that an agent writes. The members of `_meta.stead` set the format in a write
+//! request, and report the format in the response.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOutcome, index::decode_indexable_text};
@@ -12,34 +12,33 @@ const META_KEY: &str = "stead";
 /// Whether a file keeps its line endings when an agent writes text with LF only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteLineEndingPolicy {
-    /// Keep the line endings of the existing file.
+    /// A write keeps the line endings of the existing file.
     #[default]
     Keep,
-    /// Write the agent's line endings unchanged.
+    /// A write stores the agent's line endings unchanged.
     AsGiven,
 }
 
 /// Whether a file keeps its encoding and its byte order mark when an agent writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteEncodingPolicy {
-    /// Keep the encoding of the existing file.
+    /// A write keeps the encoding of the existing file.
     #[default]
     Keep,
-    /// Write UTF-8.
+    /// A write stores the file in UTF-8.
     Utf8,
 }
 
 /// The line endings and the encoding of the files that agents write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteFormatPolicy {
-    /// Whether a write keeps the line endings of the file.
+    /// Whether a write of an agent keeps the line endings of the file.
     pub line_endings: WriteLineEndingPolicy,
-    /// Whether a write keeps the encoding of the file.
+    /// Whether a write of an agent keeps the encoding of the file.
     pub encoding: WriteEncodingPolicy,
 }
 
 impl WriteFormatPolicy {
-    /// Applies the overrides in the `_meta` of one call.
     pub(super) fn with_call_meta(mut self, meta: Option<&Value>) -> Result<Self, AcpError> {
         let stead_meta = meta.and_then(|meta| meta.get(META_KEY));
         let member = |name: &str| stead_meta.and_then(|stead_meta| stead_meta.get(name));
@@ -59,14 +58,12 @@ impl WriteFormatPolicy {
     }
 }
 
-/// The differences between the written file and the agent's text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AcpWriteAdjustments {
-    /// The line endings of the file, if they were converted.
+    /// The response to a write reports the line endings only if the write converted them.
     line_endings: Option<&'static str>,
-    /// The encoding of the file, if it is not plain UTF-8.
+    /// The response to a write reports the encoding only if it is not plain UTF-8.
     encoding: Option<String>,
-    /// `true` if the engine merged changes of others into the written file.
     merged: Option<bool>,
 }
 
@@ -88,7 +85,6 @@ impl AcpWriteAdjustments {
         }
     }
 
-    /// Builds the result of a write request, which reports the differences in `_meta.stead`.
     pub(super) fn to_json(&self) -> Value {
         let fields = [
             ("lineEndings", self.line_endings.map(Value::from)),

@@ -1,6 +1,6 @@
-//! The shape of a definition. `cargo xtask generate` includes this file, so that the source of a definition
-//! (`definitions/<dialect>.yaml`) and the JSON that is generated from it have the same shape. The order of the fields
-//! here is their order in the JSON. A definition with unknown keys is rejected.
+//! The shape of a dialect definition. `cargo xtask generate` includes this file, so that the YAML source of a
+//! definition and the generated JSON have the same shape. The fields of a struct have the same order in the JSON. A
+//! definition with unknown keys is rejected.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,23 +13,25 @@ use super::SupervisionTier;
 pub struct DialectDefinition {
     /// The name of the dialect.
     pub dialect: String,
-    /// Instructions for the model that uses the tools.
+    /// Instructions of the dialect for the model that uses its tools.
     pub instructions: String,
-    /// The settings that `--dialect-option` accepts.
+    /// The dialect's settings that `--dialect-option` accepts.
     #[serde(default)]
     pub options: Vec<DialectOptionDefinition>,
     /// The tools of the dialect, in documentation order.
     pub operations: Vec<ToolDefinition>,
-    /// Errors that every tool of the dialect may return.
+    /// The errors that every tool of the dialect may return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ToolErrorDefinition>,
     /// The fields that the result of every tool of the dialect may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub common_outputs: Vec<ToolResultFieldDefinition>,
-    /// The error kinds that the document of the dialect publishes. Only the source of the definition has them.
+    /// The error kinds that the document of the dialect publishes. Only the YAML source of a definition contains the
+    /// published error kinds.
     #[serde(default, skip_serializing)]
     pub kinds: Vec<DialectErrorDefinition>,
-    /// What happens to arguments that a tool does not declare. Only the source of the definition says so.
+    /// The dialect's rule for arguments that a tool does not declare. Only the YAML source of a definition contains the
+    /// rule for undeclared arguments.
     #[serde(default, skip_serializing)]
     pub unknown_arguments: UnknownArgumentRule,
 }
@@ -40,16 +42,16 @@ pub struct DialectDefinition {
 pub struct DialectOptionDefinition {
     /// The name of the dialect setting.
     pub name: String,
-    /// The accepted values. An empty list means that the setting accepts every value.
+    /// The values that the dialect setting accepts. An empty list means that the dialect setting accepts every value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-    /// The value of the setting if the user does not give a value.
+    /// The value of the dialect setting if the user does not give a value.
     pub default: String,
-    /// A description of the setting's effect, for people.
+    /// A description of the dialect setting's effect, for people.
     pub description: String,
 }
 
-/// One tool of a dialect.
+/// The definition of one tool of a dialect.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolDefinition {
@@ -64,18 +66,18 @@ pub struct ToolDefinition {
     pub when_to_use: String,
     /// Whether the tool reads, writes or deletes files.
     pub effect: ToolFileEffect,
-    /// The engine operation that the tool calls. `None` means that the operation has the same name as the tool.
+    /// The engine operation that the tool calls. With `None`, the operation has the same name as the tool.
     #[serde(default, rename = "becomes")]
     pub operation: Option<String>,
     /// The MCP annotations of the tool.
     pub hints: ToolHints,
-    /// The arguments of the tool.
+    /// The definitions of the tool's arguments.
     pub inputs: Vec<ToolArgumentDefinition>,
     /// The fields of the tool's result.
     pub outputs: Vec<ToolResultFieldDefinition>,
     /// The errors of the tool that callers should handle.
     pub errors: Vec<ToolErrorDefinition>,
-    /// The policy tier of the tool. `None` means autonomous. A policy can require a stricter tier.
+    /// The supervision tier of the tool; a policy can require a stricter tier. With `None`, the tool is autonomous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SupervisionTier>,
     /// The version of the tool's arguments and results.
@@ -87,13 +89,13 @@ pub struct ToolDefinition {
     /// Sequences of calls that use the tool together with other tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<RecommendedToolSequence>,
-    /// Keywords for searching the list of tools.
+    /// The keywords by which a search of the tool list finds the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Whether tool lists contain the tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub listed: ToolVisibility,
-    /// Example calls of the tool. Only the source of the definition has them.
+    /// Example calls of the tool. Only the YAML source of a definition contains example calls.
     #[serde(default, skip_serializing)]
     pub examples: Vec<ToolExample>,
 }
@@ -102,9 +104,9 @@ pub struct ToolDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolSideEffectDescription {
-    /// A description of the side effect.
+    /// A description of the tool call's side effect.
     pub description: String,
-    /// Whether the side effect can be undone.
+    /// Whether the tool call's side effect can be undone.
     pub reversible: bool,
 }
 
@@ -112,9 +114,9 @@ pub struct ToolSideEffectDescription {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecommendedToolSequence {
-    /// The purpose of this recommended sequence of tool calls, for example "Read a large file in pieces".
+    /// The purpose of a recommended sequence of tool calls, for example "Read a large file in pieces".
     pub description: String,
-    /// The steps of the call sequence, in order.
+    /// The steps of a recommended sequence of tool calls, in order.
     pub steps: Vec<String>,
 }
 
@@ -125,7 +127,7 @@ pub enum ToolVisibility {
     /// Every tool list contains the tool.
     #[default]
     Listed,
-    /// No tool list contains the tool. The tool is available on the command line and over JSON-RPC.
+    /// No tool list contains the tool, but the command line and JSON-RPC offer it.
     Unlisted,
 }
 
@@ -168,7 +170,7 @@ pub struct ToolHints {
     pub open_world: bool,
 }
 
-/// One argument of a tool.
+/// The definition of one argument of a tool.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolArgumentDefinition {
@@ -177,66 +179,67 @@ pub struct ToolArgumentDefinition {
     /// The type of the tool argument.
     #[serde(rename = "type")]
     pub kind: ToolArgumentType,
-    /// The accepted values of an enum argument.
+    /// The accepted values of a tool argument that is an enum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-    /// JSON Schema of a structured argument.
+    /// The JSON Schema of a structured tool argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
-    /// Whether the argument is required.
+    /// Whether a call of the tool must contain the argument.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
-    /// The value of the argument if a call does not contain it.
+    /// The value of the tool argument if a call does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The position of the argument on the command line, counted from 1. `None` means that the argument is a flag.
+    /// The position of the tool argument on the command line, counted from 1. With `None`, the tool argument is a flag
+    /// on the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positional: Option<usize>,
-    /// Whether the command line reads the argument from standard input.
+    /// Whether the command line reads the tool argument from standard input.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: bool,
-    /// A short description of the argument for models.
+    /// A short description of the tool argument for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Whether tool lists omit the argument, because it is not meant for models.
+    /// Whether tool lists omit the tool argument, because it is not meant for models.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unlisted: bool,
-    /// A description of the argument for people.
+    /// A description of the tool argument for people.
     pub description: String,
 }
 
-/// The type of an argument.
+/// The type of a tool argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolArgumentType {
-    /// A string.
+    /// The tool argument is a string.
     String,
-    /// The argument is a string or a list of strings.
+    /// The tool argument is a string or a list of strings.
     #[serde(rename = "texts")]
     StringOrList,
-    /// A non-negative integer.
+    /// The tool argument is a non-negative integer.
     Integer,
-    /// A boolean.
+    /// The tool argument is a boolean.
     Boolean,
-    /// The argument is one of the strings in `values`.
+    /// The tool argument is one of the strings in `values`.
     Enum,
-    /// The argument is any JSON value that matches `schema`.
+    /// The tool argument is any JSON value that matches `schema`.
     Json,
 }
 
-/// One field of a tool's result.
+/// The definition of one field of a tool's result.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolResultFieldDefinition {
-    /// The name of the result field.
+    /// The name of the tool's result field.
     pub name: String,
-    /// The JSON type of the result field.
+    /// The JSON type of the tool's result field.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the result field may be null.
+    /// Whether the tool's result field may be null.
     #[serde(default, skip_serializing_if = "is_default")]
     pub nullable: bool,
-    /// A description of the result field.
+    /// A description of the tool's result field.
     pub description: String,
 }
 
@@ -246,15 +249,15 @@ pub struct ToolResultFieldDefinition {
 pub struct ToolErrorDefinition {
     /// The error kind, as the tool reports it.
     pub kind: String,
-    /// Advice in one line for a caller that gets the error. An error has either `recovery` or `recoveries`.
+    /// Advice in one line for a caller that gets the error. A tool error has either `recovery` or `recoveries`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovery: String,
-    /// Actions that recover from the error; each action contains the tool call that the caller should make.
+    /// Actions that recover from the tool error, each with the tool call that the caller should make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<ErrorRecoveryAction>,
 }
 
-/// One recovery action for an error.
+/// One action that recovers from a tool error.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRecoveryAction {
@@ -262,33 +265,33 @@ pub struct ErrorRecoveryAction {
     pub action: String,
     /// A description of the recovery action.
     pub description: String,
-    /// The tool that the recovery action calls; `None` means the tool that failed.
+    /// The tool that the recovery action calls. With `None`, the recovery action calls the tool that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
-    /// The arguments of the tool call in a recovery action, in which `$path`, `$parent`, `$name`, `$workspace` and
-    /// `$tool` stand for values of the failed call.
+    /// The arguments of the recovery action's tool call. The placeholders `$path`, `$parent`, `$name`, `$watch`,
+    /// `$workspace` and `$tool` in the arguments stand for values of the failed call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
 }
 
-/// An error that a dialect publishes.
+/// An error kind that the document of a dialect publishes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DialectErrorDefinition {
-    /// The error kind, as tools report it.
+    /// The published error kind, as tools report it.
     pub kind: String,
-    /// A description of the error kind.
+    /// A description of the published error kind.
     pub meaning: String,
 }
 
-/// What happens to arguments that a tool does not declare.
+/// The rule for arguments that a tool does not declare.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownArgumentRule {
-    /// A call with unknown arguments is rejected.
+    /// The dialect rejects a call with unknown arguments.
     #[default]
     Refused,
-    /// Unknown arguments have no effect.
+    /// The dialect ignores unknown arguments.
     Ignored,
 }
 
@@ -298,7 +301,7 @@ pub enum UnknownArgumentRule {
 pub struct ToolExample {
     /// A description of the example call.
     pub title: String,
-    /// The files of the workspace before the example, by path.
+    /// The files of the workspace before the example call, by path.
     #[serde(default)]
     pub tree: Map<String, Value>,
     /// The calls that are made before the example call.
@@ -306,10 +309,10 @@ pub struct ToolExample {
     pub before: Vec<ToolExampleSetupCall>,
     /// The arguments of the example call.
     pub arguments: Map<String, Value>,
-    /// Some fields of the expected result.
+    /// Some fields of the result that the example call should return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Map<String, Value>>,
-    /// The expected error kind.
+    /// The error kind that the example call should return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -318,7 +321,7 @@ pub struct ToolExample {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolExampleSetupCall {
-    /// The name of the called tool.
+    /// The name of the tool that the setup call uses.
     pub operation: String,
     /// The arguments of the setup call.
     pub arguments: Map<String, Value>,

@@ -1,7 +1,5 @@
-//! `acp`: the two file methods of the Agent Client Protocol. In this dialect, paths are absolute and below a root,
-//! lines keep their terminators, and errors are ACP errors.
-//!
-//! Only the ACP proxy uses this dialect, because MCP clients do not accept tool names with a slash. A path outside the
+//! The dialect `acp` has the two file methods of the Agent Client Protocol, with absolute paths and ACP errors. Only
+//! the ACP proxy uses the dialect `acp`, because MCP clients do not accept tool names with a slash. A path outside the
 //! root gets the same error as a missing file.
 
 use serde::Deserialize;
@@ -26,7 +24,7 @@ const NAME: &str = "acp";
 pub(crate) const READ_METHOD: &str = "fs/read_text_file";
 pub(crate) const WRITE_METHOD: &str = "fs/write_text_file";
 
-/// The ACP request that starts a turn; the proxy records a turn mark and forwards the request to the agent.
+/// The request `session/prompt` starts a turn.
 pub(crate) const PROMPT_METHOD: &str = "session/prompt";
 
 #[derive(Debug, Deserialize)]
@@ -48,9 +46,8 @@ pub(crate) struct AcpWriteParams {
     pub(crate) meta: Option<Value>,
 }
 
-/// Converts an absolute path to a path below a root; returns `None` if the path is outside the root. `root_paths` are
-/// different absolute paths of the same root directory. The components `.` and `..` of the path are resolved before any
-/// file is accessed.
+/// Converts an absolute path to a path below a root; a path outside the root gives `None`. The `root_paths` are
+/// different absolute paths of the same root directory. The parser resolves `.` and `..` before any file is accessed.
 pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<ParsedPath> {
     if !path.starts_with('/') {
         return None;
@@ -74,14 +71,14 @@ pub(crate) fn engine_path(path: &RelPath, trailing: PathKindImpliedBySpelling) -
     }
 }
 
-/// An engine call that reads the whole file; the requested lines are selected later from its outcome.
+/// The requested lines are selected later from the outcome, so the call reads the whole file.
 pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
     let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
     TranslatedCall::new("read", json!({ "path": engine_path }), options)
 }
 
-/// An engine call that writes a file. If the file has changed since the caller read it, the engine merges the changes.
-/// If the caller has not read the file, the file is overwritten.
+/// If the file has changed since the caller read it, the engine merges the changes. A file that the caller has not read
+/// is overwritten.
 pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
     let mut arguments = json!({ "path": engine_path, "content": content, "mode": "merge" });
     if format.encoding == WriteEncodingPolicy::Utf8 {
@@ -108,8 +105,7 @@ pub(crate) fn call_options(tool: &str) -> CallOptions {
     CallOptions { tool: Some(format!("{NAME}/{tool}")), ..CallOptions::default() }
 }
 
-/// The text of the file that a read call returned. If the file is not UTF-8, the result is an error, because writing
-/// the text back would change bytes of the file.
+/// A file that is not UTF-8 is an error, because writing its text back would change bytes of the file.
 pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
     String::from_utf8(bytes).map_err(|error| {
@@ -120,7 +116,7 @@ pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     })
 }
 
-/// The ACP error for a failed read; if the caller may not read the path, the error says that the file was not found.
+/// A caller that may not read the path gets the error that the file was not found.
 pub(crate) fn read_error(error: &Error, path: &str) -> AcpError {
     if [ErrorKind::OutOfScope, ErrorKind::ProtectedPath].contains(&error.kind) {
         return AcpError::file_not_found(path);

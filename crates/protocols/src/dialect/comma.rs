@@ -1,10 +1,7 @@
-//! `comma`: eleven tools with one common rule: a change must name the version of the file that it is based on. Every
-//! reply has the same envelope, and every error has one of a fixed list of kinds and suggests the next step.
-//!
-//! The dialect `comma` was published as code, called the original, and as a document. If the original code and the
-//! document agree, replies use the published sentences verbatim. Where the original code and the document differ, the
-//! dialect follows the document by default; an option selects the code. The dialect makes no decisions about files:
-//! hashes, forbidden paths and the trash belong to the engine.
+//! The dialect `comma` has eleven tools; a change must name the version of the file that it is based on. The dialect
+//! `comma` was published as code, called the original, and as a document. Replies use the published sentences verbatim
+//! where the code and the document agree. Where the code and the document differ, the dialect follows the document,
+//! unless an option selects the code.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -39,12 +36,10 @@ use list_directory::CommaNameSortOrder;
 
 const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
 
-/// Whether the `comma` dialect follows its original code or its published document if the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaDialectCompatibility {
-    /// The dialect follows its published document, which is stricter than its original code.
+    /// The published document of the dialect is stricter than its original code.
     Document,
-    /// The dialect follows its original code.
     OriginalCode,
 }
 
@@ -128,7 +123,7 @@ impl CommaTool {
         })
     }
 
-    /// The names of the arguments that are paths, in the order in which the arguments are checked.
+    /// The path arguments of a tool are checked in the listed order.
     fn path_argument_names(self) -> &'static [&'static str] {
         match self {
             CommaTool::ReadFile
@@ -145,7 +140,6 @@ impl CommaTool {
     }
 }
 
-/// A tool call with validated arguments.
 struct CommaToolCall<'a> {
     tool: CommaTool,
     args: CommaToolArgs<'a>,
@@ -153,7 +147,6 @@ struct CommaToolCall<'a> {
 }
 
 impl<'a> CommaToolCall<'a> {
-    /// The main path argument of a tool call, as the caller wrote it.
     fn path_argument(&self) -> &'a str {
         let default = if matches!(self.tool, CommaTool::SearchFiles | CommaTool::Glob) {
             "."
@@ -165,7 +158,6 @@ impl<'a> CommaToolCall<'a> {
         self.path_arguments().first().copied().unwrap_or(default)
     }
 
-    /// The path arguments of a tool call, in the order in which they are checked.
     fn path_arguments(&self) -> Vec<&'a str> {
         if self.tool == CommaTool::ApplyPatch {
             return apply_patch::patch_paths(self.args.text_or_empty("patch"));
@@ -173,8 +165,7 @@ impl<'a> CommaToolCall<'a> {
         self.tool.path_argument_names().iter().filter_map(|name| self.args.optional_text(name)).collect()
     }
 
-    /// The first path argument of a tool call that is invalid or outside the workspace; symbolic links are not
-    /// resolved.
+    /// Symbolic links are not resolved when a path argument is checked.
     fn first_path_outside(&self) -> Option<&'a str> {
         let roots = [self.dialect.workspace_root.clone()];
         let is_outside = |path: &&str| stead_path::parse_path(path, &roots, &self.dialect.path_syntax).is_err();

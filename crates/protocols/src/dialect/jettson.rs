@@ -1,5 +1,5 @@
-//! `jettson`: four tools that return plain objects. An error is returned as `{"error": "…"}`, with the documented
-//! prefix and sentence. Replies contain the argument `path` as the caller wrote it.
+//! The dialect `jettson` has four tools that return plain objects. An error is returned as `{"error": "…"}`, with the
+//! documented prefix and sentence. Replies contain the argument `path` as the caller wrote it.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -26,7 +26,7 @@ const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 
 pub(super) struct JettsonDialect(DialectDefinition);
 
-/// Builds the `jettson` dialect and ignores the settings, because its only option has no effect.
+/// The only option of the `jettson` dialect has no effect, so the settings are ignored.
 pub(super) fn build(_settings: &DialectSettings, _location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
@@ -60,7 +60,6 @@ impl JettsonTool {
     }
 }
 
-/// A tool call with valid arguments.
 struct JettsonCall<'a> {
     tool: JettsonTool,
     path: &'a str,
@@ -166,7 +165,6 @@ fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
     }
 }
 
-/// Removes an incomplete UTF-8 character from the end of a text.
 fn trim_partial_character(bytes: &[u8]) -> &[u8] {
     let Some(last) = bytes.utf8_chunks().last() else { return bytes };
     let cut = last.invalid();
@@ -186,7 +184,6 @@ fn render_entry(entry: &Value) -> Value {
     json!({ "name": name, "size_bytes": size, "is_dir": kind == "directory" })
 }
 
-/// The published sentence for an engine error, without the common prefix of error sentences.
 fn error_sentence(call: &JettsonCall<'_>, error: &Error) -> String {
     let path = call.path;
     let is_root = error_detail(error, "path") == Some(".");

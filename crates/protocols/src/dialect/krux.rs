@@ -1,6 +1,6 @@
-//! `krux`: capabilities with dotted names, permission tiers, absolute paths, and errors that suggest the next call.
-//! Replies have the fields that the dialect's document describes. Every suggested recovery action is a call of an
-//! existing capability.
+//! The dialect `krux` has capabilities with dotted names, permission tiers, absolute paths, and errors that suggest the
+//! next call. Replies have the fields that the dialect's document describes. Every suggested recovery action is a call
+//! of an existing capability.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedToolAndOperation};
@@ -37,7 +37,6 @@ pub(super) fn build(_settings: &DialectSettings, location: &DialectWorkspaceRoot
     Ok(Box::new(KruxDialect { definition, paths: KruxPathMapper::new(&location.root) }))
 }
 
-/// A call whose inputs match the definition of the called capability.
 struct KruxCall<'a> {
     dialect: &'a KruxDialect,
     capability: KruxTool,
@@ -45,8 +44,7 @@ struct KruxCall<'a> {
 }
 
 impl KruxDialect {
-    /// All capabilities of the dialect; the engine needs them for calls that report which capabilities the policy
-    /// allows.
+    /// The engine needs all capabilities for calls that report which capabilities the policy allows.
     fn offered_tools(&self) -> Vec<OfferedToolAndOperation> {
         let offered = |tool: &ToolDefinition| OfferedToolAndOperation {
             operation: tool.engine_operation().to_owned(),

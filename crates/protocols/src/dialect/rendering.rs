@@ -6,13 +6,14 @@ use stead_engine::{CallOutcome, Error};
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
 
-/// Typed access to the fields of an outcome. For a missing field, the value is empty, zero or false.
+/// A missing field of an outcome is read as empty, zero or false.
 pub(super) trait CallOutcomeFieldsExt {
     fn text_field(&self, name: &str) -> &str;
     fn number_field(&self, name: &str) -> u64;
     fn is_set(&self, name: &str) -> bool;
     fn list_field(&self, name: &str) -> &[Value];
-    /// The content that the first affected file had before the call; for a read, the content that was read.
+    /// The content of the first affected file before the call. For a read call, the content before the call is the
+    /// content that was read.
     fn bytes_before(&self) -> &[u8];
 }
 
@@ -38,13 +39,12 @@ impl CallOutcomeFieldsExt for CallOutcome {
     }
 }
 
-/// The string value of the error detail `name`; `None` if the detail is missing or not a string.
 pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> {
     error.details.get(name).and_then(Value::as_str)
 }
 
-/// Joins a relative path to a directory, and cleans the path lexically; an absolute path is only cleaned. Cleaning
-/// removes empty names and `.`, and a `..` removes the name before it.
+/// Cleaning a path removes empty names and `.`, and a `..` removes the name before it. A relative path is joined to
+/// `directory` first.
 pub(super) fn clean_path(directory: &str, path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     let start = if path.starts_with('/') { "" } else { directory };
@@ -58,14 +58,14 @@ pub(super) fn clean_path(directory: &str, path: &str) -> String {
     format!("/{}", names.join("/"))
 }
 
-/// A handle of a trashed file, for dialects that document the handle as a path. The handle looks like a path, but
-/// contains only the trash id and the file name, so it reveals no path of the machine.
+/// The handle of a trashed file looks like a path. A trash handle contains only the trash id and the file name, so it
+/// reveals no path of the machine.
 pub(super) fn trash_handle(id: &str, path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     format!("{TRASH_HANDLE_PREFIX}{id}/{name}")
 }
 
-/// Extracts the trash id from a handle; a text that is not a handle is returned unchanged and matches no trash entry.
+/// A text that is not a trash handle is returned unchanged and matches no trash entry.
 pub(super) fn id_from_trash_handle(handle: &str) -> &str {
     let id = handle.strip_prefix(TRASH_HANDLE_PREFIX).and_then(|rest| rest.split('/').next());
     id.unwrap_or(handle)

@@ -1,9 +1,7 @@
-//! `weaver`: five tools whose reply is a text with flags. The flags of a reply say whether the model or the user reads
-//! the text, and whether the text is an error. The dialect supports both published versions of its original code:
-//! 0.1.2, which its document describes, and the newest.
-//!
-//! Replies use the sentences of the original code verbatim. A write through a symbolic link that leads out of the
-//! workspace is always refused; the original code allows it if the target of the link does not exist yet.
+//! The dialect `weaver` has five tools whose reply is a text with flags. The flags of a reply say whether the model or
+//! the user reads the text, and whether the text is an error. The dialect supports two published versions of its
+//! original code: 0.1.2, which its document describes, and the newest. A write through a symbolic link that leads out
+//! of the workspace is always refused, although the original code allows some.
 
 use serde_json::{Map, Value};
 use stead_engine::{
@@ -30,12 +28,11 @@ use newest_generation::WeaverPagingSettings;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
 
-/// The version of the original code that the `weaver` dialect follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverGeneration {
-    /// Version 0.1.2, which reads whole files and overwrites existing ones.
+    /// Version 0.1.2 of the original code reads whole files and overwrites existing ones.
     V0_1_2,
-    /// The newest version, which reads pages with headers and overwrites a file only on request.
+    /// The newest version of the original code reads pages with headers and overwrites a file only on request.
     Newest,
 }
 
@@ -169,7 +166,6 @@ impl Dialect for WeaverDialect {
     }
 }
 
-/// The result of a tool call, with a text for the model and a text for the user.
 #[derive(Debug, PartialEq, Eq)]
 struct WeaverToolResult {
     for_llm: String,
@@ -179,9 +175,9 @@ struct WeaverToolResult {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverToolResultVisibility {
-    /// The result has a text for the model, and can have a text for the user.
+    /// A visible result has a text for the model, and can have a text for the user.
     Visible,
-    /// The result has only a text for the model.
+    /// A silent result has only a text for the model.
     Silent,
     Error,
 }
@@ -199,7 +195,7 @@ impl WeaverToolResult {
         Self { for_llm, for_user: String::new(), kind: WeaverToolResultVisibility::Error }
     }
 
-    /// Builds the reply object in the form of the original code, without `for_user` if the text for the user is empty.
+    /// The original code leaves out `for_user` if the text for the user is empty.
     fn into_reply(self) -> DialectReply {
         let mut json = Map::new();
         json.insert("for_llm".into(), self.for_llm.clone().into());
@@ -217,7 +213,7 @@ impl WeaverToolResult {
     }
 }
 
-/// Decodes UTF-8 as the JSON encoder of the original code does: every invalid byte becomes one replacement character.
+/// Every invalid byte becomes one replacement character, as in the JSON encoder of the original code.
 fn replace_invalid_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -227,8 +223,7 @@ fn replace_invalid_bytes(bytes: &[u8]) -> String {
     text
 }
 
-/// A listing with one line per entry, in byte order. A symbolic link is listed as a file, even if its target is a
-/// directory.
+/// A symbolic link is listed as a file, even if its target is a directory.
 fn render_listing(outcome: &CallOutcome) -> String {
     let mut text = String::new();
     for entry in outcome.list_field("entries") {

@@ -23,7 +23,7 @@ use crate::limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT};
 
 const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
 const TAR_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment; filename=\"workspace.tar\"");
-/// The header with the number of files that the archive omits.
+/// The response header with the number of files that an exported archive omits.
 const OMITTED_FILES_HEADER: &str = "stead-left-out";
 
 type ArchiveChunk = Result<Bytes, io::Error>;
@@ -33,7 +33,6 @@ fn acquire_archive_permit(context: &AdminRequestContext) -> Result<OwnedSemaphor
     context.state.admin_limits.archives.clone().try_acquire_owned().map_err(|_| busy)
 }
 
-/// `GET /v1/workspaces/{name}/export`.
 pub(super) async fn export_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -73,7 +72,6 @@ pub(super) async fn export_workspace(
     Ok(response)
 }
 
-/// `PUT /v1/workspaces/{name}/import`.
 pub(super) async fn import_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -106,7 +104,6 @@ pub(super) async fn import_workspace(
     Ok(errors::json_response(StatusCode::CREATED, &created))
 }
 
-/// A blocking writer that sends an archive to the client in chunks.
 struct HttpArchiveChunkWriter {
     sender: mpsc::Sender<ArchiveChunk>,
     runtime: Handle,
@@ -122,7 +119,7 @@ impl HttpArchiveChunkWriter {
         }
     }
 
-    /// Ends an export with an error, so that the connection is closed before the archive is complete.
+    /// An aborted export closes the connection before the archive is complete.
     fn abort(&self) {
         drop(self.send_chunk(Err(io::ErrorKind::Interrupted.into())));
     }
@@ -143,7 +140,6 @@ impl Write for HttpArchiveChunkWriter {
     }
 }
 
-/// A blocking reader of the archive that the client sends.
 struct ArchiveUploadReader {
     receiver: mpsc::Receiver<ArchiveChunk>,
     runtime: Handle,

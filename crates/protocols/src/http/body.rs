@@ -1,4 +1,4 @@
-//! Request and response bodies. Bodies count against the memory limit of their principal. A request body counts until
+//! Request and response bodies, which count against the memory limit of their principal. A request body counts until
 //! its call ends, and a response body counts until it is sent.
 
 use std::convert::Infallible;
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::limits::{ADMIN_BODY_BYTES_MAX, BODY_BYTES_MAX, BODY_READ_TIMEOUT};
 
-/// The size of a response frame. A response that fits into one frame does not count against the client's memory limit.
+/// A response that fits into one frame does not count against the client's memory limit.
 const BODY_FRAME_BYTES: usize = 16 << 10;
 
-/// A request body. The memory of a request body is reserved until the body is dropped.
+/// The memory of a request body is reserved until the body is dropped.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
     _reservation: Option<MemoryReservation>,
 }
 
-/// Reads a request body. Fails if the body exceeds the size limit, the time limit or the memory limit of the client.
+/// Reading fails if the body exceeds the size limit, the time limit or the memory limit of the client.
 pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<ReceivedBody, HttpRejection> {
     let timed_out = HttpRejection::new(
         StatusCode::REQUEST_TIMEOUT,
@@ -62,7 +62,7 @@ async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBo
     Ok(ReceivedBody { bytes, _reservation: reservation })
 }
 
-/// Reads a short request body of an admin client, which has no memory limit.
+/// An admin client has no memory limit, so its request body must be short.
 pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection> {
     let read = axum::body::to_bytes(body, ADMIN_BODY_BYTES_MAX);
     match tokio::time::timeout(BODY_READ_TIMEOUT, read).await {
@@ -78,7 +78,7 @@ pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection
     }
 }
 
-/// Counts a response against the memory limit of its client until it is sent; fails if the response exceeds the limit.
+/// A response counts against the memory limit of its client until it is sent.
 pub(super) async fn meter_response(
     limits: &ClientLimits,
     response: Response<Body>,
@@ -97,7 +97,7 @@ pub(super) async fn meter_response(
     Ok(response)
 }
 
-/// If the response is an event stream, keeps `guard` until the stream ends; otherwise drops `guard` at once.
+/// An event stream keeps `guard` until the stream ends; any other response drops `guard` at once.
 pub(super) fn hold_while_streaming<B, G>(response: Response<B>, guard: G) -> Response<Body>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -116,7 +116,6 @@ where
     })
 }
 
-/// A response body that is sent in frames, and whose memory stays reserved until the last frame is sent.
 struct MemoryReservedResponseBody {
     remaining: Bytes,
     _reservation: MemoryReservation,

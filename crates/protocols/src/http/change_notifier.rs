@@ -1,6 +1,5 @@
 //! Wakes event streams when a workspace changes. One thread per workspace waits for journal entries, and ends when no
-//! event stream is open. An idle event stream therefore costs only a small task and no thread. Journal entries without
-//! changes wake no stream.
+//! event stream is open. Journal entries without changes wake no stream.
 
 use std::{
     collections::HashMap,
@@ -11,40 +10,33 @@ use std::{
 use stead_engine::{Engine, Error, JournalEntryQuery, JournalNoChangeEntryFilter};
 use tokio::sync::watch;
 
-/// How often the notifier thread checks whether any subscriber is left.
 const SUBSCRIBER_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// How long the notifier thread waits after an error before it retries.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The notifiers of the workspaces that have subscribers, by workspace id.
 #[derive(Default)]
 pub(super) struct ChangeNotifiersByWorkspace(Mutex<HashMap<String, Weak<ChangeNotifier>>>);
 
-/// Notifies the subscribers of one workspace about changes.
 pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierSignal>);
 
 #[derive(Clone, Copy)]
 enum ChangeNotifierSignal {
     /// The notifier thread does not watch the journal yet. Subscribers wait, because they would miss a change.
     Starting,
-    /// The notifier thread watches the journal; this signal is sent again for every change.
+    /// The notifier thread watches the journal, and sends this signal again for every change.
     Notified,
 }
 
-/// A subscription to the changes of one workspace.
 pub(super) struct ChangeSubscription {
     receiver: watch::Receiver<ChangeNotifierSignal>,
-    /// Keeps the notifier thread running, which ends when the last reference to the notifier is dropped.
+    /// The notifier thread ends when the last reference to the notifier is dropped.
     _notifier: Arc<ChangeNotifier>,
 }
 
-/// The error of a subscription whose notifier has stopped, or whose thread could not be started.
 #[derive(Debug)]
 pub(super) struct ChangeNotifierStoppedError;
 
 impl ChangeNotifiersByWorkspace {
-    /// Subscribes to a workspace. A subscriber misses no change if it reads the journal after this method returns and
-    /// after every notification.
+    /// A subscriber misses no change if it reads the journal after this method returns and after every notification.
     pub(super) async fn subscribe(
         &self,
         workspace: &str,
@@ -59,7 +51,6 @@ impl ChangeNotifiersByWorkspace {
         Ok(ChangeSubscription { receiver, _notifier: notifier })
     }
 
-    /// Returns the notifier of a workspace, or creates one and starts its thread.
     fn notifier_for(&self, workspace: &str, engine: &Engine) -> std::io::Result<Arc<ChangeNotifier>> {
         let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifiers.get(workspace).and_then(Weak::upgrade) {
@@ -81,7 +72,6 @@ impl ChangeSubscription {
     }
 }
 
-/// Notifies the subscribers about changes until no subscriber is left.
 fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
     let mut known = engine.workspace().head().map_or(0, |head| head.number);
     match notifier.upgrade() {
@@ -104,8 +94,7 @@ enum JournalHasNewChanges {
     No,
 }
 
-/// Whether the journal has entries with changes after the entry number `known`. After the check, `known` is the number
-/// of the last journal entry.
+/// After the check, `known` is the number of the last journal entry.
 fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasNewChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
@@ -129,10 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// A test fails if it waits longer than this timeout for a notification.
     const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// `subscribe` waits until the notifier thread watches the journal, because earlier changes would be missed.
     #[tokio::test]
     async fn subscribe_waits_until_journal_is_watched() {
         let engine = Engine::new(Arc::new(MemoryWorkspace::new()));

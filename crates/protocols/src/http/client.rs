@@ -31,14 +31,12 @@ use crate::{
 const SESSION_HEADER: &str = "stead-session";
 pub(crate) const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
 
-/// One authenticated client of a workspace.
 pub(super) struct AuthenticatedHttpClient {
     pub(super) client_key: String,
     pub(super) workspace_id: String,
     pub(super) caller: Caller,
     pub(super) executor: Arc<CallExecutor>,
-    /// The JSON-RPC server is built on first use, and so are the MCP services, because most clients use only one
-    /// protocol.
+    /// The JSON-RPC server and the MCP services are built on first use, because most clients use only one protocol.
     rpc_server: OnceLock<Arc<RpcServer>>,
     native_dialects: Arc<DialectSet>,
     mcp_services: Mutex<HashMap<String, McpHttpService>>,
@@ -46,7 +44,6 @@ pub(super) struct AuthenticatedHttpClient {
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// The values from which an [`AuthenticatedHttpClient`] is built.
 pub(super) struct AuthenticatedClientParts {
     pub(super) client_key: String,
     pub(super) workspace_id: String,
@@ -57,7 +54,7 @@ pub(super) struct AuthenticatedClientParts {
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// The client of a request, and the permit that counts the request against its limit.
+/// The request permit counts an HTTP request against the limit of its client.
 pub(super) struct ClientRequestPermit {
     pub(super) client: Arc<AuthenticatedHttpClient>,
     pub(super) permit: OwnedSemaphorePermit,
@@ -74,14 +71,12 @@ impl<S: Sync> FromRequestParts<S> for ClientRequestPermit {
     }
 }
 
-/// Whether the outcome of a call includes the file bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileBytesInclusion {
     Include,
     Omit,
 }
 
-/// The headers of a request that apply to its call.
 #[derive(Debug, Default)]
 pub(super) struct CallHeaders {
     session: Option<String>,
@@ -89,8 +84,8 @@ pub(super) struct CallHeaders {
 }
 
 impl CallHeaders {
-    /// Reads the headers. An idempotency key that is not readable text becomes an empty key, and the engine refuses a
-    /// call with an empty key. If the invalid key were ignored, a change could be applied twice.
+    /// An idempotency key that is not readable text becomes an empty key, and the engine refuses a call with an empty
+    /// key. If the invalid key were ignored, a change could be applied twice.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
         let session = text(SESSION_HEADER).map(|session| session.chars().take(CLIENT_NAME_CHARS_MAX).collect());
@@ -100,12 +95,10 @@ impl CallHeaders {
         }
     }
 
-    /// The session and the idempotency key from the request headers.
     pub(super) fn into_parts(self) -> (Option<String>, Option<String>) {
         (self.session, self.idempotency_key)
     }
 
-    /// The caller, in the session that the request headers name.
     pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
         let mut caller = caller.clone();
         if let Some(session) = &self.session {
@@ -119,7 +112,7 @@ fn load_dialects(names: &[String], location: &DialectWorkspaceRootPath) -> Resul
     DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
 }
 
-/// The rejection for dialects that cannot be loaded: an internal error, because the server has checked them at startup.
+/// The server has checked the dialects at startup, so a dialect that cannot be loaded is an internal error.
 pub(super) fn dialects_not_loaded() -> HttpRejection {
     HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
@@ -154,7 +147,6 @@ impl AuthenticatedHttpClient {
         }
     }
 
-    /// The client's JSON-RPC server, built on first use.
     pub(super) fn rpc_server(&self, config: &HttpServerConfig) -> Result<Arc<RpcServer>, HttpRejection> {
         if let Some(rpc) = self.rpc_server.get() {
             return Ok(rpc.clone());
@@ -164,7 +156,7 @@ impl AuthenticatedHttpClient {
         Ok(self.rpc_server.get_or_init(|| built).clone())
     }
 
-    /// Whether no request or stream of this client's principal is active, with this or any other of its tokens.
+    /// A client is idle if its principal has no active request or stream with any of its tokens.
     pub(super) fn is_idle(&self) -> bool {
         self.limits.is_idle()
     }
@@ -182,7 +174,6 @@ impl AuthenticatedHttpClient {
         self.limits.streams.clone().try_acquire_owned().map_err(|_| rejection)
     }
 
-    /// The client's MCP service for these dialects, built on first use.
     pub(super) fn mcp_service(
         &self,
         dialects: &[String],
@@ -199,7 +190,7 @@ impl AuthenticatedHttpClient {
         Ok(built)
     }
 
-    /// Runs an operation by its native name. Dropping the future cancels the call.
+    /// Dropping the future of an operation cancels the call.
     pub(super) async fn call_operation(
         &self,
         operation: &str,

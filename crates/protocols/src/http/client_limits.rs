@@ -1,5 +1,5 @@
 //! Limits per principal, over all its tokens and connections: requests, streams, running calls, memory and request
-//! rate. If a principal reaches one of its limits, other principals are not affected. The memory of all principals
+//! rate. A principal that reaches one of its limits does not affect other principals. The memory of all principals
 //! together is also limited.
 
 use std::{
@@ -22,7 +22,7 @@ use crate::{
 /// The number of bytes that one permit of the memory semaphores represents.
 const RESERVATION_UNIT_BYTES: usize = 1 << 10;
 
-/// The request rate of one principal.
+/// The limit on the request rate of one principal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// The number of calls per second that the rate limit allows permanently.
@@ -41,7 +41,6 @@ impl TokenBucket {
         Self { limit, tokens: Mutex::new((f64::from(limit.burst), now)) }
     }
 
-    /// Takes one token from the bucket, or returns the time until the next token is available.
     fn take_token(&self, now: Instant) -> Result<(), Duration> {
         let mut tokens = self.refill(now);
         if tokens.0 >= 1.0 {
@@ -51,7 +50,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((1.0 - tokens.0) / f64::from(self.limit.per_second.max(1))))
     }
 
-    /// Takes tokens for calls that were already made, so the number of tokens may become negative.
+    /// A charge for calls that were already made can make the number of tokens in the bucket negative.
     fn charge_calls(&self, calls: usize, now: Instant) {
         self.refill(now).0 -= calls as f64;
     }
@@ -65,7 +64,7 @@ impl TokenBucket {
     }
 }
 
-/// Reserved memory. Dropping this value releases the reserved memory.
+/// Dropping a memory reservation releases the reserved memory.
 #[derive(Debug)]
 pub(super) struct MemoryReservation {
     client_permit: OwnedSemaphorePermit,
@@ -79,7 +78,6 @@ impl MemoryReservation {
     }
 }
 
-/// The limits of one principal.
 pub(super) struct ClientLimits {
     pub(super) requests: Arc<Semaphore>,
     pub(super) streams: Arc<Semaphore>,
@@ -90,13 +88,11 @@ pub(super) struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// Whether the principal has no active request and no active stream.
     pub(super) fn is_idle(&self) -> bool {
         self.requests.available_permits() == REQUESTS_PER_CLIENT_MAX
             && self.streams.available_permits() == STREAMS_PER_CLIENT_MAX
     }
 
-    /// Counts one request against the rate limit.
     pub(super) fn take_request(&self) -> Result<(), HttpRejection> {
         let Some(bucket) = &self.rate_bucket else { return Ok(()) };
         bucket.take_token(Instant::now()).map_err(|wait| {
@@ -107,7 +103,6 @@ impl ClientLimits {
         })
     }
 
-    /// Waits until the rate limit allows the next message on a WebSocket.
     pub(super) async fn wait_for_rate(&self) {
         while let Some(bucket) = &self.rate_bucket
             && let Err(wait) = bucket.take_token(Instant::now())
@@ -116,15 +111,14 @@ impl ClientLimits {
         }
     }
 
-    /// Counts the calls of a request against the rate limit, except the first, which was counted when the request was
-    /// accepted.
+    /// The first call of a request is not charged again, because it was counted when the request was accepted.
     pub(super) fn charge_extra_calls(&self, calls: usize) {
         if let (Some(bucket), 2..) = (&self.rate_bucket, calls) {
             bucket.charge_calls(calls - 1, Instant::now());
         }
     }
 
-    /// Reserves memory from the limit of this principal and from the limit of all principals.
+    /// Memory is reserved from the limit of this principal and from the limit of all principals.
     pub(super) fn reserve_bytes(&self, bytes: usize) -> Result<MemoryReservation, HttpRejection> {
         let units = u32::try_from(bytes.div_ceil(RESERVATION_UNIT_BYTES)).unwrap_or(u32::MAX);
         let acquire = |semaphore: &Arc<Semaphore>, rejection: HttpRejection| {
@@ -139,7 +133,6 @@ impl ClientLimits {
         Ok(MemoryReservation { client_permit, global_permit: acquire(&self.global_bytes, global_full)? })
     }
 
-    /// Adds bytes to a memory reservation, or creates the reservation if there is none yet.
     pub(super) fn reserve_more_bytes(
         &self,
         reservation: &mut Option<MemoryReservation>,
@@ -154,7 +147,6 @@ impl ClientLimits {
     }
 }
 
-/// The limits of all principals.
 pub(super) struct ClientLimitsByPrincipal {
     by_principal: Mutex<HashMap<(String, String), Arc<ClientLimits>>>,
     global_bytes: Arc<Semaphore>,
@@ -172,7 +164,6 @@ impl ClientLimitsByPrincipal {
         }
     }
 
-    /// The limits of a principal in a workspace.
     pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<ClientLimits> {
         let mut by_principal = self.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
         if by_principal.len() >= CACHED_CLIENTS_MAX {
@@ -209,7 +200,6 @@ mod tests {
         }
         assert_eq!(bucket.take_token(start), Err(Duration::from_millis(500)));
         assert_eq!(bucket.take_token(start + Duration::from_millis(500)), Ok(()));
-        // A large batch makes the number of tokens negative.
         bucket.charge_calls(4, start + Duration::from_secs(60));
         assert_eq!(bucket.take_token(start + Duration::from_secs(60)), Err(Duration::from_secs(1)));
         assert_eq!(bucket.take_token(start + Duration::from_secs(61)), Ok(()));
@@ -226,7 +216,6 @@ mod tests {
         other.reserve_bytes(RESERVED_BYTES_PER_CLIENT_MAX).unwrap();
         drop(reservation);
         same.reserve_bytes(1).unwrap();
-        // The memory of all clients together is limited as well.
         let clients = RESERVED_BYTES_MAX / RESERVED_BYTES_PER_CLIENT_MAX;
         let limits = |at: usize| table.limits_for("w", &at.to_string());
         let all: Vec<MemoryReservation> =

@@ -20,12 +20,12 @@ use crate::{
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"stead\"");
 
-/// An error response to a request for which the engine returned neither a result nor an error.
+/// The engine returned neither a result nor an error for a rejected request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HttpRejection {
     pub(super) status: StatusCode,
     reason: &'static str,
-    /// The value of the Retry-After header, for the status codes 429 and 503.
+    /// The Retry-After header is sent only with the status codes 429 and 503.
     retry_after_seconds: u64,
 }
 
@@ -62,7 +62,7 @@ impl HttpRejection {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, reason)
     }
 
-    /// Sets Retry-After, rounded up to whole seconds.
+    /// The time in Retry-After is rounded up to whole seconds.
     pub(super) fn retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Self { retry_after_seconds: seconds.max(RETRY_AFTER_SECONDS), ..self }
@@ -86,10 +86,8 @@ impl IntoResponse for HttpRejection {
     }
 }
 
-/// The response of a handler, or the reason why the client gets an error response.
 pub(super) type HttpResult = Result<Response<Body>, HttpHandlerError>;
 
-/// Why a handler returns an error response.
 #[derive(Debug)]
 pub(super) enum HttpHandlerError {
     Rejected(HttpRejection),
@@ -137,7 +135,6 @@ pub(super) fn json_response(status: StatusCode, value: &Value) -> Response<Body>
     response
 }
 
-/// The response to a failed call.
 fn error_response(error: &Error) -> Response<Body> {
     let row = error_row(error.kind);
     let mut response = json_response(row.http, &error.to_json());

@@ -1,5 +1,5 @@
-//! `GET /events`: changes of a workspace as server-sent events. A client that reconnects with a Last-Event-ID header
-//! misses no event, because the stream continues after the event with this id.
+//! The route `GET /events` sends the changes of a workspace as server-sent events. A client that reconnects with a
+//! Last-Event-ID header misses no event, because the stream continues after the event with this id.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use super::{
 use crate::limits::STREAM_KEEPALIVE_INTERVAL;
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// Maximum number of event pages that are queued for a slow client.
+/// The maximum number of event pages that are queued for a slow client.
 const QUEUED_PAGES_MAX: usize = 2;
-/// Length of the hash that binds an event id to its client.
+/// The length of the hash that binds an event id to its client.
 const CLIENT_HASH_HEX_DIGITS: usize = 16;
-/// The cursor at which a stream starts by default.
+/// The cursor at which an event stream starts by default.
 const CURSOR_NOW: &str = "now";
 
 struct EventStream {
@@ -80,7 +80,7 @@ pub(super) async fn serve_event_stream(
     Ok(response)
 }
 
-/// The cursor at which an event stream starts: from the Last-Event-ID header, or else from the `since` parameter.
+/// The Last-Event-ID header takes precedence over the `since` parameter.
 fn starting_cursor(
     client: &AuthenticatedHttpClient,
     query: Option<&str>,
@@ -107,7 +107,7 @@ fn starting_cursor(
     }
 }
 
-/// The hash in an event id that binds the event id to a workspace and a principal.
+/// The hash in an event id binds the event id to a workspace and a principal.
 fn client_hash(client: &AuthenticatedHttpClient, cursor: &str) -> String {
     let whole =
         Version::hash_bytes(format!("{}\0{}\0{cursor}", client.workspace_id, client.caller.principal).as_bytes());
@@ -125,7 +125,6 @@ impl EventStream {
         self.state.metrics.stream_closed();
     }
 
-    /// Sends a page of events, waits until the journal has more changes, and returns the next page.
     async fn send_page_and_wait(
         &mut self,
         outcome: &CallOutcome,
@@ -144,7 +143,6 @@ impl EventStream {
         }
     }
 
-    /// Waits for a change, and sends keep-alive comments during the wait.
     async fn wait_for_change(&mut self, shutdown: &mut ShutdownSignal) -> Result<(), HttpEventStreamStoppedError> {
         loop {
             let changed = tokio::select! {
@@ -171,8 +169,6 @@ impl EventStream {
         }
     }
 
-    /// Sends the events of one page. Returns whether the next page of events can be read at once or only after a
-    /// change.
     async fn send_page(
         &mut self,
         outcome: &CallOutcome,

@@ -1,31 +1,29 @@
-//! Checks of a request head before authentication, in this order: framing, Host, Origin, Sec-Fetch-Site. These checks
-//! protect a server on the local machine against cross-site requests and DNS rebinding.
-//!
-//! The checks use only the request head; they do no I/O and read no token.
+//! Checks of a request head before authentication, in this order: framing, Host, Origin, Sec-Fetch-Site. The head
+//! checks protect a server on the local machine against cross-site requests and DNS rebinding.
 
 use axum::http::{HeaderMap, Uri, header, uri::Authority};
 
 use super::errors::HttpRejection;
 
-/// The hosts and origins that the server accepts.
+/// The hosts and origins that the HTTP server accepts.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     accepted_schemes: AcceptedHttpOriginSchemes,
-    /// The port that clients must use with the loopback names; `None` for a server on a Unix socket, which has no port.
+    /// The port that clients must use with the loopback names. A server on a Unix socket has no port.
     port: Option<u16>,
-    /// Additional hosts from the configuration, in lower case.
+    /// The additional hosts from the configuration, in lower case.
     hosts: Vec<String>,
-    /// Allowed origins in addition to the server's own origin.
+    /// The origins that are allowed in addition to the server's own origin.
     origins: Vec<String>,
 }
 
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// Values of Sec-Fetch-Site for a request that a page of this server or the user caused, not another site.
+/// The values of Sec-Fetch-Site for a request that a page of this server or the user caused, not another site.
 const SAME_SITE_FETCH_VALUES: [&[u8]; 2] = [b"same-origin", b"none"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum AcceptedHttpOriginSchemes {
-    /// The scheme of an origin may be `http`, or `https` in case a proxy provides TLS.
+    /// The scheme of an origin may be `http`, or `https` because a proxy may provide TLS.
     #[default]
     HttpOrHttps,
     HttpsOnly,
@@ -48,33 +46,32 @@ impl AcceptedHttpOriginSchemes {
 }
 
 impl AllowedHosts {
-    /// Allows the loopback names with this port.
+    /// Allows requests to the loopback host names with the given port.
     pub fn loopback(port: u16) -> Self {
         Self { port: Some(port), ..Self::default() }
     }
 
-    /// Allows the loopback names with this port, for a server with TLS.
+    /// Allows requests to the loopback host names with the given port, for a server with TLS.
     pub fn secure_loopback(port: u16) -> Self {
         Self { accepted_schemes: AcceptedHttpOriginSchemes::HttpsOnly, ..Self::loopback(port) }
     }
 
-    /// Allows the loopback names with any port, for a server on a Unix socket.
+    /// Allows requests to the loopback host names with any port, for a server on a Unix socket.
     pub fn unix_socket() -> Self {
         Self::default()
     }
 
-    /// Allows another host. If `host` contains a port, for example the port of a proxy, requests to `host` must use
-    /// this port.
+    /// Allows requests to another host. If `host` contains a port, for example the port of a proxy, requests to `host`
+    /// must use this port.
     pub fn add_host(&mut self, host: &str) {
         self.hosts.push(normalize_host(host));
     }
 
-    /// Allows another origin.
+    /// Allows requests from another web origin.
     pub fn add_origin(&mut self, origin: &str) {
         self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
     }
 
-    /// Checks the head of a request.
     pub(super) fn check_request_head(&self, target: &Uri, headers: &HeaderMap) -> Result<(), HttpRejection> {
         let bad = HttpRejection::bad_request;
         // A request with both Transfer-Encoding and Content-Length is ambiguous. Such a request cannot be detected
@@ -119,7 +116,6 @@ impl AllowedHosts {
         ))
     }
 
-    /// Accepts the server's own origin and the configured origins.
     fn check_origin(&self, headers: &HeaderMap, host: &Authority) -> Result<(), HttpRejection> {
         let server_origin = |scheme: &str| format!("{scheme}://{}", host.as_str().to_ascii_lowercase());
         let is_allowed = |origin: &str| {
@@ -137,13 +133,12 @@ impl AllowedHosts {
     }
 }
 
-/// Converts a host name to lower case and removes a trailing dot.
 fn normalize_host(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     host.strip_suffix('.').map_or(host.clone(), str::to_owned)
 }
 
-/// Parses a host with an optional port. Rejects user information and an empty host.
+/// A Host header with user information or with an empty host is rejected.
 fn parse_authority(text: &str) -> Option<Authority> {
     let authority: Authority = text.parse().ok()?;
     let is_plain = !text.contains('@') && !authority.host().is_empty();

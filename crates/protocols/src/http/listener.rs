@@ -32,20 +32,20 @@ use crate::limits::{
 /// The delay before the next `accept` after an `accept` failed, for example because no file descriptors are left.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// A listening socket.
+/// A listening socket of the HTTP server.
 pub enum HttpListener {
-    /// Plain TCP.
+    /// The HTTP server listens on plain TCP.
     Tcp(TcpListener),
-    /// TCP with TLS.
+    /// The HTTP server listens on TCP with TLS.
     Tls(TcpListener, Arc<ReloadableTlsConfig>),
-    /// A Unix socket, and the id of the user whose processes need no token.
+    /// The HTTP server listens on a Unix socket. The number is the id of the user whose processes need no token.
     Unix(UnixListener, u32),
 }
 
 /// Serves clients until [`HttpServerState::shut_down`] is called, and then finishes in-flight requests within a time
 /// limit.
 ///
-/// Must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
+/// The server must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
 pub async fn serve(state: Arc<HttpServerState>, listener: HttpListener) {
     let router = routes::build_router(state.clone());
     let slots = Arc::new(Semaphore::new(state.options.connections_max.unwrap_or(CONNECTIONS_MAX)));
@@ -97,8 +97,7 @@ enum AcceptedStream {
 }
 
 impl AcceptedStream {
-    /// Counts a connection towards the limit on unauthenticated connections of its address. A connection over a Unix
-    /// socket has no address and is not counted.
+    /// A connection over a Unix socket has no address and is not counted as unauthenticated.
     fn register_unauthenticated(
         &self,
         state: &HttpServerState,
@@ -133,7 +132,7 @@ async fn accept_connection(listener: &HttpListener) -> io::Result<AcceptedStream
     }
 }
 
-/// Accepts a connection and disables Nagle's algorithm, because responses are small.
+/// Nagle's algorithm is disabled, because responses are small.
 async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
     let (stream, address) = listener.accept().await?;
     stream.set_nodelay(true)?;
@@ -149,7 +148,6 @@ struct HttpConnectionServer {
 }
 
 impl HttpConnectionServer {
-    /// Serves a connection after the TLS handshake, or closes it if the handshake fails.
     async fn serve_tls(mut self, stream: TcpStream, tls: Arc<ReloadableTlsConfig>) {
         let handshake = tokio::time::timeout(tls.handshake_timeout, tls.acceptor().accept(stream));
         let handshake = tokio::select! {

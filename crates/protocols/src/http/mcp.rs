@@ -29,7 +29,6 @@ use crate::{
     mcp::{McpClientRequestHandler, McpSharedState, check_line},
 };
 
-/// The MCP service of one client.
 pub(super) type McpHttpService = StreamableHttpService<Arc<McpClientRequestHandler>, LocalSessionManager>;
 
 pub(super) fn build_service(
@@ -58,7 +57,6 @@ pub(super) fn build_service(
     )
 }
 
-/// `/mcp`: serves the configured dialects.
 pub(super) async fn serve_default_dialects(
     State(state): State<Arc<HttpServerState>>,
     request_permit: ClientRequestPermit,
@@ -68,7 +66,6 @@ pub(super) async fn serve_default_dialects(
     forward_to_service(&state, request_permit, &dialects, request).await
 }
 
-/// `/mcp/{dialect}`: serves one dialect.
 pub(super) async fn serve_named_dialect(
     State(state): State<Arc<HttpServerState>>,
     request_permit: ClientRequestPermit,

@@ -19,7 +19,7 @@ use axum::{
 use super::{routes::HttpRouteGroup, state::HttpServerState};
 
 const METRICS_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
-/// Upper bounds of the histogram buckets, in seconds.
+/// The upper bounds of the histogram buckets are in seconds.
 const DURATION_BUCKETS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -35,7 +35,7 @@ pub(super) struct HttpMetrics {
     durations: Mutex<BTreeMap<HttpRouteGroup, HttpRequestDurationHistogram>>,
     connections: AtomicI64,
     streams: AtomicI64,
-    /// Connections that were closed because their address had too many unauthenticated connections.
+    /// A connection is refused if its address has too many unauthenticated connections.
     refused_connections: AtomicU64,
 }
 
@@ -110,7 +110,6 @@ impl HttpMetrics {
     }
 }
 
-/// `GET /metrics`.
 pub(super) async fn serve_metrics(State(state): State<Arc<HttpServerState>>) -> Response<Body> {
     let mut response = Response::new(Body::from(state.metrics.render(state.client_count())));
     response.headers_mut().insert(header::CONTENT_TYPE, METRICS_CONTENT_TYPE);

@@ -24,7 +24,7 @@ use crate::{
     limits::{BODY_BYTES_MAX, UPLOADED_ARCHIVE_BYTES_MAX},
 };
 
-/// Headers of every response. These headers tell browsers not to render, embed or cache the response.
+/// The headers of every response tell browsers not to render, embed or cache the response.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox")),
@@ -32,8 +32,6 @@ const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
 ];
 
-/// Checks and authenticates a request, stores the client in the request's extensions, and passes the request to the
-/// route.
 pub(super) async fn authenticate_and_log(
     State(state): State<Arc<HttpServerState>>,
     mut request: Request,
@@ -83,13 +81,12 @@ pub(super) async fn authenticate_and_log(
     }
 }
 
-/// The WWW-Authenticate challenge, if an authorization server is configured.
 fn auth_challenge(state: &HttpServerState, request: &Request) -> Option<HeaderValue> {
     let authorization = state.options.authorization_servers.as_ref()?;
     authorization.auth_challenge(request.headers(), request.uri().path())
 }
 
-/// Runs the route handler, and counts its calls and response bytes against the limits of the client.
+/// The calls and the response bytes of the handler count against the limits of the client.
 async fn run_handler(
     log_guard: Option<&RequestLogGuard>,
     limits: Option<&ClientLimits>,
@@ -109,7 +106,6 @@ async fn run_handler(
     }
 }
 
-/// An owned copy of the credential of a request.
 enum RequestCredential {
     NotNeeded,
     Token(String),
@@ -134,7 +130,6 @@ fn check_request(state: &HttpServerState, request: &Request) -> Result<RequestCr
     }
 }
 
-/// Checks that the client's role permits the route and that the client is within its limits.
 fn authorize_route(
     state: &HttpServerState,
     route: HttpRouteGroup,
@@ -165,7 +160,6 @@ fn authorize_route(
     Ok(())
 }
 
-/// Rejects a request whose Content-Length is too large, without reading the body.
 fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<(), HttpRejection> {
     let limit = match route {
         // Archives are streamed and may be large. The length of any other body of this route is checked when the body
@@ -192,8 +186,7 @@ fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<()
     }
 }
 
-/// On routes that expect JSON, rejects a request without a JSON content type, which an HTML form of another site cannot
-/// set.
+/// An HTML form of another site cannot set a JSON content type, so routes that expect JSON require it.
 fn check_content_type(route: HttpRouteGroup, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
     if *method != Method::POST || !route.expects_json() {
         return Ok(());
@@ -201,7 +194,6 @@ fn check_content_type(route: HttpRouteGroup, method: &Method, headers: &HeaderMa
     require_json(headers)
 }
 
-/// Rejects a request whose content type is not JSON.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpRejection> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = content_type.split(';').next().unwrap_or_default().trim();
@@ -214,7 +206,6 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpRejection> {
     ))
 }
 
-/// The bearer token of the Authorization header.
 fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, HttpRejection> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let malformed =

@@ -1,6 +1,6 @@
-//! `/.well-known/oauth-protected-resource` (RFC 9728): directs clients without a token to the configured authorization
-//! servers. This server accepts only its own tokens, so a configured authorization server must hand out tokens of this
-//! server.
+//! The route `/.well-known/oauth-protected-resource` (RFC 9728) directs clients without a token to the configured
+//! authorization servers. This server accepts only its own tokens, so a configured authorization server must hand out
+//! tokens of this server.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use super::{
 
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// The configured authorization servers, and the URL scheme of this server.
+/// The configured authorization servers, and the URL scheme of this HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationServers {
     /// The URLs of the configured authorization servers.
     pub servers: Vec<String>,
-    /// The scheme of the URL that clients use for this server.
+    /// The scheme of the URL that clients use for this HTTP server.
     pub scheme: UrlScheme,
 }
 
-/// The URL scheme with which clients reach this server.
+/// The URL scheme with which clients reach this HTTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// `http`: clients connect without TLS from the local machine.
+    /// Clients connect with `http`, without TLS, from the local machine.
     Http,
-    /// `https`: this server or a proxy provides TLS.
+    /// Clients connect with `https`, because this server or a proxy provides TLS.
     Https,
 }
 
@@ -46,14 +46,12 @@ impl UrlScheme {
 }
 
 impl AuthorizationServers {
-    /// The URL of this server, with the host in the Host header of the request. The middleware has checked the Host
-    /// header.
+    /// The middleware has already checked the Host header, so its host is trusted here.
     fn base_url(&self, headers: &HeaderMap) -> Option<String> {
         let host = headers.get(header::HOST)?.to_str().ok()?;
         Some(format!("{}://{}", self.scheme.name(), host.to_ascii_lowercase()))
     }
 
-    /// The WWW-Authenticate challenge for a client without a valid token.
     pub(super) fn auth_challenge(&self, headers: &HeaderMap, path: &str) -> Option<HeaderValue> {
         let path = path.trim_matches('/');
         let suffix = if requires_token(path) { format!("/{path}") } else { String::new() };
@@ -62,12 +60,10 @@ impl AuthorizationServers {
     }
 }
 
-/// The OAuth resource metadata of the whole server.
 pub(super) async fn server_metadata(State(state): State<Arc<HttpServerState>>, headers: HeaderMap) -> HttpResult {
     metadata_response(&state, &headers, "")
 }
 
-/// The OAuth resource metadata of one route.
 pub(super) async fn route_metadata(
     State(state): State<Arc<HttpServerState>>,
     headers: HeaderMap,
@@ -79,8 +75,7 @@ pub(super) async fn route_metadata(
     }
 }
 
-/// Whether the path of a metadata request names a known route that needs a token. A path with characters other than
-/// letters, digits and `-_./` counts as unknown.
+/// A path with characters other than letters, digits and `-_./` counts as an unknown route.
 fn requires_token(path: &str) -> bool {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     let route = routes::route_of_path(&format!("/{path}"));

@@ -1,6 +1,6 @@
-//! The `/v1` endpoints of a workspace. `POST /v1/{operation}` takes the arguments as a JSON object, and returns the
-//! outcome as a JSON object. `/v1/files/{path}` reads, writes and deletes a file. The `ETag` of a file is its version.
-//! Files are sent as attachments of type `application/octet-stream`, so that browsers never render them.
+//! The `/v1` endpoints of a workspace. The request `POST /v1/{operation}` takes the arguments as a JSON object, and
+//! returns the outcome as a JSON object. The route `/v1/files/{path}` reads, writes and deletes a file, whose `ETag` is
+//! its version. Files are sent as attachments of type `application/octet-stream`, so that browsers never render them.
 
 use axum::{
     body::Body,
@@ -26,7 +26,6 @@ const OCTET_STREAM: HeaderValue = HeaderValue::from_static("application/octet-st
 const ATTACHMENT_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment");
 const ACCEPT_BYTE_RANGES: HeaderValue = HeaderValue::from_static("bytes");
 
-/// `POST /v1/{operation}`.
 pub(super) async fn call_operation(
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     operation: Result<Path<String>, PathRejection>,
@@ -43,8 +42,8 @@ pub(super) async fn call_operation(
     Ok(errors::json_response(StatusCode::OK, &Value::Object(outcome.json)))
 }
 
-/// Parses a request body as one JSON object, as strictly as a JSON-RPC message. An empty request body means that the
-/// call has no arguments.
+/// The request body is parsed as strictly as a JSON-RPC message. An empty request body means that the call has no
+/// arguments.
 pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRejection> {
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -57,7 +56,6 @@ pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRe
     }
 }
 
-/// `GET /v1/openapi.json`.
 pub(super) async fn serve_openapi() -> Response<Body> {
     let mut response = Response::new(Body::from(OPENAPI_JSON));
     response.headers_mut().insert(header::CONTENT_TYPE, errors::JSON_CONTENT_TYPE);
@@ -73,7 +71,7 @@ enum RequestedByteRange {
 }
 
 impl RequestedByteRange {
-    /// Parses the Range header. Ignores a header with several ranges or with a unit other than bytes, as HTTP allows.
+    /// A Range header with several ranges, or with a unit other than bytes, is ignored, as HTTP allows.
     fn from_headers(headers: &HeaderMap) -> Self {
         let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
         let Some((first, last)) =
@@ -89,7 +87,6 @@ impl RequestedByteRange {
         }
     }
 
-    /// The first and last byte of the range in a file of this size, or `None` if the range is outside the file.
     fn resolve(self, size: u64) -> Option<(u64, u64)> {
         let end = size.checked_sub(1)?;
         match self {
@@ -101,7 +98,6 @@ impl RequestedByteRange {
     }
 }
 
-/// `GET` and `HEAD /v1/files/{path}`.
 pub(super) async fn get_file(
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     path: Result<Path<String>, PathRejection>,
@@ -131,7 +127,6 @@ pub(super) async fn get_file(
     partial_response(read(arguments).await??, first, &headers, &method)
 }
 
-/// A response with the headers common to all file responses.
 fn file_response(status: StatusCode, outcome: &CallOutcome, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -160,14 +155,13 @@ fn take_bytes(outcome: &mut CallOutcome) -> Vec<u8> {
     outcome.before_after.pop().and_then(|bytes| bytes.before).unwrap_or_default()
 }
 
-/// Whether the If-None-Match header lists the current version of the file.
 fn matches_if_none_match(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     let Some(version) = outcome_version(outcome) else { return false };
     let listed = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     listed == "*" || listed.split(',').any(|tag| etag_version(tag) == Some(version))
 }
 
-/// Whether the If-Range header is absent or names the current version of the file with a strong entity tag.
+/// If-Range matches only with a strong entity tag.
 fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     match headers.get(header::IF_RANGE).map(|value| value.to_str().unwrap_or_default()) {
         None => true,
@@ -175,12 +169,10 @@ fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     }
 }
 
-/// The file version in an entity tag, if the tag is strong.
 fn strong_etag_version(tag: &str) -> Option<&str> {
     if tag.trim().starts_with("W/") { None } else { etag_version(tag) }
 }
 
-/// The file version in an entity tag.
 fn etag_version(tag: &str) -> Option<&str> {
     let tag = tag.trim();
     tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"')?.strip_suffix('"')
@@ -233,8 +225,8 @@ fn range_not_satisfiable(size: u64) -> Response<Body> {
     response
 }
 
-/// The version that the file must have before the change, from the If-Match header. The header `If-None-Match: *` gives
-/// the empty version, which means that the file must not exist.
+/// The If-Match header contains the version that the file must have before the change. The header `If-None-Match: *`
+/// gives the empty version, which means that the file must not exist.
 fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
     let malformed = HttpRejection::bad_request(
@@ -250,13 +242,11 @@ fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     }
 }
 
-/// Rejects a path that is not UTF-8 after percent-decoding. A file with such a name can be accessed with
-/// `/v1/{operation}`, whose arguments can escape bytes as `\xHH`.
+/// A file whose name is not UTF-8 can be accessed with `/v1/{operation}`, whose arguments can escape bytes as `\xHH`.
 fn reject_path(_rejection: PathRejection) -> HttpRejection {
     HttpRejection::bad_request("the path in the URL is not valid UTF-8 after percent-decoding; correct the URL")
 }
 
-/// `PUT /v1/files/{path}`.
 pub(super) async fn put_file(
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     path: Result<Path<String>, PathRejection>,
@@ -270,7 +260,6 @@ pub(super) async fn put_file(
     change_file(&client, "write", arguments, base, &headers).await
 }
 
-/// `DELETE /v1/files/{path}`.
 pub(super) async fn delete_file(
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     path: Result<Path<String>, PathRejection>,
@@ -280,7 +269,6 @@ pub(super) async fn delete_file(
     change_file(&client, "remove", json!({ "path": path }), base_version(&headers)?, &headers).await
 }
 
-/// Runs an operation that changes a file, and builds its response.
 async fn change_file(
     client: &AuthenticatedHttpClient,
     operation: &str,

@@ -1,6 +1,6 @@
 //! The request log: one entry per request with client, route, calls and status. Of the client's input, a log entry
-//! contains only the request id, and only if the id is well-formed and contains no token. The log entry of an event
-//! stream is written when the stream ends.
+//! contains only a well-formed request id without a token. The log entry of an event stream is written when the stream
+//! ends.
 
 use std::{
     sync::{
@@ -20,39 +20,38 @@ pub use crate::call_recorder::{LoggedCallsOfHttpRequest, RequestLogCall};
 use crate::{call_recorder::RequestLogCallRecorder, limits::HTTP_REQUEST_ID_BYTES_MAX};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// The prefix of tokens. A token that a client sends as a request id must not be logged.
+/// A token that a client sends as a request id must not be logged.
 const TOKEN_PREFIX: &str = "stead_";
 /// The logged status of a request whose client disconnected before the response.
 const CLIENT_CLOSED_STATUS: u16 = 499;
 
-/// The log entry of one request.
+/// The log entry of one HTTP request.
 #[derive(Debug, Clone)]
 pub struct RequestLogEntry {
-    /// The request id that the client sent if it is well-formed, or else a generated id.
+    /// The request id that the client sent if the id is well-formed, or else a generated id.
     pub id: String,
-    /// The name of the route that the request matched.
+    /// The name of the route that the HTTP request matched.
     pub route: &'static str,
-    /// The HTTP method, or `message` for a WebSocket message.
+    /// The HTTP method of the request, or `message` for a WebSocket message.
     pub method: &'static str,
-    /// The principal, if the client is authenticated.
+    /// The principal of the request's client, if the client is authenticated.
     pub principal: Option<String>,
-    /// The workspace id, if the client's token is for one workspace.
+    /// The id of the workspace, if the client's token is for one workspace.
     pub workspace: Option<String>,
-    /// The engine calls that the request made.
+    /// The engine calls that the HTTP request made.
     pub calls: LoggedCallsOfHttpRequest,
-    /// The response status, or 499 if the client disconnected.
+    /// The status of the HTTP response, or 499 if the client disconnected.
     pub status: u16,
-    /// The duration of the request. The duration of a stream includes the time until the stream ends.
+    /// The duration of the HTTP request. The duration of a stream includes the time until the stream ends.
     pub duration: Duration,
 }
 
-/// Receives log entries.
+/// A request log sink receives the log entries of HTTP requests.
 pub trait RequestLogSink: Send + Sync + 'static {
-    /// Logs a finished request. Must be fast and must not block.
+    /// Logs a finished HTTP request. The sink must be fast and must not block.
     fn log_request(&self, request: RequestLogEntry);
 }
 
-/// A guard that writes the log entry of a request when it is dropped.
 pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogSink>,
     started_at: Instant,
@@ -86,7 +85,7 @@ impl RequestLogGuard {
         }
     }
 
-    /// Records the response status. The log entry is written at once, or at the end of an event stream.
+    /// The log entry of a request is written with the response, or at the end of an event stream.
     pub(super) fn attach_to_response(mut self, response: Response<Body>) -> Response<Body> {
         if let Some(entry) = &mut self.entry {
             entry.status = response.status().as_u16();
@@ -104,7 +103,7 @@ impl Drop for RequestLogGuard {
     }
 }
 
-/// A call recorder for one WebSocket message, which gets its own log entry.
+/// A WebSocket message gets its own log entry.
 pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogSink>>,
     id: &str,
@@ -141,7 +140,6 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// The id of a request. If the client sent a well-formed request id, this id is used. Otherwise the id is generated.
 #[derive(Debug, Clone)]
 pub(super) struct HttpRequestId(pub(super) HeaderValue);
 
@@ -165,7 +163,6 @@ fn is_valid_request_id(id: &[u8]) -> bool {
     (1..=HTTP_REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(is_plain) && !contains_token
 }
 
-/// Generates a globally unique id.
 fn generate_request_id() -> HeaderValue {
     static SERVER_START: OnceLock<u64> = OnceLock::new();
     static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -1,4 +1,4 @@
-//! The routes of the server, and the role that each route requires.
+//! The routes of the HTTP server, and the role that each route requires.
 
 use std::sync::Arc;
 
@@ -22,7 +22,6 @@ use super::{
     workspace_admin,
 };
 
-/// A group of HTTP routes that share a name in metrics and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HttpRouteGroup {
     Mcp,
@@ -39,7 +38,6 @@ pub(super) enum HttpRouteGroup {
 }
 
 impl HttpRouteGroup {
-    /// The name of the route group in metrics and logs.
     pub(super) fn name(self) -> &'static str {
         match self {
             HttpRouteGroup::Mcp => "mcp",
@@ -60,8 +58,7 @@ impl HttpRouteGroup {
         matches!(self, HttpRouteGroup::Health | HttpRouteGroup::OAuthMetadata)
     }
 
-    /// Whether the body of every POST request must be JSON. Requests to `/v1/workspaces` may contain archives, so their
-    /// handlers check the content type themselves.
+    /// Requests to `/v1/workspaces` may contain archives, so their handlers check the content type themselves.
     pub(super) fn expects_json(self) -> bool {
         matches!(self, HttpRouteGroup::Mcp | HttpRouteGroup::Rpc | HttpRouteGroup::Operations)
     }
@@ -69,17 +66,13 @@ impl HttpRouteGroup {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpRouteRequiredRole {
-    /// Any authenticated client.
     Any,
-    /// A client whose token opens a workspace.
     Workspace,
-    /// A client with an admin token, which manages workspaces.
     Admin,
 }
 
 impl HttpRouteGroup {
-    /// The role that the routes of this group require. If the server hosts several workspaces, the metrics cover all of
-    /// them and require an admin.
+    /// If the server hosts several workspaces, the metrics cover all of them and require an admin.
     pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceRegistryAdmin>>) -> HttpRouteRequiredRole {
         match self {
             HttpRouteGroup::Mcp

@@ -30,11 +30,11 @@ use crate::{
     rpc::{FramedRpcConnection, RpcConnection},
 };
 
-/// Maximum number of responses that are queued for the socket. Further responses wait in the [`FramedRpcConnection`],
-/// which limits their total size.
+/// The maximum number of responses that are queued for the socket. Further responses wait in the
+/// [`FramedRpcConnection`], which limits their total size.
 const QUEUED_RESPONSES_MAX: usize = 1;
 
-/// `POST /rpc`: a request, a notification, or a batch.
+/// The body of `POST /rpc` is a request, a notification, or a batch.
 pub(super) async fn serve_post(
     State(state): State<Arc<HttpServerState>>,
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
@@ -51,7 +51,6 @@ pub(super) async fn serve_post(
     })
 }
 
-/// `GET /rpc` with a WebSocket upgrade.
 pub(super) async fn upgrade_websocket(
     State(state): State<Arc<HttpServerState>>,
     Extension(client): Extension<Arc<AuthenticatedHttpClient>>,
@@ -72,7 +71,6 @@ pub(super) async fn upgrade_websocket(
     Ok(response)
 }
 
-/// Passes messages between a WebSocket and the JSON-RPC server until the connection closes or the server shuts down.
 async fn serve_websocket(
     state: &HttpServerState,
     client: &AuthenticatedHttpClient,

@@ -29,7 +29,7 @@ use crate::{
     mcp::LoadedMcpExtension,
 };
 
-/// The workspace id under which the limits of admin clients are stored. Admin clients have no workspace.
+/// The workspace id under which the limits of admin clients are stored, because admin clients have no workspace.
 const NO_WORKSPACE: &str = "";
 
 /// The configuration of an HTTP server.
@@ -41,8 +41,8 @@ pub struct HttpServerConfig {
     pub mcp_dialects: Vec<String>,
     /// The names of the dialects that `/rpc` serves.
     pub rpc_dialects: Vec<String>,
-    /// Maximum number of concurrent calls that work on files, for all clients of a workspace together. Calls that wait
-    /// for an event have a separate limit of the same size.
+    /// The maximum number of concurrent calls that work on files, for all clients of a workspace together. Calls that
+    /// wait for an event have a separate limit of the same size.
     pub workspace_calls_max: usize,
 }
 
@@ -70,14 +70,14 @@ impl HttpServerConfig {
     }
 }
 
-/// Optional features and limits of an HTTP server.
+/// The optional features and limits of an HTTP server.
 #[derive(Clone, Default)]
 pub struct HttpServerOptions {
-    /// Receives a log entry for every HTTP request; `None` disables the request log.
+    /// The receiver of a log entry for every HTTP request; `None` disables the request log.
     pub request_logger: Option<Arc<dyn RequestLogSink>>,
-    /// Additional tools, prompts and resources for MCP clients.
+    /// The additional tools, prompts and resources for MCP clients.
     pub mcp_extension: Option<Arc<LoadedMcpExtension>>,
-    /// The OAuth authorization servers that the server advertises to clients.
+    /// The OAuth authorization servers that the HTTP server advertises to clients.
     pub authorization_servers: Option<AuthorizationServers>,
     /// The rate limit per principal; `None` means no rate limit.
     pub rate_limit: Option<RateLimit>,
@@ -125,7 +125,7 @@ impl HttpServerState {
         Self::with_options(authenticator, allowed_hosts, config, HttpServerOptions::default())
     }
 
-    /// Creates the state of an HTTP server.
+    /// Creates the state of an HTTP server with the given options.
     pub fn with_options(
         authenticator: SharedAuthenticator,
         allowed_hosts: AllowedHosts,
@@ -151,8 +151,8 @@ impl HttpServerState {
         })
     }
 
-    /// Starts a graceful shutdown: the server accepts no new connections, finishes in-flight requests, and sends a stop
-    /// event to streams.
+    /// Starts a graceful shutdown of the HTTP server. The server then accepts no new connections, finishes in-flight
+    /// requests, and sends a stop event to streams.
     pub fn shut_down(&self) {
         self.shutdown.send_replace(true);
     }
@@ -161,12 +161,10 @@ impl HttpServerState {
         ShutdownSignal(self.shutdown.subscribe())
     }
 
-    /// The administration of workspaces, if this server hosts several workspaces.
     pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceRegistryAdmin>> {
         self.workspace_admin.as_ref()
     }
 
-    /// Authenticates a client, and opens its workspace if the client is not cached.
     pub(super) async fn authenticate(
         &self,
         credential: Credential<'_>,
@@ -211,7 +209,6 @@ impl HttpServerState {
         Ok(WorkspaceOrAdminClient::Workspace(cached.client.clone()))
     }
 
-    /// The native dialect for `/v1`, shared by all clients.
     fn native_dialects(&self) -> Result<Arc<DialectSet>, HttpRejection> {
         if let Some(native) = self.native_dialects.get() {
             return Ok(native.clone());
@@ -233,9 +230,9 @@ impl HttpServerState {
         workspace_limits.entry(workspace.to_owned()).or_insert_with(new_limit).clone()
     }
 
-    /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first, and
-    /// releases their workspaces. Returns the number of evicted clients. A client with an open stream is not idle. An
-    /// evicted client loses its MCP sessions, and its next request opens its workspace again.
+    /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first. The
+    /// returned value is the number of evicted clients. A client with an open stream is not idle. An evicted client
+    /// loses its MCP sessions, and its next request opens its workspace again.
     pub fn evict_idle_clients(&self, idle_time: Duration, clients_max: usize) -> usize {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -265,7 +262,6 @@ impl HttpServerState {
     }
 }
 
-/// Opens a workspace on a blocking thread.
 async fn open_workspace(opener: OpenWorkspaceFn) -> Result<stead_engine::Engine, AuthError> {
     let aborted = |_| {
         AuthError::Unavailable("internal error: the workspace could not be opened; send the request again".to_owned())
@@ -285,7 +281,6 @@ fn reject_auth_error(reason: AuthError) -> HttpRejection {
     }
 }
 
-/// Evicts the least recently used client, whose next request opens its workspace again.
 fn evict_oldest_client(clients: &mut HashMap<String, CachedAuthenticatedClient>) {
     let oldest = clients.iter().min_by_key(|(_, cached)| cached.last_seen).map(|(key, _)| key.clone());
     if let Some(key) = oldest {

@@ -1,5 +1,5 @@
 //! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections; open connections continue
-//! with the old certificate. This module reads no files: the caller passes the certificate and the key as PEM text.
+//! with the old certificate. The caller passes the certificate and the key as PEM text, so no files are read here.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -20,16 +20,16 @@ use crate::limits::TLS_HANDSHAKE_TIMEOUT;
 
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
-/// Why a TLS certificate and its key cannot be used. The error message does not contain the private key.
+/// The reason why a TLS certificate and its key cannot be used. The error message does not contain the private key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsCertificateError {
-    /// The certificates are not valid PEM.
+    /// The TLS certificates are not valid PEM.
     #[error("cannot parse the certificates: {0}")]
     InvalidCertificates(pem::Error),
-    /// The PEM text has no certificate.
+    /// The PEM text of the certificate chain has no certificate.
     #[error("no certificate in the file")]
     NoCertificate,
-    /// The key is not valid PEM.
+    /// The private key is not valid PEM.
     #[error("cannot parse the private key: {0}")]
     InvalidKey(pem::Error),
     /// The certificate and the key do not match, or the TLS library rejects them.
@@ -45,7 +45,7 @@ pub struct ReloadableTlsConfig {
 }
 
 impl ReloadableTlsConfig {
-    /// Parses the certificate chain and the key from PEM.
+    /// Parses the certificate chain and the private key from PEM.
     pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsCertificateError> {
         Ok(Self { config: RwLock::new(build_config(chain, key)?), handshake_timeout: TLS_HANDSHAKE_TIMEOUT })
     }

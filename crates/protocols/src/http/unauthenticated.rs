@@ -1,6 +1,5 @@
-//! Limits unauthenticated connections per IP address, so that a client without a token cannot use up all connections.
-//!
-//! A connection counts from the moment it is accepted until a client authenticates over it, or until it closes.
+//! Limits unauthenticated connections per IP address, so that a client without a token cannot use up all connections. A
+//! connection counts from the moment it is accepted until a client authenticates over it, or until it closes.
 
 use std::{
     collections::HashMap,
@@ -10,41 +9,37 @@ use std::{
 
 use crate::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
 
-/// Length of the IPv6 prefix that one customer usually gets. One customer can use every address with this prefix, so
-/// all of them count as one address.
+/// The length of the IPv6 prefix that one customer usually gets. One customer can use every address with this prefix,
+/// so all of them count as one address.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The limit on unauthenticated connections per address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnauthenticatedPerAddressLimit {
-    /// The default limit on unauthenticated connections per address.
+    /// The server uses the default limit on unauthenticated connections per address.
     #[default]
     Default,
-    /// A fixed limit on unauthenticated connections per address.
+    /// The server allows each address this number of unauthenticated connections.
     AtMost(usize),
-    /// No limit, for a server that sees the same address for all clients, such as a server behind a proxy.
+    /// The server does not limit unauthenticated connections per address, for example because it is behind a proxy.
     Unlimited,
 }
 
-/// Counts unauthenticated connections per address.
 pub(super) struct UnauthenticatedConnectionLimiter {
-    /// The maximum per IP address; `None` means that connections are not counted.
+    /// Unauthenticated connections are not counted if the maximum per address is `None`.
     max_per_address: Option<usize>,
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// Counts one unauthenticated connection of an address until the value is dropped.
 pub(super) struct UnauthenticatedSlot {
     limit: Arc<UnauthenticatedConnectionLimiter>,
     address: IpAddr,
 }
 
-/// Counts a connection as unauthenticated; the default value counts nothing. Once a request on the connection is
-/// authenticated, the connection no longer counts towards the limit.
+/// The default permit counts nothing. A connection counts as unauthenticated until a request on it is authenticated.
 #[derive(Clone, Default)]
 pub(super) struct UnauthenticatedConnectionPermit(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 
-/// The address has too many unauthenticated connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooManyUnauthenticated;
 
@@ -58,7 +53,6 @@ impl UnauthenticatedConnectionLimiter {
         Arc::new(Self { max_per_address: max, counts: Mutex::default() })
     }
 
-    /// Counts a new connection from `address`; fails if the address has reached its limit.
     pub(super) fn register(
         self: &Arc<Self>,
         address: IpAddr,
@@ -78,7 +72,6 @@ impl UnauthenticatedConnectionLimiter {
 }
 
 impl UnauthenticatedConnectionPermit {
-    /// Stops counting the connection as unauthenticated.
     pub(super) fn mark_authenticated(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -95,7 +88,7 @@ impl Drop for UnauthenticatedSlot {
     }
 }
 
-/// The address under which a connection is counted: the IPv4 address, or the network prefix of an IPv6 address.
+/// An IPv4 connection counts under its address, and an IPv6 connection under its network prefix.
 fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,4 +1,4 @@
-//! `/v1/workspaces`: creates, lists, shows and destroys workspaces and their tokens. Every request becomes one
+//! The routes `/v1/workspaces` create, list, show and destroy workspaces and their tokens. Every request becomes one
 //! [`WorkspaceAdminRequest`], which the [`WorkspaceRegistryAdmin`] executes.
 
 use std::{
@@ -28,34 +28,34 @@ use crate::limits::{ADMIN_REQUESTS_MAX, ARCHIVES_MAX};
 /// A request to the workspace administration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkspaceAdminRequest {
-    /// Lists a page of workspaces; the map may contain `cursor`, `limit` and `trash`.
+    /// The request lists a page of workspaces; the map may contain `cursor`, `limit` and `trash`.
     List(Map<String, Value>),
-    /// Creates a workspace with the `name` and the options in the map.
+    /// The request creates a workspace with the `name` and the options in the map.
     Create(Map<String, Value>),
-    /// Shows a workspace.
+    /// The administration request shows the named workspace.
     Show(String),
-    /// Destroys a workspace.
+    /// The administration request destroys the named workspace.
     Destroy(String),
-    /// Copies a workspace; the map contains the `name` and the options of the copy.
+    /// The request copies a workspace; the map contains the `name` and the options of the copy.
     Fork(String, Map<String, Value>),
-    /// Restores a workspace from the trash, under another name if the map contains `name`.
+    /// The request restores a workspace from the trash, under another name if the map contains `name`.
     Restore(String, Map<String, Value>),
-    /// Lists the tokens of a workspace.
+    /// The administration request lists the tokens of the named workspace.
     ListTokens(String),
-    /// Creates a token with the options in the map for a workspace.
+    /// The request creates a token with the options in the map for a workspace.
     CreateToken(String, Map<String, Value>),
-    /// Revokes a token, given by the workspace name and the id of the token.
+    /// The request revokes a token, given by the workspace name and the id of the token.
     RevokeToken(String, String),
 }
 
 /// Facts about an exported archive that are known before its first byte is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceExportStartInfo {
-    /// The number of links, pipes and other special files that the archive omits.
+    /// The number of links, pipes and other special files that the exported archive omits.
     pub omitted_files: u64,
 }
 
-/// Administers workspaces.
+/// A workspace registry admin executes administration requests for workspaces.
 pub trait WorkspaceRegistryAdmin: Send + Sync + 'static {
     /// Executes one administration request, on a thread that may block.
     fn run_request(&self, caller: &Caller, request: WorkspaceAdminRequest) -> Result<Value, Error>;
@@ -69,7 +69,7 @@ pub trait WorkspaceRegistryAdmin: Send + Sync + 'static {
         out: &mut dyn Write,
     ) -> Result<(), Error>;
 
-    /// Creates a workspace from an archive.
+    /// Creates a workspace from the files in an archive.
     fn import_workspace(
         &self,
         caller: &Caller,
@@ -98,8 +98,7 @@ impl Default for AdminConcurrencyLimits {
     }
 }
 
-/// The server state, the [`WorkspaceRegistryAdmin`] and the caller of one administration request. A server with a
-/// single workspace has no administration, and rejects administration requests.
+/// A server with a single workspace has no administration, and rejects administration requests.
 pub(super) struct AdminRequestContext {
     pub(super) state: Arc<HttpServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceRegistryAdmin>,
@@ -119,7 +118,6 @@ impl FromRequestParts<Arc<HttpServerState>> for AdminRequestContext {
 }
 
 impl AdminRequestContext {
-    /// Executes one administration request, and returns its result in a response with the status `success`.
     async fn run_request(self, request: WorkspaceAdminRequest, success: StatusCode) -> HttpResult {
         let AdminRequestContext { state, workspace_admin, caller } = self;
         let shutting_down = HttpRejection::unavailable("the server is shutting down; retry when it runs again");
@@ -137,8 +135,7 @@ impl AdminRequestContext {
     }
 }
 
-/// The workspace name in the URL; empty if the name is not UTF-8. [`WorkspaceRegistryAdmin`] rejects an empty workspace
-/// name.
+/// A workspace name that is not UTF-8 becomes empty, and [`WorkspaceRegistryAdmin`] rejects an empty workspace name.
 pub(super) struct WorkspaceNameInUrl(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for WorkspaceNameInUrl {
@@ -162,8 +159,8 @@ impl<S: Sync> FromRequest<S> for AdminBody {
     }
 }
 
-/// Parses the query of a URL to a JSON object. Numbers and booleans in the query become JSON numbers and booleans. A
-/// query parameter without a value becomes `true`.
+/// Numbers and booleans in the query become JSON numbers and booleans. A query parameter without a value becomes
+/// `true`.
 pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -180,22 +177,19 @@ pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
         .collect()
 }
 
-/// Decodes the value of a query parameter, and leaves invalid escapes such as `%zz` unchanged.
+/// Invalid escapes in a query parameter, such as `%zz`, stay unchanged.
 fn decode_query_value(text: &str) -> String {
     percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
-/// `GET /v1/workspaces`.
 pub(super) async fn list_workspaces(context: AdminRequestContext, RawQuery(query): RawQuery) -> HttpResult {
     context.run_request(WorkspaceAdminRequest::List(parse_query(query.as_deref())), StatusCode::OK).await
 }
 
-/// `POST /v1/workspaces`.
 pub(super) async fn create_workspace(context: AdminRequestContext, AdminBody(options): AdminBody) -> HttpResult {
     context.run_request(WorkspaceAdminRequest::Create(options), StatusCode::CREATED).await
 }
 
-/// `GET /v1/workspaces/{name}`.
 pub(super) async fn show_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -203,7 +197,6 @@ pub(super) async fn show_workspace(
     context.run_request(WorkspaceAdminRequest::Show(name), StatusCode::OK).await
 }
 
-/// `DELETE /v1/workspaces/{name}`.
 pub(super) async fn destroy_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -211,7 +204,6 @@ pub(super) async fn destroy_workspace(
     context.run_request(WorkspaceAdminRequest::Destroy(name), StatusCode::OK).await
 }
 
-/// `POST /v1/workspaces/{name}/fork`.
 pub(super) async fn fork_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -220,7 +212,6 @@ pub(super) async fn fork_workspace(
     context.run_request(WorkspaceAdminRequest::Fork(name, options), StatusCode::CREATED).await
 }
 
-/// `POST /v1/workspaces/{name}/restore`.
 pub(super) async fn restore_workspace(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -229,7 +220,6 @@ pub(super) async fn restore_workspace(
     context.run_request(WorkspaceAdminRequest::Restore(name, options), StatusCode::OK).await
 }
 
-/// `GET /v1/workspaces/{name}/tokens`.
 pub(super) async fn list_tokens(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -237,7 +227,6 @@ pub(super) async fn list_tokens(
     context.run_request(WorkspaceAdminRequest::ListTokens(name), StatusCode::OK).await
 }
 
-/// `POST /v1/workspaces/{name}/tokens`.
 pub(super) async fn create_token(
     context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
@@ -246,7 +235,6 @@ pub(super) async fn create_token(
     context.run_request(WorkspaceAdminRequest::CreateToken(name, options), StatusCode::CREATED).await
 }
 
-/// `DELETE /v1/workspaces/{name}/tokens/{id}`.
 pub(super) async fn revoke_token(
     context: AdminRequestContext,
     path: Result<Path<(String, String)>, PathRejection>,

@@ -1,4 +1,4 @@
-//! A stream that fails with a timeout if the client reads nothing for too long while the server has data to send.
+//! A connection stream whose writes fail with a timeout while the client reads nothing for too long.
 
 use std::{
     io::{self, IoSlice},
@@ -12,7 +12,6 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// A stream with a timer that runs while a write makes no progress.
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     timeout: Duration,
@@ -24,8 +23,6 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, timeout, stall_timer: None }
     }
 
-    /// Checks the result of a write: a completed write stops the stall timer, and a pending write starts it if it is
-    /// not running. Fails the write once the stall timer has expired.
     fn check_write_timeout<T>(
         &mut self,
         written: Poll<io::Result<T>>,

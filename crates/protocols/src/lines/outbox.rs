@@ -1,7 +1,5 @@
-//! Output queue for lines. Responses that are ready at the same time are sent in one write, so that a client with many
-//! concurrent requests wakes up once for many responses.
-//!
-//! Lines are written whole and in order, and a line is lost only if writing to the output fails.
+//! The output queue for lines, which are written whole and in order. The queue sends responses that are ready at the
+//! same time in one write, so that the client wakes up once for many responses.
 
 use std::{
     io, mem,
@@ -15,16 +13,15 @@ use tokio::{
 
 pub(crate) struct Outbox<W> {
     pending: Mutex<OutboxUnsentLines>,
-    /// The sequence number of the last finished line. A line is finished if it was written or if its write failed.
+    /// The sequence number of the last line that was written or whose write failed.
     finished: watch::Sender<u64>,
     output: sync::Mutex<W>,
 }
 
-/// Lines that are queued, but that no call of [`Outbox::send`] has begun to write.
 #[derive(Default)]
 struct OutboxUnsentLines {
     bytes: Vec<u8>,
-    /// The sequence number of the last queued line. Lines are numbered from 1.
+    /// The sequence number of the last queued line; the first line has the number 1.
     last_number: u64,
 }
 
@@ -40,9 +37,8 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         // During this yield, other senders that are ready queue their lines.
         tokio::task::yield_now().await;
         let mut finished = self.finished.subscribe();
-        // One write sends the lines of many senders, but afterwards only one of these senders gets the lock. If the
-        // other senders kept waiting for the lock after their lines were written, the queue for the lock would grow
-        // without bound.
+        // Other senders stop waiting for the lock once their lines are written. Otherwise the queue for the lock would
+        // grow without bound.
         let mut output = tokio::select! {
             biased;
             _ = finished.wait_for(|finished| *finished >= number) => return Ok(()),
@@ -50,17 +46,14 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         };
         let lines = self.take_pending();
         if lines.bytes.is_empty() {
-            // Another sender has written this line.
             return Ok(());
         }
         let written = write_and_flush(&mut *output, &lines.bytes).await;
-        // The lines of a failed write also count as finished. They are not written again, so no task should wait for
-        // them.
+        // The lines of a failed write count as finished, because no task should wait for lines that are never written.
         self.finished.send_replace(lines.last_number);
         written
     }
 
-    /// Waits until fewer than `lines_max` lines are queued or being written.
     pub(crate) async fn wait_for_room(&self, lines_max: u64) {
         let has_room = |finished: &u64| self.lock_pending().last_number - finished < lines_max;
         // The channel cannot close during the wait, because its sender lives in `self`.
@@ -71,16 +64,14 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         self.output.lock().await.flush().await
     }
 
-    /// Replaces the output stream, and closes the old stream by dropping it.
     pub(crate) async fn replace(&self, output: W) {
         *self.output.lock().await = output;
     }
 
-    /// Queues a line and returns its sequence number.
     fn enqueue(&self, line: Vec<u8>) -> u64 {
         let mut pending = self.lock_pending();
         if pending.bytes.is_empty() {
-            // In the common case that no other line is queued, a large response is not copied.
+            // A large response is not copied if no other line is queued.
             pending.bytes = line;
         } else {
             pending.bytes.extend_from_slice(&line);
@@ -162,7 +153,7 @@ mod tests {
         assert_eq!(*writes.0.lock().unwrap(), [b"a\n".to_vec(), b"b\n".to_vec()]);
     }
 
-    /// Yields many times, so that all other tasks of the test run until they block.
+    /// Yields so often that all other tasks of the test run until they block.
     async fn let_tasks_run() {
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
@@ -188,7 +179,6 @@ mod tests {
         spawn_sends(&outbox, LINES_PER_ROUND, &mut sends);
         let_tasks_run().await;
         for round in 1..=5 {
-            // The next lines are enqueued while the previous write is blocked.
             spawn_sends(&outbox, LINES_PER_ROUND, &mut sends);
             let_tasks_run().await;
             let mut written = vec![0; LINES_PER_ROUND * LINE.len()];

@@ -1,11 +1,9 @@
-//! Asks the client's user to approve a call, with a form that MCP calls elicitation. The client may be the agent
-//! itself. An accepted form is therefore an approval only if the operator configured that clients may approve. By
-//! default, a person approves the call with a command, which the form names. Accepting the form then only makes the
-//! server check whether the call has been approved.
+//! Asks the client's user to approve a call with a form that MCP calls elicitation. Because the client may be the agent
+//! itself, an accepted form is an approval only in the mode `TrustClient`. In the other modes a person approves the
+//! call with a command that the form names.
 //!
-//! Clients of later protocol versions return a request state with their answer. The request state names the approval
-//! and its plan, and is sealed with a key of this process. The request state is valid once, and only for the principal
-//! that was asked. It becomes invalid if the approval or its plan changes.
+//! A client of a later protocol version returns a sealed request state with the user's answer. A request state is valid
+//! once, for one principal and for one plan of one approval.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,12 +27,10 @@ use crate::{
     limits::{ELICITATION_CHARS_MAX, OPEN_ELICITATIONS_MAX, PERMISSION_TIMEOUT},
 };
 
-/// The key of the approval question in the server's input requests, and of the user's answer in the client's responses.
 const APPROVAL_INPUT_NAME: &str = "approval";
 
-/// The next step of the server after it has asked the client's user.
 pub(super) enum ElicitationNextStep {
-    /// The server repeats the refused call, because the user may have approved it in the meantime.
+    /// The server repeats the refused call, because the user may have approved the call in the meantime.
     Retry,
     /// The server returns the question to the client, whose next request contains the user's answer.
     InputRequired(InputRequiredResult),
@@ -42,14 +38,12 @@ pub(super) enum ElicitationNextStep {
     Refused,
 }
 
-/// The user's answer, which a client of a later protocol version sends when it repeats the request.
 pub(super) struct ElicitationReply {
     pub(super) responses: Option<InputResponses>,
     pub(super) state: Option<String>,
 }
 
 impl ElicitationReply {
-    /// The user's answer to the question `handle`; `None` if the request does not contain a valid answer.
     fn elicited_action(
         &self,
         handle: &str,
@@ -62,13 +56,10 @@ impl ElicitationReply {
     }
 }
 
-/// The approval questions of a connection that the user has not answered yet.
 pub(super) struct PendingElicitations {
-    /// The handle of each open question, oldest first. If there are too many open questions, the oldest handle is
-    /// dropped.
+    /// The handles of the open questions, oldest first; the oldest handle is dropped at the maximum.
     open_handles: Mutex<VecDeque<String>>,
-    /// Seals request states with a random key; `None` if the system provided no random bytes. Without a key, the server
-    /// accepts no answers.
+    /// Seals request states with a random key. Without a key the server accepts no answers.
     codec: Option<RequestStateCodec>,
 }
 
@@ -81,7 +72,6 @@ impl Default for PendingElicitations {
 }
 
 impl PendingElicitations {
-    /// Records a question by its handle and returns the sealed request state.
     fn issue(&self, handle: &str, principal: &str) -> Option<String> {
         let mut open = self.open_handles.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|known| known != handle);
@@ -93,7 +83,7 @@ impl PendingElicitations {
         self.codec.as_ref().map(|codec| codec.seal_with(handle.as_bytes(), &options))
     }
 
-    /// If `sealed` is the request state of the question `handle` for `principal`, closes the question and returns true.
+    /// Closes the question `handle` and returns true if `sealed` is the request state of that question for `principal`.
     fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
         let opened = self.codec.as_ref().and_then(|codec| codec.open_with(sealed, principal.as_bytes()).ok());
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
@@ -107,11 +97,10 @@ impl PendingElicitations {
 }
 
 const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
-/// How long the server accepts the request state of an approval question.
 const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Asks the client's user to answer the approval that a refused call needs. In earlier protocol versions, the server
-/// sends the question as a request; in later versions, as the result of the call.
+/// Asks the client's user to approve a refused call. The server sends the question as a request in earlier protocol
+/// versions, and as the call's result in later versions.
 pub(super) async fn elicit_approval(
     engine: &Engine,
     caller: &Caller,
@@ -150,8 +139,7 @@ pub(super) async fn elicit_approval(
     match sent.await_response().await {
         Ok(rmcp::model::ClientResult::ElicitResult(result)) => {
             match apply_answer(engine, caller, &approval, &result.action) {
-                // The call is retried, because the user may have approved it on the command line before accepting the
-                // form.
+                // The user may have approved the call on the command line before accepting the form.
                 ElicitationNextStep::Refused if result.action == ElicitationAction::Accept => {
                     ElicitationNextStep::Retry
                 }
@@ -164,7 +152,6 @@ pub(super) async fn elicit_approval(
     }
 }
 
-/// The approval that a refused call needs, if the error names an approval.
 fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
     if error_row(error.kind).retry != RetryAdvice::AfterApproval {
         return None;
@@ -173,7 +160,6 @@ fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
     engine.workspace().approval(id).ok().flatten()
 }
 
-/// Records the user's answer as the decision if the approval mode trusts the client; otherwise refuses the call.
 fn apply_answer(
     engine: &Engine,
     caller: &Caller,
@@ -183,7 +169,7 @@ fn apply_answer(
     let decision = match action {
         ElicitationAction::Accept => ApprovalDecision::Approve,
         ElicitationAction::Decline => ApprovalDecision::Deny,
-        // The user cancelled the form, or the protocol library has added an action that this code does not know.
+        // The protocol library may add actions that this code does not know.
         ElicitationAction::Cancel | _ => return ElicitationNextStep::Refused,
     };
     match engine.approval_mode() {
@@ -196,7 +182,6 @@ fn apply_answer(
     }
 }
 
-/// The text that asks the user to approve a call.
 fn elicitation_message(approval: &Approval, mode: ApprovalMode) -> String {
     let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
     let request = &approval.request;

@@ -1,8 +1,5 @@
-//! Tools, prompts and resources that an embedding program adds to the server, as JSON of the protocol.
-//!
-//! The tools and resources of the dialects take precedence, so the extension gets only requests that the server does
-//! not handle itself. The results of the extension are checked against the protocol's types before they are sent. An
-//! extension has no access to the engine.
+//! Lets an embedding program add tools, prompts and resources to the MCP server. An extension gets only requests that
+//! the MCP server does not handle itself, and has no access to the engine.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -18,16 +15,15 @@ use serde_json::{Map, Value, json};
 
 use super::McpRequestContext;
 
-/// Adds tools, prompts and resources to the MCP server.
+/// An extension that adds tools, prompts and resources to the MCP server.
 pub trait McpExtension: Send + Sync + 'static {
-    /// The capabilities that the extension adds to those of the MCP server, as JSON of the protocol.
+    /// Returns the capabilities that the extension adds to the MCP server, as protocol JSON.
     fn capabilities(&self) -> Map<String, Value>;
 
-    /// The items that the extension adds to one of the server's lists, such as its tools. The server asks for each list
-    /// once.
+    /// Returns the items that the extension adds to one list of the MCP server. The MCP server asks for each list once.
     fn list_items(&self, list: McpListKind) -> Vec<Value>;
 
-    /// Handles an MCP request. The future resolves to `None` if the request is not about an item of the extension.
+    /// Handles an MCP request; the result is `None` if the request is not about an item of the extension.
     fn handle_request<'a>(
         &'a self,
         request: McpRequestForExtension<'a>,
@@ -35,73 +31,73 @@ pub trait McpExtension: Send + Sync + 'static {
     ) -> McpExtensionFuture<'a>;
 }
 
-/// The future of [`McpExtension::handle_request`].
+/// The future that [`McpExtension::handle_request`] returns.
 pub type McpExtensionFuture<'a> =
     Pin<Box<dyn Future<Output = Option<Result<Value, McpExtensionErrorResponse>>> + Send + 'a>>;
 
-/// A list of the MCP server that an extension can add items to.
+/// A list of the MCP server to which an extension can add items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpListKind {
-    /// `tools/list`.
+    /// The list of tools that the method `tools/list` returns.
     Tools,
-    /// `prompts/list`.
+    /// The list of prompts that the method `prompts/list` returns.
     Prompts,
-    /// `resources/list`.
+    /// The list of resources that the method `resources/list` returns.
     Resources,
-    /// `resources/templates/list`.
+    /// The list of resource templates that the method `resources/templates/list` returns.
     ResourceTemplates,
 }
 
 /// An MCP request that the server passes to an extension.
 #[derive(Debug)]
 pub struct McpRequestForExtension<'a> {
-    /// JSON-RPC method.
+    /// The JSON-RPC method name of the MCP request.
     pub method: &'a str,
-    /// JSON-RPC parameters.
+    /// The JSON-RPC parameters of the MCP request.
     pub params: Value,
 }
 
 /// The error with which an extension answers an MCP request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpExtensionErrorResponse {
-    /// The JSON-RPC error code.
+    /// The JSON-RPC error code of the extension's error response.
     pub code: i32,
-    /// The error message, for people.
+    /// The message of the extension's error response, which people read.
     pub message: String,
-    /// The `data` of the JSON-RPC error, for programs.
+    /// The JSON-RPC `data` of the extension's error response, which programs read.
     pub data: Option<Value>,
 }
 
-/// A tool, prompt or resource of an extension does not match the protocol's types.
+/// An error because an item of an MCP extension does not match the protocol's types.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid item in an MCP extension: {0}")]
 pub struct InvalidMcpExtensionItemError(#[from] serde_json::Error);
 
-/// The MCP client whose request an extension handles.
+/// A handle to the MCP client whose request an extension handles.
 pub struct McpClientHandle<'a>(pub(super) &'a McpRequestContext);
 
 impl McpClientHandle<'_> {
-    /// The capabilities that the client declared.
+    /// Returns the capabilities that the MCP client declared.
     pub fn capabilities(&self) -> Value {
         to_json(&self.0.client_capabilities())
     }
 
-    /// The `_meta` object of the request.
+    /// Returns the `_meta` object of the MCP client's request.
     pub fn meta(&self) -> Value {
         to_json(&self.0.meta)
     }
 
-    /// Sends a notification to the client while its request runs, and ignores send errors.
+    /// Sends a notification to the MCP client while the client's request runs, and ignores send errors.
     pub async fn notify(&self, method: &str, params: Value) {
         if let Ok(notice) = serde_json::from_value::<ServerNotification>(json!({ "method": method, "params": params }))
         {
-            // A send error means that the client has disconnected; its request ends anyway.
+            // A send error means that the client has disconnected, which also ends its request.
             drop(self.0.peer.send_notification(notice).await);
         }
     }
 
-    /// Sends a request to the client while the client's own request runs. Only clients that started with `initialize`
-    /// answer requests of the server.
+    /// Sends a request to the MCP client while the client's own request runs. Only clients that started with
+    /// `initialize` answer requests of the server.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionErrorResponse> {
         let internal_error =
             |message: String| McpExtensionErrorResponse { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
@@ -112,7 +108,6 @@ impl McpClientHandle<'_> {
     }
 }
 
-/// A value of the protocol as JSON, or null if it cannot be serialized.
 fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -127,7 +122,7 @@ pub struct LoadedMcpExtension {
 }
 
 impl LoadedMcpExtension {
-    /// Loads an extension and parses its tools, prompts and resources.
+    /// Parses the tools, prompts and resources of an extension.
     pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidMcpExtensionItemError> {
         Ok(Self {
             tools: parse_items(extension.list_items(McpListKind::Tools))?,
@@ -138,7 +133,6 @@ impl LoadedMcpExtension {
         })
     }
 
-    /// The capabilities of the MCP server and of the extension, merged.
     pub(super) fn merged_capabilities(&self, server: &ServerCapabilities) -> ServerCapabilities {
         let mut all = to_json(server);
         if let Some(all) = all.as_object_mut() {
@@ -147,7 +141,6 @@ impl LoadedMcpExtension {
         serde_json::from_value(all).unwrap_or_else(|_| server.clone())
     }
 
-    /// Passes a request to the extension. Returns `None` if the extension does not handle the request.
     pub(super) async fn call(
         &self,
         method: &str,
@@ -157,7 +150,7 @@ impl LoadedMcpExtension {
         let request = McpRequestForExtension { method, params: to_json(params) };
         let outcome = self.extension.handle_request(request, McpClientHandle(context)).await?;
         let outcome = outcome.map(|mut result| {
-            // Later protocol versions require this field. Clients of earlier versions ignore it.
+            // Later protocol versions require this field, and clients of earlier versions ignore it.
             if let Some(result) = result.as_object_mut() {
                 result.entry("resultType").or_insert_with(|| json!("complete"));
             }
@@ -175,7 +168,7 @@ pub(super) fn parse_result<T: DeserializeOwned>(outcome: Result<Value, ErrorData
     serde_json::from_value(outcome?).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Parses a result that may ask the client for more input.
+/// Parses a result of an extension, which may ask the client for more input.
 pub(super) fn parse_response<T, R>(outcome: Result<Value, ErrorData>) -> Result<R, ErrorData>
 where
     T: DeserializeOwned + Into<R>,

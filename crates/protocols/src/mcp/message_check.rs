@@ -1,4 +1,4 @@
-//! Checks a line before the protocol library parses it: the line must be strict JSON, one object, and have a valid id.
+//! Checks each line before the protocol library parses it. A line must be strict JSON, one object, and have a valid id.
 
 use std::borrow::Cow;
 
@@ -12,15 +12,12 @@ use crate::{
 
 #[derive(Debug, Default)]
 pub(crate) struct McpMessageIdAndMethod {
-    /// The request id; `None` in a notification.
     pub(crate) id: Option<RequestId>,
-    /// The method name; `None` in a response.
     pub(crate) method: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) struct McpMessageError {
-    /// The id of the rejected request, if the id is known.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
 }

@@ -1,9 +1,6 @@
-//! Prompts, and the completion of path arguments. Each prompt is a guide to the tools of one dialect. The guide is
-//! built from the definition of the dialect, so that the guide and the definition cannot differ. If the client passes a
-//! path as the argument of a prompt, the prompt also contains the file or directory at the path.
-//!
-//! Completion uses the engine's `list`, so a caller sees only paths that they may list. If listing fails, the result
-//! has no completions, and the client gets no error.
+//! Prompts of the MCP server and the completion of path arguments. Each prompt is a guide to the tools of one dialect
+//! and is built from the dialect's definition. Path completion uses the engine's `list`, so that a caller sees only
+//! paths that the caller may list.
 
 use rmcp::{
     ErrorData,
@@ -18,15 +15,12 @@ use stead_engine::Caller;
 use super::{McpRequestContext, resources, server::McpClientRequestHandler};
 use crate::{definition::ToolVisibility, dialect::Dialect};
 
-/// The suffix of prompt names, which follows the name of the dialect.
 const GUIDE_SUFFIX: &str = "_guide";
 const PATH_ARGUMENT: &str = "path";
-/// Maximum number of completions in one MCP response.
 const COMPLETIONS_MAX: usize = CompletionInfo::MAX_VALUES;
 
-/// An incomplete path that the user has typed, split after its last slash.
 struct PathCompletionPrefix<'a> {
-    /// The part of the typed path up to its last slash; empty if the path has no slash.
+    /// The part of the typed path up to and including its last slash.
     directory: &'a str,
     name_prefix: &'a str,
 }
@@ -37,7 +31,6 @@ impl<'a> PathCompletionPrefix<'a> {
         Self { directory, name_prefix }
     }
 
-    /// The completion for a directory entry, if its name starts with the prefix.
     fn completion_for(&self, entry: &Value) -> Option<String> {
         let name = entry.get("path")?.as_str()?.rsplit('/').next()?;
         let end = if entry.get("type")?.as_str()? == "directory" { "/" } else { "" };
@@ -69,7 +62,6 @@ impl McpClientRequestHandler {
         self.shared.dialects.iter().map(guide).collect()
     }
 
-    /// Returns the prompt with the requested name; `None` if no dialect has a prompt of this name.
     pub(super) async fn get_guide(
         &self,
         request: &GetPromptRequestParams,
@@ -91,8 +83,6 @@ impl McpClientRequestHandler {
         Some(Ok(GetPromptResult::new(messages)))
     }
 
-    /// The text of a prompt: the dialect's instructions, and a line for each listed tool, except tools that the policy
-    /// blocks.
     fn guide_text(&self, dialect: &dyn Dialect) -> String {
         let definition = dialect.definition();
         let mut text = definition.instructions.clone();
@@ -113,7 +103,6 @@ impl McpClientRequestHandler {
         known && request.argument.name == PATH_ARGUMENT
     }
 
-    /// The completions of a path argument, or `None` for other arguments.
     pub(super) async fn complete_path(
         &self,
         request: &CompleteRequestParams,
@@ -129,16 +118,14 @@ impl McpClientRequestHandler {
         Some(CompleteResult::new(completion))
     }
 
-    /// The paths that start with `text`. Completion reads one page of one directory, beginning at the first name that
-    /// can match.
+    /// Returns the paths that start with `text`, from one page of one directory.
     async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletionsAvailable) {
         let prefix = PathCompletionPrefix::new(text);
         let mut completions = Vec::new();
         let directory = prefix.directory.strip_suffix('/').unwrap_or(".");
         let mut arguments = json!({ "path": directory, "all": prefix.name_prefix.starts_with('.') });
         if !["", ".", ".."].contains(&prefix.name_prefix) {
-            // The list starts after the path in the cursor and does not contain this path. A file whose path is exactly
-            // `text` is therefore looked up separately.
+            // The list excludes the path in the cursor, so a file with exactly the path `text` needs a separate lookup.
             arguments["cursor"] = json!(text);
             let exact = self.resource_call(caller, text, "stat", json!({ "path": text })).await;
             completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&Value::Object(stat.json))));

@@ -1,9 +1,6 @@
-//! Files and directories as MCP resources. URIs are `stead:///path` relative to the workspace, or `file:///…` for an
-//! absolute path under the root. Every access is a call of the engine, so policy and journal apply.
-//!
-//! `resources/directory/read` lists the children of a directory as resources, page by page. The method
-//! `resources/directory/read` belongs to MCP's Skills extension. The server declares the Skills extension only for this
-//! method; its list of skills is always empty.
+//! Files and directories as MCP resources with URIs such as `stead:///path` or `file:///…`. Every access is a call of
+//! the engine, so that policy and journal apply. The method `resources/directory/read` belongs to MCP's Skills
+//! extension, which the server declares only for this method.
 
 use std::borrow::Cow;
 
@@ -43,7 +40,6 @@ pub(super) fn extension_settings() -> Value {
     json!({ "directoryRead": true })
 }
 
-/// Lists the root of the workspace as the only resource.
 pub(super) fn list_resources() -> ListResourcesResult {
     let root = Resource::new(WORKSPACE_URI, "workspace")
         .with_description("The files of the workspace; read it to list them, subscribe to be notified of changes.")
@@ -66,19 +62,19 @@ pub(super) fn uri_of_path(path: &str) -> String {
     format!("{WORKSPACE_URI}{}", names.join("/"))
 }
 
-/// The URI of a directory with a trailing slash, which is the prefix of the URIs of its children.
+/// Returns the URI of a directory with a trailing slash, so that a child's name can be appended.
 fn directory_uri(uri: &str) -> String {
     if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
 }
 
-/// The bytes that a URI contains in escaped form: all except the unreserved characters of RFC 3986.
+/// The bytes that a URI must escape, which are all except the unreserved characters of RFC 3986.
 const ESCAPED_BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn percent_encode(name: &str) -> String {
     utf8_percent_encode(name, ESCAPED_BYTES).to_string()
 }
 
-/// Whether the URI starts like the URI of a workspace file; the path after this start may be invalid.
+/// Returns whether a URI starts like the URI of a workspace file, even if its path is invalid.
 pub(super) fn is_workspace_uri(uri: &str) -> bool {
     uri.starts_with(WORKSPACE_URI) || uri.starts_with(FILE_URI_PREFIX)
 }
@@ -98,7 +94,8 @@ fn unknown_resource_error(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
 }
 
-/// Decodes a percent-encoded path. Returns `None` for an invalid escape, which the library would leave unchanged.
+/// Decodes a percent-encoded path. An invalid escape gives `None`, because the library would leave the escape
+/// unchanged.
 fn percent_decode(text: &str) -> Option<String> {
     let is_escape =
         |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
@@ -117,7 +114,6 @@ fn resource_error(uri: &str, error: &Error) -> ErrorData {
 }
 
 impl McpClientRequestHandler {
-    /// Runs an operation for a request about the resource `uri`. Error messages contain `uri`.
     pub(super) async fn resource_call(
         &self,
         caller: &Caller,
@@ -139,7 +135,6 @@ impl McpClientRequestHandler {
             .map_err(|error| resource_error(uri, &error))
     }
 
-    /// Reads a resource: the whole content of a file, or the list of a directory's entries.
     pub(super) async fn read_resource_at(
         &self,
         uri: &str,
@@ -164,7 +159,7 @@ impl McpClientRequestHandler {
         Ok(ReadResourceResult::new(vec![contents]))
     }
 
-    /// Handles the methods of MCP's Skills extension; returns `None` for all other methods.
+    /// Handles the methods of MCP's Skills extension; the result is `None` for all other methods.
     pub(super) async fn handle_extension_method(
         &self,
         request: &CustomRequest,
@@ -221,7 +216,7 @@ fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
     Some(child)
 }
 
-/// For later protocol versions, adds the required fields, which say that the result is complete and must not be cached.
+/// Adds the fields that later protocol versions require: the result is complete and must not be cached.
 fn add_version_fields(mut result: Map<String, Value>, context: &McpRequestContext) -> Map<String, Value> {
     if uses_later_protocol(context) {
         result.insert("resultType".to_owned(), json!("complete"));

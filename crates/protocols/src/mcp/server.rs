@@ -1,5 +1,4 @@
-//! The request handler of the MCP server: server information, tool lists and tool calls, and the dispatch of the other
-//! requests.
+//! The MCP request handler, which answers tool requests and dispatches all other requests.
 
 use std::sync::Arc;
 
@@ -37,18 +36,14 @@ use crate::{
     limits::CLIENT_NAME_CHARS_MAX,
 };
 
-/// The member of `_meta` with the idempotency key.
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
-/// How long, in milliseconds, a client may cache the lists of tools, prompts and resources, which never change while
-/// the server runs.
+/// The time in milliseconds for which a client may cache lists, which never change while the server runs.
 const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 
-/// The MCP request handler of one client.
 pub(crate) struct McpClientRequestHandler {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: ClientClosedSignal,
     session: ConnectionCurrentSession,
-    /// Returns the name of the session for which the client was started.
     session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
     pub(super) subscriptions: Mutex<McpSubscriptions>,
     pub(super) watched_uris: WatchedUris,
@@ -116,8 +111,6 @@ impl McpClientRequestHandler {
         Ok(result)
     }
 
-    /// Passes a request to the extension. Returns `None` if there is no extension, or if the extension does not handle
-    /// the request.
     async fn call_extension(
         &self,
         method: &str,
@@ -135,8 +128,8 @@ impl McpClientRequestHandler {
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// The caller of a request. Its session is, in this order: the session that the client switched to, the session for
-    /// which the client was started, or a session named after the client.
+    /// Returns the caller of a request. A session that the client switched to has precedence over the session for which
+    /// the client was started. A session named after the client is the last choice.
     pub(super) fn caller_in_session(&self, context: &McpRequestContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
@@ -149,9 +142,8 @@ impl McpClientRequestHandler {
     }
 }
 
-/// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, and the
-/// engine rejects a call with an empty key. If the server ignored an invalid key, a repeated call could apply a change
-/// twice.
+/// Returns the idempotency key from the message or the HTTP header. A key that is not a string becomes an empty key,
+/// which the engine rejects. Ignoring an invalid key could apply a repeated change twice.
 fn idempotency_key(context: &McpRequestContext) -> Option<String> {
     let from_header = || {
         let parts = context.extensions.get::<axum::http::request::Parts>()?;
@@ -206,8 +198,7 @@ impl ServerHandler for McpClientRequestHandler {
             (outcome, Some((dialect, tool))) => {
                 Ok(tool_call::tool_result(dialect.render_reply(tool, &arguments, outcome)).into())
             }
-            // For an unknown tool, the protocol requires an error response instead of a tool result. The engine has
-            // recorded the call.
+            // For an unknown tool, the protocol requires an error response instead of a tool result.
             (Err(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
             (Ok(_), None) => Err(ErrorData::internal_error("internal error: an unknown tool returned a result", None)),
         }
@@ -343,8 +334,7 @@ impl ServerHandler for McpClientRequestHandler {
         if let Some(outcome) = self.handle_extension_method(&request, &context).await {
             return outcome;
         }
-        // A tool call with invalid parameters is also handled here, because the protocol library does not recognize it
-        // as a tool call.
+        // The protocol library does not recognize a tool call with invalid parameters as a tool call.
         if request.method == "tools/call" {
             return Err(ErrorData::invalid_params("tools/call takes {\"name\": string, \"arguments\": object}", None));
         }

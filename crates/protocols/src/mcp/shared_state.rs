@@ -1,5 +1,5 @@
-//! State that the MCP servers of one client share. The state is built once per client, because a client of a later
-//! protocol version gets a new server for every request.
+//! The state that the MCP servers of one client share. A client of a later protocol version gets a new MCP server for
+//! every request, so the state is built once per client.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use crate::{
     dialect::DialectSet,
 };
 
-/// The member of a tool's `_meta` with its permission tier.
 const TIER_MEMBER: &str = "stead/tier";
 
 pub(crate) struct McpSharedState {
@@ -31,7 +30,6 @@ pub(crate) struct McpSharedState {
 }
 
 impl McpSharedState {
-    /// Creates the state of an MCP server that offers the tools of `dialects` and runs every call as `caller`.
     pub(crate) fn new(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Self {
         let engine = executor.engine().clone();
         let instructions: Vec<&str> =
@@ -72,14 +70,14 @@ impl McpSharedState {
     }
 }
 
-/// The declaration of MCP's Skills extension, which defines `resources/directory/read`.
+/// Returns the declaration of MCP's Skills extension, which defines `resources/directory/read`.
 fn skills_extension() -> ExtensionCapabilities {
     let settings = resources::extension_settings().as_object().cloned().unwrap_or_default();
     ExtensionCapabilities::from([(resources::SKILLS_EXTENSION.to_owned(), settings)])
 }
 
-/// The tools of one dialect. The tools of the native dialect have no titles and no output schemas, so that the list
-/// stays short.
+/// Returns the MCP tools of one dialect. Native tools have no titles and no output schemas, so that the tool list stays
+/// short.
 fn build_tools(definition: &DialectDefinition) -> Vec<Tool> {
     let build = |operation: &ToolDefinition| {
         let tool = build_tool(operation);

@@ -1,5 +1,5 @@
-//! Notifications about changes: resource subscriptions, and events of watches that a client started with a tool. A
-//! subscription is a watch of the engine that ends with the connection.
+//! Sends MCP notifications about changes of subscribed resources and about events of watches. A resource subscription
+//! is a watch of the engine that ends with the connection.
 
 use std::{
     collections::HashMap,
@@ -27,23 +27,21 @@ use crate::{
     limits::{QUEUED_EVENTS_MAX, SUBSCRIPTION_URIS_MAX},
 };
 
-/// The empty dialect name, for a watch that belongs to a subscription. An update of a subscription contains only a URI,
-/// so no dialect renders it.
+/// The dialect name of a subscription's watch is empty, because an update contains only a URI and needs no dialect.
 const NO_DIALECT: &str = "";
 
-/// The URI of each watch that belongs to a subscription, by watch id.
+/// Maps the id of a subscription's watch to the subscribed URI.
 pub(super) type WatchedUris = Arc<tokio::sync::Mutex<HashMap<String, String>>>;
 
-/// The resource subscriptions of a client that starts with `initialize`.
 #[derive(Default)]
 pub(super) struct McpSubscriptions {
     event_pusher: Option<EventPusher>,
-    /// The watch id of each subscribed URI.
+    /// Maps each subscribed URI to the id of its watch.
     watches: HashMap<String, String>,
 }
 
 impl McpSubscriptions {
-    /// Stops sending updates of all subscribed URIs. Returns the ids of their watches; the caller must end them.
+    /// Stops sending updates and returns the ids of all watches, which the caller must end.
     fn close(&mut self) -> Vec<String> {
         if let Some(pusher) = self.event_pusher.take() {
             pusher.close();
@@ -53,7 +51,6 @@ impl McpSubscriptions {
 }
 
 impl McpClientRequestHandler {
-    /// Starts the watch of a subscribed URI and returns its id. A directory is watched recursively.
     async fn watch_uri(&self, uri: &str, caller: &Caller) -> Result<String, ErrorData> {
         let arguments = json!({ "path": path_of_uri(uri)?, "recursive": true });
         let started = self.resource_call(caller, uri, "watch", arguments).await?;
@@ -61,7 +58,7 @@ impl McpClientRequestHandler {
         id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("internal error: the watch has no id", None))
     }
 
-    /// Ends watches, and ignores errors, because a watch may already have ended.
+    /// Ends watches and ignores errors, because a watch may already have ended.
     async fn end_watches(&self, caller: &Caller, watches: impl IntoIterator<Item = String>) {
         for watch in watches {
             drop(self.resource_call(caller, WORKSPACE_URI, "unwatch", json!({ "watch": watch })).await);
@@ -106,14 +103,13 @@ impl McpClientRequestHandler {
         self.end_watches(&self.shared.caller, watches).await;
     }
 
-    /// The valid URIs in a subscription request, up to the maximum number of URIs.
     pub(super) fn known_subscriptions(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let uris = requested.resource_subscriptions.iter().flatten();
         let known = uris.filter(|uri| path_of_uri(uri).is_ok()).take(SUBSCRIPTION_URIS_MAX).cloned();
         SubscriptionFilter::builder().resource_subscriptions(known.collect::<Vec<_>>()).build()
     }
 
-    /// `subscriptions/listen`: sends updates of the accepted URIs until the client cancels.
+    /// Serves `subscriptions/listen`: sends updates of the accepted URIs until the client cancels.
     pub(super) async fn serve_subscription(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
         let (sender, mut events) = mpsc::channel(QUEUED_EVENTS_MAX);
         let pusher = EventPusher::new(sender);
@@ -131,8 +127,8 @@ impl McpClientRequestHandler {
                 }
             }
         }
-        // The client got the confirmation of its subscription before the watches started. The watches miss changes that
-        // were made before they started, so every URI is reported once.
+        // The client got the confirmation of its subscription before the watches started. Every URI is reported once,
+        // because a change in between is missed.
         for uri in uris_by_watch.values().filter(|_| outcome.is_ok()) {
             drop(context.sink().notify_resource_updated(uri.clone()).await);
         }
@@ -156,7 +152,6 @@ impl McpClientRequestHandler {
     }
 }
 
-/// Sends updates of subscribed URIs to a client that starts with `initialize`.
 async fn notify_updates(mut events: mpsc::Receiver<PushedEvent>, peer: Peer<RoleServer>, uris_by_watch: WatchedUris) {
     while let Some(first) = events.recv().await {
         let uris = drain_changed_uris(first, &mut events, &*uris_by_watch.lock().await);
@@ -168,7 +163,6 @@ async fn notify_updates(mut events: mpsc::Receiver<PushedEvent>, peer: Peer<Role
     }
 }
 
-/// Empties the event queue, and returns the URIs of the queued events without duplicates.
 fn drain_changed_uris(
     first: PushedEvent,
     events: &mut mpsc::Receiver<PushedEvent>,
@@ -185,14 +179,12 @@ fn drain_changed_uris(
     uris
 }
 
-/// Sends notifications with the events of the watches that one client started with a tool. Only clients that start with
-/// `initialize` get these notifications, as long as the connection is open. Clients of later protocol versions poll for
-/// events with a cursor.
+/// Sends the events of the watches that one client started with a tool. Clients of later protocol versions get no such
+/// notifications and poll for events with a cursor.
 #[derive(Default)]
 pub(super) struct McpWatchEventNotifier(Mutex<Option<EventPusher>>);
 
 impl McpWatchEventNotifier {
-    /// If a successful call started a watch, starts sending its events; if the call ended a watch, stops sending them.
     pub(super) fn apply_call(
         &self,
         effect: &OperationWatchEffect,
@@ -213,7 +205,7 @@ impl McpWatchEventNotifier {
         pusher.apply_call(effect, outcome, engine, caller, dialect);
     }
 
-    /// Stops sending notifications about watches; the watches continue, and their owner can poll for events.
+    /// Stops sending notifications; the watches continue, and their owner can poll for events.
     pub(super) fn close(&self) {
         if let Some(pusher) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pusher.close();
@@ -221,7 +213,6 @@ impl McpWatchEventNotifier {
     }
 }
 
-/// Sends watch events as MCP notifications, rendered in the dialect in which the client started the watch.
 async fn send_notifications(
     mut events: mpsc::Receiver<PushedEvent>,
     peer: Peer<RoleServer>,

@@ -1,6 +1,5 @@
-//! Runs the engine call of an MCP request. If the client cancels the request, the call is cancelled. If the client
-//! asked for progress, progress is reported. Every MCP call gets a tracing span, and the engine's reply is converted to
-//! an MCP tool result.
+//! Runs the engine call of an MCP request, reports progress, and converts the reply to an MCP tool result. Every MCP
+//! call gets a tracing span.
 
 use std::sync::Arc;
 
@@ -55,13 +54,12 @@ pub(super) async fn run_call(
     outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// The call recorder of the HTTP request that contained an MCP message. The recorder is in the request's extensions and
-/// not task-local, because the MCP library handles the message in another task.
+/// Returns the call recorder of the HTTP request that contained an MCP message. The recorder is not task-local, because
+/// the MCP library handles the message in another task.
 pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestLogCallRecorder>> {
     context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestLogCallRecorder>>().cloned()
 }
 
-/// Converts a dialect's reply to an MCP tool result, with its text as content and its JSON as structured content.
 pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
     let content = vec![ContentBlock::text(reply.text)];
     let mut result = match reply.status {
@@ -72,9 +70,8 @@ pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
     result
 }
 
-/// The tracing span of an MCP call, with attribute names of the OpenTelemetry conventions for MCP. Without the feature
-/// `spans`, no span is recorded. A span contains no arguments and no results. The only client data in a span are values
-/// that `span_values` accepts.
+/// The tracing span of an MCP call, whose attribute names follow the OpenTelemetry conventions for MCP. A span contains
+/// no arguments, no results, and only client data that `span_values` accepts.
 pub(super) struct McpCallSpan {
     #[cfg(feature = "spans")]
     span: tracing::Span,
@@ -121,17 +118,15 @@ impl McpCallSpan {
 mod span_values {
     use rmcp::model::RequestId;
 
-    /// Lengths of the parts of a `traceparent`: version, trace id, span id, flags.
+    /// The lengths of the parts of a `traceparent`: version, trace id, span id and flags.
     const TRACEPARENT_PART_LENGTHS: [usize; 4] = [2, 32, 16, 2];
 
-    /// The protocol version, if it is a date.
     pub(super) fn protocol_version(text: &str) -> Option<&str> {
         let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         is_date.then_some(text)
     }
 
-    /// The request id, if it is a number. An id that is a string is not recorded, because it may contain any client
-    /// data.
+    /// Returns a numeric request id. A string id is not recorded, because a string may contain any client data.
     pub(super) fn numeric_id(id: &RequestId) -> Option<i64> {
         match id {
             RequestId::Number(number) => Some(*number),
@@ -139,7 +134,6 @@ mod span_values {
         }
     }
 
-    /// The `traceparent`, if it is well-formed.
     pub(super) fn valid_traceparent(text: &str) -> Option<&str> {
         let parts: Vec<&str> = text.split('-').collect();
         let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));

@@ -1,5 +1,5 @@
-//! Transports MCP messages as lines. Every line is checked before the protocol library gets it, and invalid lines are
-//! rejected. While too many requests are pending or too many responses are unread, no more input is read.
+//! Transports MCP messages as lines and rejects invalid lines before the protocol library gets them. The transport
+//! stops reading input while too many requests are pending or too many responses are unread.
 
 use std::{io, sync::Arc};
 
@@ -23,15 +23,14 @@ use crate::{
     lines::{LineReader, LineReaderEvent, Outbox},
 };
 
-/// A signal that becomes true when the client has closed its side of the connection.
 pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 
-/// Counts a request as pending. The value is in the request's extensions, which are dropped after the response.
+/// Counts a request as pending; the permit is in the request's extensions, which are dropped after the response.
 #[derive(Clone)]
 struct McpIncomingRequestPermit(Arc<OwnedSemaphorePermit>);
 
-/// Whether a request is the only pending request of its client. If so, at most two permits are taken: its own, and the
-/// permit that the transport takes in advance for the next request.
+/// Returns whether a request is the client's only pending request. Two permits may be taken then, because the transport
+/// takes the permit of the next request in advance.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     let taken = |pending: &McpIncomingRequestPermit| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
     extensions.get::<McpIncomingRequestPermit>().map(taken).is_some_and(|taken| taken <= 2)
@@ -46,8 +45,8 @@ pub(super) struct McpLineTransport<R, W> {
     close_sender: watch::Sender<bool>,
 }
 
-/// Whether the client has sent the handshake. Before the handshake, only requests are passed to the protocol library,
-/// because the library ends the connection if it gets any other message.
+/// Whether the client has sent the handshake. Before the handshake, the protocol library ends the connection if it gets
+/// anything but a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum McpHandshakeState {
     Pending,
@@ -72,7 +71,6 @@ where
         (lines, watcher)
     }
 
-    /// Parses the current line as an MCP message; returns `None` if the line is rejected or ignored.
     fn parse_current_line(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = self.reader.message();
         if line.is_empty() {
@@ -111,7 +109,6 @@ where
         }
     }
 
-    /// Rejects an object that is not a valid message. A notification gets no response.
     fn reject_shape(&mut self, header: McpMessageIdAndMethod) {
         if header.method.is_some() && header.id.is_none() {
             return;
@@ -119,8 +116,8 @@ where
         self.reject(McpMessageError::invalid_request(header.id, "the object is not a JSON-RPC 2.0 request"));
     }
 
-    /// Sends an error response in its own task, because the current read may be cancelled, but a write must not be
-    /// cancelled. The task holds the request's permit, so that a client that never reads cannot cause many tasks.
+    /// Sends an error response in its own task, because a read may be cancelled but a write must not be. The task holds
+    /// the request's permit, so that a client that never reads cannot cause many tasks.
     fn reject(&mut self, error: McpMessageError) {
         let line = error_line(error.id.as_ref(), &error.error);
         let output = self.outbox.clone();
@@ -133,7 +130,7 @@ where
     }
 }
 
-/// Whether the MCP library accepts `request` as the first request of a connection.
+/// Returns whether the MCP library accepts `request` as the first request of a connection.
 fn is_handshake(request: &ClientRequest) -> bool {
     if matches!(request, ClientRequest::InitializeRequest(_)) {
         return true;
@@ -144,8 +141,7 @@ fn is_handshake(request: &ClientRequest) -> bool {
         && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
 }
 
-/// An error response as a line. If the id of the request is unknown, the id of the response is null, as JSON-RPC
-/// requires.
+/// Returns an error response as a line. JSON-RPC requires a null id if the id of the request is unknown.
 fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
     let id = id.map_or(serde_json::Value::Null, |id| id.clone().into_json_value());
     let mut line = serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes();
@@ -178,8 +174,8 @@ where
             if self.next_slot.is_none() {
                 self.next_slot = Some(self.request_slots.clone().acquire_owned().await.ok()?);
             }
-            // A request releases its slot before its response is written, and the protocol library spawns a task for
-            // each response. Without this limit, a client that never reads could cause any number of tasks.
+            // The protocol library spawns a task for each response after the request has released its slot. Without
+            // this limit, a client that never reads could cause any number of tasks.
             self.outbox.wait_for_room(LINES_UNREAD_MAX).await;
             match self.reader.next().await {
                 LineReaderEvent::Line => {
@@ -225,8 +221,7 @@ mod tests {
         std::iter::once(format!("{initialize}\n")).chain((1..REQUESTS).map(ping)).collect::<String>().into()
     }
 
-    /// A server that behaves like the protocol library: it drops a finished request and sends its response in a new
-    /// task.
+    /// A server that, like the protocol library, drops a finished request and sends the response in a new task.
     struct FakeMcpSdkServer<'a> {
         transport: McpLineTransport<&'a [u8], DuplexStream>,
         answered: usize,
@@ -240,12 +235,10 @@ mod tests {
                 let response = self.transport.send(JsonRpcMessage::response(result, request.id));
                 tokio::spawn(response);
                 self.answered += 1;
-                // The new task queues its line now.
                 tokio::task::yield_now().await;
             }
         }
 
-        /// Answers requests until the transport delivers no more, and returns the number of answered requests.
         async fn answer_until_throttled(&mut self) -> usize {
             let idle = async {
                 for _ in 0..100 * REQUESTS {

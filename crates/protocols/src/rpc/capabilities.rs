@@ -1,4 +1,4 @@
-//! `capabilities.list` and `capabilities.describe`, answered from the definitions.
+//! Answers `capabilities.list` and `capabilities.describe` from the dialects' definitions.
 
 use serde_json::{Map, Value, json};
 use stead_engine::SupervisionTier;
@@ -8,11 +8,10 @@ use crate::definition::{
     ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolResultFieldDefinition,
 };
 
-/// The version that is reported for a tool without a declared version.
 const DEFAULT_TOOL_VERSION: &str = "1.0";
 
-/// Lists the tools that the policy does not block for the caller. With the parameter `category`, lists only the tools
-/// of this category, such as `filesystem`.
+/// Lists the tools that the policy does not block for the caller. The parameter `category` restricts the list to one
+/// category, such as `filesystem`.
 pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let category = text_param(params, "category")?;
     let in_category =
@@ -25,7 +24,7 @@ pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) ->
     Ok(json!({ "capabilities": listed }))
 }
 
-/// Describes one tool completely. The description of a tool that the policy blocks has the tier `blocked`.
+/// Describes one tool completely; a tool that the policy blocks has the tier `blocked`.
 pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, "capabilities.describe takes {\"name\": string}");
     let name = text_param(params, "name")?.ok_or_else(invalid_params)?;
@@ -40,7 +39,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
     Ok(description)
 }
 
-/// The value of the optional parameter `name`. Any other parameter is an error.
+/// Returns the value of the optional parameter `name`, and rejects every other parameter.
 fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, RpcError> {
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, format!("the only parameter is {name}, a string"));
     if params.keys().any(|key| key != name) {
@@ -49,7 +48,7 @@ fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&
     params.get(name).map(|value| value.as_str().ok_or_else(invalid_params)).transpose()
 }
 
-/// The part of a tool's name before the dot. Native operations have no dot and form one category.
+/// Returns the part of a tool's name before the dot; native operations have no dot and form one category.
 fn category(name: &str) -> &str {
     name.split_once('.').map_or("stead", |(category, _)| category)
 }

@@ -1,5 +1,4 @@
-//! The state of one client's connection: its session, its running calls, and whether the connection is still open. The
-//! running calls are stored by request id, so that the client can cancel them.
+//! The state of one JSON-RPC client's connection: its session, its running calls, and whether it is still open.
 
 use std::{
     collections::HashMap,
@@ -25,9 +24,9 @@ pub struct RpcConnection {
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
     session: ConnectionCurrentSession,
-    /// Tells the engine to close the callers' open buffers when the connection ends; `None` for a single HTTP request.
+    /// Tells the engine to close the caller's open buffers when the connection ends. A single HTTP request has no such
+    /// lifetime.
     caller_lifetime: Option<CallerResourceLifetime>,
-    /// The idempotency key in the header of the request, if the connection is for a single HTTP request.
     idempotency_key: Option<String>,
     event_pusher: Option<EventPusher>,
     sink: Option<Arc<dyn MessageSink>>,
@@ -50,15 +49,12 @@ impl Default for RpcConnection {
 }
 
 impl RpcConnection {
-    /// A connection over which the server can send events and progress, not only responses.
     pub(super) fn with_output(event_pusher: EventPusher, sink: Arc<dyn MessageSink>) -> Self {
         let mut connection = Self::default();
         (connection.event_pusher, connection.sink) = (Some(event_pusher), Some(sink));
         connection
     }
 
-    /// A connection for a single HTTP request, with the session and the idempotency key from the headers of the
-    /// request.
     pub(crate) fn for_single_request(session: Option<String>, idempotency_key: Option<String>) -> Self {
         let mut connection = Self::default();
         (connection.session, connection.caller_lifetime, connection.idempotency_key) =
@@ -78,13 +74,13 @@ impl RpcConnection {
         self.event_pusher.as_ref()
     }
 
-    /// Counts a received message as pending until the returned guard is dropped.
+    /// Counts a received JSON-RPC message as pending until the returned guard is dropped.
     pub fn accept_message(self: &Arc<Self>) -> RpcPendingMessageGuard {
         self.pending_messages.fetch_add(1, Ordering::Relaxed);
         RpcPendingMessageGuard(self.clone())
     }
 
-    /// Closes the connection: cancels the calls that wait for an event, and lets other calls run to completion.
+    /// Closes the connection, which cancels calls that wait for an event and lets other calls finish.
     pub fn close(&self) {
         self.closed.send_replace(true);
         if let Some(pusher) = &self.event_pusher {
@@ -99,13 +95,12 @@ impl RpcConnection {
 }
 
 impl Drop for RpcConnection {
-    /// Lets the engine close the open buffers of the connection's caller.
     fn drop(&mut self) {
         self.caller_lifetime.iter().for_each(CallerResourceLifetime::end);
     }
 }
 
-/// A message that the server has received and not yet answered.
+/// A guard for a JSON-RPC message that the server has received and not yet answered.
 pub struct RpcPendingMessageGuard(Arc<RpcConnection>);
 
 impl Drop for RpcPendingMessageGuard {
@@ -139,8 +134,7 @@ impl RpcPendingMessageGuard {
         }
     }
 
-    /// Registers a running call under its request id, so that the client can cancel it. A call without a request id
-    /// cannot be cancelled by the client.
+    /// Registers a running call under its request id, so that the client can cancel the call.
     pub(super) fn register_call(&self, id: Option<&Value>) -> RpcRunningCall<'_> {
         let cancel_notify = Arc::new(Notify::new());
         let id = id.map(Value::to_string);
@@ -159,7 +153,7 @@ pub(super) struct RpcRunningCall<'a> {
 }
 
 impl RpcRunningCall<'_> {
-    /// Resolves when the client cancels the call, or when the client disconnects while the call waits for an event.
+    /// Waits until the client cancels the call, or disconnects while the call waits for an event.
     pub(super) async fn until_cancelled(&self, cost_class: CallDurationClass) {
         tokio::select! {
             () = self.cancel_notify.notified() => {}

@@ -1,4 +1,4 @@
-//! JSON-RPC messages: parsing requests, building responses, and the error codes.
+//! Parses JSON-RPC requests, builds responses, and defines the error codes.
 
 use std::borrow::Cow;
 
@@ -13,27 +13,29 @@ use crate::{
 
 const JSONRPC_VERSION: &str = "2.0";
 
-/// JSON-RPC error codes.
+/// The error codes that the JSON-RPC server returns.
 pub mod errors {
-    /// The message is not JSON.
+    /// The JSON-RPC error code for a message that is not JSON.
     pub const PARSE_ERROR: i64 = -32700;
-    /// The message is not a valid JSON-RPC request.
+    /// The JSON-RPC error code for a message that is not a valid request.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// The method does not exist.
+    /// The JSON-RPC error code for a method that does not exist.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters are invalid.
+    /// The JSON-RPC error code for invalid parameters.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// The server or the operating system failed.
+    /// The JSON-RPC error code for a failure of the server or the operating system.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// The caller exceeded its rate limit. `data.error.retry_after_ms` says when to retry.
+    /// The JSON-RPC error code for a caller that exceeded its rate limit. The member `data.error.retry_after_ms` says
+    /// when the client should retry.
     pub const RATE_LIMITED: i64 = -32000;
-    /// A policy rule denies the call.
+    /// The JSON-RPC error code for a call that a policy rule denies.
     pub const POLICY_DENIED: i64 = -32001;
-    /// The call needs approval. The client should repeat the call unchanged after it is approved.
+    /// The JSON-RPC error code for a call that needs approval. The client should repeat the unchanged call after the
+    /// approval.
     pub const APPROVAL_PENDING: i64 = -32002;
-    /// The client is not authenticated.
+    /// The JSON-RPC error code for a client that is not authenticated.
     pub const AUTHENTICATION_FAILED: i64 = -32003;
-    /// The call failed; the `data` of the JSON-RPC error is the error object of the dialect.
+    /// The JSON-RPC error code for a failed call, whose `data` is the dialect's error object.
     pub const CALL_FAILED: i64 = -32004;
 }
 
@@ -67,8 +69,7 @@ impl RpcError {
     }
 }
 
-/// Whether `capabilities.invoke` returns errors of this kind as JSON-RPC errors: rate limits, policy denials and
-/// pending approvals. It returns all other errors inside a result.
+/// Returns whether `capabilities.invoke` returns an error kind as a JSON-RPC error instead of inside a result.
 pub(super) fn has_protocol_code(kind: ErrorKind) -> bool {
     matches!(error_row(kind).rpc, errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
 }
@@ -83,7 +84,6 @@ pub(super) struct RpcRequest {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct RpcMessageError {
-    /// The id of the rejected request, if the id is known.
     pub(super) id: Option<Value>,
     pub(super) error: RpcError,
 }
@@ -93,13 +93,13 @@ impl RpcMessageError {
         Self { id, error: RpcError::new(errors::INVALID_REQUEST, message) }
     }
 
-    /// The error response. If the id of the request is unknown, the id of the response is null, as JSON-RPC requires.
+    /// Builds the error response. JSON-RPC requires a null id if the id of the request is unknown.
     pub(super) fn into_response(self) -> Value {
         response(self.id.unwrap_or_default(), Err(self.error))
     }
 }
 
-/// Returns the value if a response can repeat it exactly: null, a short string or an integer.
+/// Returns an id that a response can repeat exactly: null, a short string or an integer.
 pub(super) fn echoable_id(value: &Value) -> Option<Value> {
     let fits = match value {
         Value::Null => true,
@@ -150,7 +150,6 @@ pub(super) fn response(id: Value, result: Result<Value, RpcError>) -> Value {
     }
 }
 
-/// Parses a message, which is a request or a batch of requests.
 pub(super) fn parse_message(bytes: &[u8]) -> Result<Value, RpcMessageError> {
     parse_strict(bytes, KeptJsonPart::Everything).map_err(|error| match error {
         StrictJsonError::Malformed { reason } => {

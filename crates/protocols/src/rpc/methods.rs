@@ -1,4 +1,4 @@
-//! Dispatches a request to a method of the server itself, or to a tool of the served dialects.
+//! Dispatches a JSON-RPC request to a method of the server itself or to a tool of a dialect.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallProgress, Error};
@@ -17,16 +17,14 @@ use crate::{
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
-/// The parameter for data about the call itself, such as its idempotency key; all others are arguments of the method.
+/// The parameter for data about the call itself, such as its idempotency key.
 const META_MEMBER: &str = "_meta";
-/// The member of `_meta` that says how long the call may wait for an approval.
+/// The member of `_meta` that says how many milliseconds the call may wait for an approval.
 const APPROVAL_WAIT_MEMBER: &str = "stead/hold_ms";
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
-/// The member of `_meta` that requests progress notifications.
 const PROGRESS_TOKEN_MEMBER: &str = "progressToken";
 const PROGRESS_METHOD: &str = "$/progress";
 
-/// The reply of a tool, and the engine's error if the call failed.
 struct RpcToolReplyAndError<'a> {
     dialect: &'a dyn Dialect,
     reply: DialectReply,
@@ -41,8 +39,8 @@ struct RpcCallMeta {
 }
 
 impl RpcCallMeta {
-    /// Takes `_meta` out of the parameters. An idempotency key that is not a string becomes an empty key, and the
-    /// engine rejects a call with an empty key. If the invalid key were ignored, a change could be applied twice.
+    /// Takes `_meta` out of the parameters. An idempotency key that is not a string becomes an empty key, which the
+    /// engine rejects. Ignoring an invalid key could apply a repeated change twice.
     fn take_from_params(id: Option<Value>, params: &mut Map<String, Value>) -> Result<Self, RpcError> {
         let meta = match params.remove(META_MEMBER) {
             None => Map::new(),
@@ -84,8 +82,6 @@ impl RpcServer {
         }
     }
 
-    /// `capabilities.invoke`: calls a tool and wraps its result or error in an envelope. Rate limits, policy denials
-    /// and pending approvals are returned as JSON-RPC errors instead.
     async fn invoke_capability(
         &self,
         params: &Map<String, Value>,
@@ -111,7 +107,6 @@ impl RpcServer {
         result.into_envelope()
     }
 
-    /// Runs one tool. If the tool is unknown, the engine rejects and records the call.
     async fn run_tool(
         &self,
         tool: &str,
@@ -131,7 +126,6 @@ impl RpcServer {
             ..CallRequest::new(pending.caller_in_session(&self.caller), translated)
         };
         let running_call = pending.register_call(meta.id.as_ref());
-        // Progress is reported if the client asked for it and can receive notifications.
         let progress_target = pending.connection().sink().zip(meta.progress_token);
         let (sender, receiver) = progress_target.as_ref().map(|_| progress_channel()).unzip();
         let report = async {
@@ -166,8 +160,8 @@ impl RpcServer {
     }
 }
 
-/// The progress token that the client sent, if any. The token must be an integer or a short string, because
-/// notifications must repeat it exactly.
+/// Returns the client's progress token, which must be an integer or a short string so that notifications can repeat it
+/// exactly.
 fn progress_token(meta: &Map<String, Value>) -> Result<Option<Value>, RpcError> {
     let Some(given) = meta.get(PROGRESS_TOKEN_MEMBER) else { return Ok(None) };
     match echoable_id(given) {
@@ -188,8 +182,6 @@ fn progress_notification(token: &Value, progress: CallProgress) -> Value {
 }
 
 impl RpcToolReplyAndError<'_> {
-    /// The JSON-RPC result of a tool that was called as a method. The result of a successful call is the dialect's
-    /// reply object; a failed call returns the object as the `data` of the error.
     fn into_result(self) -> Result<Value, RpcError> {
         match (self.reply.status, &self.error) {
             (ReplyStatus::Success, _) => Ok(Value::Object(self.reply.json)),

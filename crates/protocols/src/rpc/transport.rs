@@ -1,7 +1,6 @@
-//! Transports of JSON-RPC messages: a pair of byte streams with one message per line, and connections that frame
-//! messages themselves, such as a WebSocket. Messages are handled concurrently, and each response is sent as soon as it
-//! is ready. A long or waiting call therefore blocks no other call. If too many messages are pending, no more input is
-//! read.
+//! Transports JSON-RPC messages over a pair of byte streams, or over connections that frame messages, such as a
+//! WebSocket. Messages are handled concurrently, so that a long or waiting call blocks no other call. A transport stops
+//! reading input while too many messages are pending.
 
 use std::{io, pin::Pin, sync::Arc};
 
@@ -26,9 +25,7 @@ use crate::{
 /// The number of response bytes that one semaphore permit represents.
 const RESPONSE_UNIT_BYTES: usize = 1 << 10;
 
-/// Sends messages to the client, independent of the transport.
 pub(super) trait MessageSink: Send + Sync {
-    /// Sends one message, and resolves once the message is written.
     fn send(&self, line: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>>;
 }
 
@@ -44,10 +41,10 @@ pub(super) fn message_line(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Serves one JSON-RPC client until it closes its side. When the client closes its side, calls that wait for an event
-/// are cancelled, and other calls run to completion.
+/// Serves one JSON-RPC client until the client closes the connection. Calls that wait for an event are then cancelled,
+/// and other calls run to completion.
 ///
-/// Must run inside a tokio runtime. Requests of clients can occupy the runtime's blocking threads.
+/// This function must run inside a tokio runtime, whose blocking threads the client's requests can occupy.
 pub async fn serve<R, W>(rpc: Arc<RpcServer>, input: R, output: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -114,7 +111,7 @@ impl MessageSink for RpcChannelMessageSink {
     }
 }
 
-/// A connection over a transport that frames messages. Pushed events use the same channel as responses.
+/// A JSON-RPC connection over a transport that frames messages; pushed events share the channel of the responses.
 pub(crate) struct FramedRpcConnection {
     server: Arc<RpcServer>,
     connection: Arc<RpcConnection>,
@@ -127,7 +124,6 @@ pub(crate) struct FramedRpcConnection {
 }
 
 impl FramedRpcConnection {
-    /// Creates a connection whose responses go to the channel `sender`.
     pub(crate) fn new(server: Arc<RpcServer>, sender: mpsc::Sender<Vec<u8>>) -> Self {
         let sink = RpcChannelMessageSink(sender);
         let (events, pushed) = mpsc::channel(QUEUED_EVENTS_MAX);
@@ -138,7 +134,7 @@ impl FramedRpcConnection {
         Self { server, connection, sink, message_slots, response_bytes, tasks: JoinSet::new(), push_task }
     }
 
-    /// Waits for a free message slot. Meanwhile the caller must keep sending responses, because a message holds its
+    /// Waits for a free message slot. The caller must keep sending responses meanwhile, because a message holds its
     /// slot until its response is sent.
     pub(crate) async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         self.message_slots.clone().acquire_owned().await
@@ -150,7 +146,7 @@ impl FramedRpcConnection {
         let pending = self.connection.accept_message();
         let response_bytes = self.response_bytes.clone();
         let task = async move {
-            // If unread responses take up all the allowed memory, the message waits here.
+            // The message waits here while unread responses take up all the allowed memory.
             drop(response_bytes.acquire().await);
             if let Some(response) = rpc.answer_message(&message, &pending).await {
                 let response = response.to_string().into_bytes();
@@ -159,7 +155,6 @@ impl FramedRpcConnection {
                     .div_ceil(RESPONSE_UNIT_BYTES)
                     .clamp(1, UNREAD_RESPONSE_BYTES_MAX / RESPONSE_UNIT_BYTES);
                 let _permits = response_bytes.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await;
-                // A disconnected client needs no response.
                 drop(out.0.send(response).await);
             }
             drop((pending, slot));
@@ -167,7 +162,6 @@ impl FramedRpcConnection {
         self.tasks.spawn(call_recorder::record_during(call_recorder::current_recorder(), task));
     }
 
-    /// Closes the connection: cancels the calls that wait for an event, and lets other calls run to completion.
     pub(crate) async fn close(mut self) {
         self.connection.close();
         while self.tasks.join_next().await.is_some() {}

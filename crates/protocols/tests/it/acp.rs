@@ -1,4 +1,4 @@
-//! The ACP proxy between a scripted editor and agent, over a workspace in memory.
+//! Tests of the ACP proxy between a scripted editor and a scripted agent, over a workspace in memory.
 
 mod buffers;
 mod conductor;

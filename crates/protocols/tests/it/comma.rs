@@ -1,4 +1,4 @@
-//! The comma dialect over MCP, as far as the examples of its definition do not cover it: options, trash and refusals.
+//! Tests of the comma dialect over MCP that the examples of its definition do not cover.
 
 use serde_json::{Value, json};
 use stead_engine::Version;
@@ -14,8 +14,6 @@ async fn open_client(options: &[&str], files: &[(&str, &str)]) -> JsonLinesTestC
     client
 }
 
-/// Calls a tool, and returns the comma envelope of its result. Checks that the text and the error flag of the MCP
-/// result match the envelope.
 async fn call_and_check(client: &mut JsonLinesTestClient, tool: &str, arguments: Value) -> Value {
     let answer = client.call_tool(tool, arguments).await;
     let (result, envelope) = (&answer["result"], &answer["result"]["structuredContent"]);

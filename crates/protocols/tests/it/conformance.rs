@@ -23,7 +23,7 @@ use stead_protocols::{
 use testkit::{MemoryWorkspace, external_tools, socket_relay};
 use tokio::net::UnixListener;
 
-/// The prefix of scenarios for the tasks extension of MCP, which this server does not declare.
+/// The prefix of the scenarios for the tasks extension of MCP, which this server does not declare.
 const UNDECLARED_EXTENSION_PREFIX: &str = "tasks-";
 
 const INVALID_PARAMS: i32 = -32602;
@@ -77,7 +77,6 @@ fn get_prompt(params: &Value) -> Option<Result<Value, McpExtensionErrorResponse>
     input_required::get_prompt(name, params).or_else(|| catalogue::get_prompt(name, &params["arguments"]).map(Ok))
 }
 
-/// Completes an argument of the prompt that has arguments.
 fn complete_argument(params: &Value) -> Option<Result<Value, McpExtensionErrorResponse>> {
     if params["ref"]["name"] != "test_prompt_with_arguments" {
         return None;
@@ -88,7 +87,6 @@ fn complete_argument(params: &Value) -> Option<Result<Value, McpExtensionErrorRe
     Some(Ok(json!({ "completion": { "values": values, "total": values.len(), "hasMore": false } })))
 }
 
-/// Authenticates only the server's own user.
 struct SameUserOnlyTestAuthenticator(Engine);
 
 impl Authenticator for SameUserOnlyTestAuthenticator {
@@ -116,7 +114,6 @@ fn test_location() -> DialectWorkspaceRootPath {
     DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() }
 }
 
-/// Runs the MCP conformance suite for one protocol revision.
 async fn run_conformance_suite(revision: &'static str) -> external_tools::ProgramOutput {
     let scratch = tempfile::tempdir().unwrap();
     let socket = scratch.path().join("socket");
@@ -146,7 +143,6 @@ async fn run_conformance_suite(revision: &'static str) -> external_tools::Progra
     output
 }
 
-/// Checks that all scenarios pass, except those for an extension that this server does not declare.
 fn check_results(output: &external_tools::ProgramOutput) {
     assert_eq!(output.code, Some(0), "{}", output.full_text());
     let failed = output.stdout.lines().filter_map(|line| line.trim().strip_prefix("✗ "));

@@ -1,5 +1,4 @@
-//! Checks that the definition of the native dialect matches the engine: operations, arguments, values and kinds of
-//! errors.
+//! Checks that the definition of the native dialect matches the engine's operations, arguments, values and error kinds.
 
 use std::sync::Arc;
 
@@ -25,7 +24,6 @@ fn example_value(input: &ToolArgumentDefinition) -> Value {
     }
 }
 
-/// A minimal value that a JSON Schema accepts.
 fn example_for_schema(schema: &Value) -> Value {
     match schema["type"].as_str().unwrap() {
         "array" => json!([example_for_schema(&schema["items"])]),
@@ -60,7 +58,7 @@ fn declared_arguments_match_decoders() {
         arguments.insert("no_such_argument".to_owned(), true.into());
         let error = call_engine(&operation.name, arguments).expect_err("an unknown argument must be rejected");
         assert_eq!(error.kind, ErrorKind::BadRequest, "{}: {error}", operation.name);
-        // The error lists the accepted names in backticks, after the rejected one.
+        // The error lists the accepted names in backticks, after the rejected name.
         let mut accepted: Vec<&str> = error.message.split('`').skip(1).step_by(2).collect();
         assert_eq!(accepted.remove(0), "no_such_argument", "{error}");
         let declared: Vec<&str> = operation.inputs.iter().map(|input| input.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Approval of a call by the client's user, in each generation of MCP.
+//! Tests the approval of a call by the client's user in each generation of MCP.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, ApprovalState, Workspace};
@@ -24,7 +24,6 @@ fn write_params(meta: Option<Value>, more: &Value) -> Value {
     params
 }
 
-/// The state of the only approval in the workspace, such as pending or approved.
 fn approval_state(client: &JsonLinesTestClient) -> ApprovalState {
     let filter = stead_engine::ApprovalFilter { limit: 9, ..Default::default() };
     let mut all = client.workspace.approvals(&filter).unwrap();
@@ -91,7 +90,6 @@ async fn stateless_elicitation_handle_cannot_be_forged() {
         let result = &first["result"];
         assert_eq!(result["inputRequests"]["approval"]["method"], "elicitation/create", "{first}");
         let more = json!({ "inputResponses": accept, "requestState": result["requestState"] });
-        // The handle of one call is not valid for another.
         let mut other = write_params(Some(stateless_meta(&can)), &more);
         other["arguments"]["content"] = "another\n".into();
         let answer = client.request("tools/call", other).await;
@@ -114,7 +112,6 @@ async fn elicitation_handle_is_single_use_and_bound() {
     let first = client.request("tools/call", write_params(Some(stateless_meta(&can)), &json!({}))).await;
     let handle = first["result"]["requestState"].clone();
     assert!(handle.is_string(), "{first}");
-    // The same agent uses the first handle over another connection.
     let mut other = client.second_connection(ApprovalMode::TrustClient);
     let replayed = other.request("tools/call", write_params(Some(stateless_meta(&can)), &accept(&handle))).await;
     assert_eq!(replayed["result"]["resultType"], "input_required", "{replayed}");
@@ -122,7 +119,6 @@ async fn elicitation_handle_is_single_use_and_bound() {
     let answered = client.request("tools/call", write_params(Some(stateless_meta(&can)), &accept(&handle))).await;
     assert_eq!(answered["result"]["isError"], json!(false), "{answered}");
     assert_eq!(approval_state(&client), ApprovalState::Used);
-    // The next call needs a new approval, for which the old handle is not valid.
     client.workspace.put_file(".git/config", "changed elsewhere\n");
     let again = client.request("tools/call", write_params(Some(stateless_meta(&can)), &accept(&handle))).await;
     assert_ne!(again["result"]["isError"], json!(false), "{again}");

@@ -26,7 +26,6 @@ pub(crate) struct DialectExample {
     error: Option<String>,
 }
 
-/// Every dialect except the native one, with its generated definition.
 const DIALECT_EXAMPLES_JSON: &[(&str, &str)] = &[
     ("jettson", include_str!("../generated/jettson.json")),
     ("weaver", include_str!("../generated/weaver.json")),
@@ -123,7 +122,6 @@ async fn all_examples_pass_over_mcp() {
     }
 }
 
-/// The object that the dialect returned, which is the result of a JSON-RPC response or the `data` of its error.
 fn response_object(answer: &Value) -> &Value {
     answer.get("result").unwrap_or(&answer["error"]["data"])
 }
@@ -195,7 +193,6 @@ async fn all_dialect_examples_pass_over_mcp_and_json_rpc() {
     }
 }
 
-/// Checks an outcome against its advertised schema: every field is declared and has the declared type.
 fn check_against_schema(schema: &Value, answer: &Value, name: &str) {
     for (field, value) in answer.as_object().unwrap() {
         let declared = &schema["properties"][field];

@@ -1,4 +1,4 @@
-//! The HTTP server with clients, browsers and attackers, over a real connection.
+//! Tests of the HTTP server with clients, browsers and attackers over a real connection.
 
 mod attacks;
 mod event_stream;
@@ -31,14 +31,12 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Timeout of one test step, reached only if something hangs.
 const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Authenticates test tokens: `two` opens the second workspace, and all others open the first. The token `reader` is
-/// read-only, and `ann` belongs to a person.
+/// Authenticates test tokens. The token `two` opens the second workspace, `reader` is read-only, and `ann` belongs to a
+/// person.
 pub(crate) struct TestAuthenticator {
     pub(crate) workspaces: [Arc<MemoryWorkspace>; 2],
-    /// Whether the token `one` is revoked.
     pub(crate) is_revoked: AtomicBool,
 }
 
@@ -48,7 +46,8 @@ impl Authenticator for TestAuthenticator {
         let (index, grants) = match token {
             "one" if !self.is_revoked.load(Ordering::Relaxed) => (0, Grants::default()),
             "two" => (1, Grants::default()),
-            // These are another principal in the first workspace, and a second token of the first principal.
+            // These tokens are another principal in the first workspace, a second token of the first principal, and a
+            // person.
             "other" | "one-more" | "ann" => (0, Grants::default()),
             "reader" => (0, Grants { access: CallerAccessMode::ReadOnly, ..Grants::default() }),
             _ => return Err(AuthError::UnknownToken),
@@ -126,8 +125,8 @@ impl TestHttpServer {
         Self { authenticator, state, port, serve_task }
     }
 
-    /// A server without a limit on unauthenticated connections per address, for tests that open many connections. With
-    /// the limit, such tests would fail under load, when connections arrive faster than they are authenticated.
+    /// Starts a server without a limit on unauthenticated connections per address. With the limit, tests that open many
+    /// connections would fail under load.
     pub(crate) async fn start_without_address_limit() -> Self {
         let per_address_limit = UnauthenticatedPerAddressLimit::Unlimited;
         let options = HttpServerOptions { per_address_limit, ..HttpServerOptions::default() };
@@ -138,7 +137,6 @@ impl TestHttpServer {
         BufReader::new(TcpStream::connect(("127.0.0.1", self.port)).await.unwrap())
     }
 
-    /// Sends raw bytes on a new TCP connection, and returns the HTTP response.
     pub(crate) async fn send_raw(&self, bytes: &[u8]) -> TestHttpResponse {
         let mut connection = self.connect().await;
         connection.get_mut().write_all(bytes).await.unwrap();
@@ -157,7 +155,6 @@ impl TestHttpServer {
         self.send_raw(&[head.as_bytes(), body].concat()).await
     }
 
-    /// Reads the metrics until they contain this line.
     pub(crate) async fn wait_for_metric(&self, line: &str) {
         let line = format!("{line}\n");
         let found = async {

@@ -1,5 +1,4 @@
-//! Checks that the krux scenarios cover the definition: every declared error, recovery action and usage pattern occurs
-//! in a scenario, and everything in the document is declared.
+//! Checks that the krux scenarios cover every error, recovery action and usage pattern of the krux definition.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +19,6 @@ fn suite_steps(suite: &KruxCapabilityScenarios) -> impl Iterator<Item = &KruxSce
     suite.scenarios.iter().flat_map(|scenario| &scenario.steps)
 }
 
-/// The recovery actions that scenario steps take after an error of the given kind. At least one of the steps must fail
-/// with an error of the given kind.
 fn recoveries_tried<'s>(steps: impl Iterator<Item = &'s KruxScenarioStep>, kind: &str) -> BTreeSet<&'s str> {
     let (mut actions, mut occurs) = (BTreeSet::new(), false);
     for step in steps {
@@ -80,13 +77,12 @@ fn every_declared_error_and_recovery_is_tried() {
     }
 }
 
-/// The capabilities that the steps of a usage pattern name, in order.
 fn capabilities_in_steps<'d>(definition: &'d DialectDefinition, steps: &[String]) -> Vec<&'d str> {
     let words = steps.iter().flat_map(|step| step.split_whitespace());
     words.filter_map(|word| definition.find_tool(word)).map(|operation| operation.name.as_str()).collect()
 }
 
-/// Checks that the scenario of a usage pattern makes the given calls in order, possibly with other calls in between.
+/// Checks that a pattern's scenario makes the given calls in order, possibly with other calls in between.
 fn check_pattern_calls(operation: &ToolDefinition, suite: &KruxCapabilityScenarios, description: &str, calls: &[&str]) {
     let scenario = suite.scenarios.iter().find(|scenario| scenario.pattern.as_deref() == Some(description));
     let Some(scenario) = scenario else { panic!("{}: no scenario for '{description}'", operation.name) };

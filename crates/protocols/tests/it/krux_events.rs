@@ -1,11 +1,10 @@
-//! Watch events of the krux dialect are the same whether they are pushed over JSON-RPC, pushed over MCP or read with a
-//! cursor. Capabilities that the policy blocks are not listed.
+//! Checks that krux watch events are the same over JSON-RPC, over MCP and with a cursor. Capabilities that the policy
+//! blocks must not be listed.
 
 use serde_json::{Value, json};
 
 use crate::test_client::JsonLinesTestClient;
 
-/// Checks the watch id, the timestamp and the actor of an event, and returns the values to compare.
 fn comparable_event(event: &Value, watch: &Value) -> Value {
     assert_eq!(&event["watch_id"], watch, "{event}");
     assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
@@ -21,8 +20,6 @@ fn move_as_other(client: &JsonLinesTestClient, from: &str, to: &str) {
     stead_engine::Engine::new(client.workspace.clone()).call(&call).unwrap();
 }
 
-/// The events that the server pushes when another client changes files. Checks that reading with a cursor returns the
-/// same events.
 async fn pushed_events(mut client: JsonLinesTestClient, protocol: &str) -> Vec<Value> {
     let watch = json!({ "path": "/ws", "pattern": "*.txt" });
     let started = match protocol {
@@ -90,7 +87,6 @@ async fn stateless_clients_get_no_unsolicited_events() {
     assert_eq!(client.close().await, Vec::<Value>::new());
 }
 
-/// A policy that blocks one capability by its name, one by the name of its operation, and one only below a path.
 const BLOCKING_POLICY: &str = r#"
 [[system.rules]]
 name = "nothing is deleted"
@@ -149,7 +145,6 @@ async fn blocked_capabilities_are_listed_nowhere() {
     assert_eq!(refused["result"]["structuredContent"]["error"], "PolicyDenied", "{refused}");
     client.close().await;
 
-    // In the native dialect, the name of a tool is the name of its operation.
     let mut client = JsonLinesTestClient::initialized("2025-11-25").await;
     client.workspace.set_policy("[[system.rules]]\noperations = [\"append\"]\ntier = \"blocked\"\n");
     let tools = client.request("tools/list", json!({})).await;

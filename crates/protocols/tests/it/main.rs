@@ -1,4 +1,4 @@
-//! The protocols over a workspace in memory: definitions, advertised tools, and messages.
+//! Tests of the protocols over a workspace in memory: definitions, advertised tools, and messages.
 #![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod acp;

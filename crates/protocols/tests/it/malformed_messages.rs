@@ -1,4 +1,4 @@
-//! Malformed messages get a clear error, and the server continues.
+//! Tests that malformed messages get a clear error and that the server continues.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Well-behaved MCP clients, in both generations of the protocol.
+//! Tests of well-behaved MCP clients in both generations of the protocol.
 
 use serde_json::{Value, json};
 use stead_engine::{JournalEntryQuery, Workspace};
 
 use crate::test_client::JsonLinesTestClient;
 
-/// Maximum size in bytes of the MCP tool list, which is part of every conversation with a model.
+/// The maximum size in bytes of the MCP tool list, which is part of every conversation with a model.
 const TOOLS_BYTES_MAX: usize = 8_000;
 
 fn stateless_meta() -> Value {

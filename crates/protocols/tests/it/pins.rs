@@ -1,5 +1,5 @@
-//! Compares the JSON keys of outcomes and errors, and the MCP tool list of every dialect, with golden files. The golden
-//! files contain keys at every depth, because the definitions declare only the keys of the top level.
+//! Compares the JSON keys of outcomes and errors, and the MCP tool lists, with golden files. The golden files contain
+//! keys at every depth, because the definitions declare only top-level keys.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,9 @@ use crate::{
     test_client::JsonLinesTestClient,
 };
 
-/// Members with texts for people and models, which the golden files do not contain.
+/// The members with texts for people and models, which the golden files do not contain.
 const TEXTS: &[&str] = &["description", "title"];
 
-/// Collects the paths of all keys in a value. The elements of a list share one path.
 pub(crate) fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -33,7 +32,6 @@ pub(crate) fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<Stri
     }
 }
 
-/// The outcomes of the examples have exactly the JSON keys that they had in version 0.1.0, at every depth.
 #[test]
 fn outcomes_and_errors_have_the_keys_of_0_1_0() {
     let mut found = BTreeSet::new();
@@ -54,7 +52,6 @@ fn outcomes_and_errors_have_the_keys_of_0_1_0() {
     pin::check(env!("CARGO_MANIFEST_DIR"), "answers.txt", &text);
 }
 
-/// Renders a value as one line with sorted members and without texts.
 fn brief(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Progress notifications over MCP and JSON-RPC.
+//! Tests of progress notifications over MCP and JSON-RPC.
 
 use std::time::Instant;
 
@@ -7,7 +7,6 @@ use stead_protocols::limits::PROGRESS_INTERVAL;
 
 use crate::test_client::JsonLinesTestClient;
 
-/// The method and member names with which a protocol requests and reports progress.
 struct ProgressTestProtocolAdapter {
     open_client: fn() -> std::pin::Pin<Box<dyn Future<Output = JsonLinesTestClient>>>,
     call_message: fn(&str, &Value) -> Value,
@@ -85,7 +84,6 @@ impl ProgressTestProtocolAdapter {
         panic!("{name} never told anything by {}", self.progress_method);
     }
 
-    /// The progress values that were reported before the response.
     async fn collect_progress(&self, client: &mut JsonLinesTestClient, name: &str, expected_message: &str) -> Vec<f64> {
         let started = Instant::now();
         let mut told = Vec::new();

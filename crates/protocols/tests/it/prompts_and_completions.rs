@@ -1,4 +1,4 @@
-//! Prompts, path completions, and directories as resources over MCP.
+//! Tests of prompts, path completions, and directories as resources over MCP.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use testkit::MemoryWorkspace;
 
 use crate::test_client::JsonLinesTestClient;
 
-/// A number of files that needs more than one page.
+/// The number of test files, which need more than one page.
 const FILE_COUNT: usize = 400;
 
 async fn complete_path(client: &mut JsonLinesTestClient, value: &str) -> Value {

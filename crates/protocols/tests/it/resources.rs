@@ -1,10 +1,9 @@
-//! Files as MCP resources: reads and update notifications, in both generations of the protocol.
+//! Tests of files as MCP resources: reads and update notifications in both generations of the protocol.
 
 use serde_json::{Value, json};
 
 use crate::test_client::JsonLinesTestClient;
 
-/// Adds the `_meta` that every request needs in the newest protocol version.
 fn stateless_params(params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({

@@ -1,4 +1,4 @@
-//! JSON-RPC: error codes, ids, batches, notifications, cancellation and rejected messages.
+//! Tests of JSON-RPC error codes, ids, batches, notifications, cancellation and rejected messages.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{Call, Caller, CallerApproverStatus, Engine, JournalEntryQuery, Principal, Workspace};
@@ -81,7 +81,7 @@ async fn batch_is_answered_in_order_without_notifications() {
     assert_eq!(ids, [&json!("w"), &Value::Null, &json!("r"), &json!("w")], "{answers}");
     assert_eq!(answers[2]["result"]["content"], "one\ntwo\n", "{answers}");
     assert_eq!(answers[3]["error"]["data"]["error"]["kind"], "exists", "{answers}");
-    // A batch of notifications gets no response, not even an empty batch. Messages run concurrently.
+    // A batch of notifications gets no response, not even an empty batch.
     client.send(&json!([quiet])).await;
     client.send(&quiet).await;
     let mut content = Value::Null;
@@ -108,7 +108,6 @@ async fn waiting_call_blocks_nothing_and_can_be_cancelled() {
         let answer = client.receive().await;
         assert_eq!((&answer["id"], &answer["error"]["data"]["error"]["kind"]), (&json!("slow"), &json!("cancelled")));
     }
-    // A waiting call ends when its client disconnects.
     client.send(&request_message(&json!("gone"), "changes", &wait)).await;
     assert_eq!(client.close().await.len(), 1);
 }
@@ -190,7 +189,6 @@ async fn openrpc_document_matches_reference_and_is_valid() {
     client.close().await;
 }
 
-/// Approves the pending call as a person, and returns the id of the approval; `None` if no call is pending.
 fn approve_pending(client: &JsonLinesTestClient) -> Option<String> {
     let engine = Engine::new(client.workspace.clone());
     let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");
@@ -223,7 +221,6 @@ async fn approval_can_be_polled_or_awaited() {
     assert_eq!((&event["type"], &event["data"]["approval"]), (&json!("approval_resolved"), &id), "{heard}");
     let deleted = client.request("filesystem.delete", json!({ "path": "/ws/a.txt" })).await;
     assert_eq!(deleted["result"]["deleted_path"], "/ws/a.txt", "{deleted}");
-    // The same call now waits for the approval.
     let held = json!({ "path": "/ws/b.txt", "_meta": { "stead/hold_ms": 15_000 } });
     client.send(&request_message(&json!("held"), "filesystem.delete", &held)).await;
     while approve_pending(&client).is_none() {
@@ -246,7 +243,6 @@ async fn watch_events_are_pushed_to_the_client_that_started_the_watch() {
     let event = &pushed["params"];
     assert_eq!((&event["event"], &event["path"], &event["watch"]), (&json!("create"), &json!("a.txt"), &watch));
     assert_eq!(event["actor"], "agent:other");
-    // A client gets no events of its own changes.
     let write = json!({ "path": "b.txt", "content": "own\n", "base": "" });
     assert!(client.request("write", write).await["result"]["entry"].is_number());
     assert!(client.request("unwatch", json!({ "watch": watch })).await["result"]["entry"].is_number());

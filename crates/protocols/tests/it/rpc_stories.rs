@@ -1,4 +1,4 @@
-//! Stories with editors, people and agents over JSON-RPC, each with its own connection to one workspace.
+//! Plays stories of editors, people and agents over JSON-RPC, each with its own connection to one workspace.
 
 use std::{collections::BTreeMap, sync::Arc};
 

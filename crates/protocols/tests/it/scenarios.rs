@@ -61,7 +61,6 @@ pub(crate) fn krux_dialects() -> DialectSet {
     DialectSet::from_names(&["krux".to_owned()], &[], &location).unwrap()
 }
 
-/// A scenario backend that calls the engine through the dialect, without a protocol.
 struct EngineScenarioSubject {
     dialects: DialectSet,
     workspace: Arc<MemoryWorkspace>,
@@ -134,7 +133,6 @@ impl KruxScenarioSubject for EngineScenarioSubject {
     }
 }
 
-/// A scenario backend that sends the calls over a protocol.
 struct KruxScenarioSubjectOverProtocol {
     runtime: Runtime,
     client: JsonLinesTestClient,
@@ -145,7 +143,6 @@ struct KruxScenarioSubjectOverProtocol {
 enum ScenarioProtocol {
     Mcp,
     Rpc,
-    /// JSON-RPC with the method `capabilities.invoke`.
     RpcInvoke,
 }
 
@@ -222,7 +219,7 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
             ScenarioProtocol::RpcInvoke => {
                 let invoke = json!({ "capability": capability, "arguments": inputs });
                 let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
-                // An error that has its own JSON-RPC code is the error of the response, not of the result.
+                // An error with its own JSON-RPC code is the error of the response, not of the result.
                 if let Some(error) = answer.get("error") {
                     return KruxScenarioActualReply { object: error["data"].clone(), is_error: true };
                 }

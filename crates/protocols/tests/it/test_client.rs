@@ -1,4 +1,4 @@
-//! A line-based client that can also send malformed messages.
+//! A line-based test client that can also send malformed messages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,6 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Timeout of one test step, reached only if something hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
@@ -30,7 +29,6 @@ fn load_dialects(dialects: &[&str], options: &[&str]) -> DialectSet {
 }
 
 impl JsonLinesTestClient {
-    /// Starts a server over an empty workspace, with a client that has sent nothing.
     pub(crate) fn uninitialized() -> Self {
         Self::uninitialized_with_dialect("stead", &[])
     }
@@ -58,7 +56,6 @@ impl JsonLinesTestClient {
         Self::with_approval_mode_over(Arc::new(MemoryWorkspace::new()), mode)
     }
 
-    /// Opens another connection of the same agent to the workspace of this client.
     pub(crate) fn second_connection(&self, mode: stead_engine::ApprovalMode) -> Self {
         Self::with_approval_mode_over(self.workspace.clone(), mode)
     }
@@ -101,7 +98,6 @@ impl JsonLinesTestClient {
         Self { output: Some(output), input: BufReader::new(input), server, workspace, next_id: 1 }
     }
 
-    /// Starts a server and sends `initialize`.
     pub(crate) async fn initialized(version: &str) -> Self {
         let mut client = Self::uninitialized();
         let answer = client.initialize(version).await;
@@ -152,7 +148,6 @@ impl JsonLinesTestClient {
         let id = self.next_id;
         self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        // Notifications are kept for tests that wait for them.
         let mut answer = self.receive().await;
         while answer.get("id").is_none() {
             answer = self.receive().await;
@@ -165,7 +160,6 @@ impl JsonLinesTestClient {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Writes a file as another caller, through a second engine over the same workspace.
     pub(crate) fn write_as_other(&self, path: &str, content: &str) {
         let caller = Caller::new(Principal::Agent("other".to_owned()), "elsewhere", "library");
         let arguments = json!({ "path": path, "content": content });
@@ -174,7 +168,6 @@ impl JsonLinesTestClient {
         Engine::new(self.workspace.clone()).call(&call).unwrap();
     }
 
-    /// Sends many lines at once, then reads as many responses.
     pub(crate) async fn send_all_then_receive_all(&mut self, messages: &[Value]) -> Vec<Value> {
         let mut output = self.output.take().expect("still open");
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
@@ -193,7 +186,6 @@ impl JsonLinesTestClient {
         answers
     }
 
-    /// Sends messages, disconnects at once, and waits for the server to end.
     pub(crate) async fn send_all_and_disconnect(mut self, messages: &[Value]) {
         let mut output = self.output.take().expect("still open");
         let Self { input, server, .. } = self;
@@ -208,7 +200,6 @@ impl JsonLinesTestClient {
         ended.expect("no panic").expect("a clean end");
     }
 
-    /// Closes the client's side and waits for the server to end successfully.
     pub(crate) async fn close(mut self) -> Vec<Value> {
         let mut output = self.output.take().expect("still open");
         output.shutdown().await.expect("the server is there");

@@ -1,5 +1,5 @@
 //! Compares edits of the weaver dialect with a simple model of its specification. The quoted text must occur exactly
-//! once, counted from left to right. The rest of the file does not change.
+//! once, counted from left to right.
 
 use std::sync::Arc;
 
@@ -33,7 +33,6 @@ impl WeaverFixture {
         Value::Object(dialect.render_reply(tool, arguments, self.engine.call(&call)).json)
     }
 
-    /// Creates a file with `text`, edits it, and returns the reply and the new text of the file.
     fn edit_text(&self, text: &str, old: &str, new: &str) -> (String, String) {
         self.workspace.put_file("f", text);
         let edited = self.call("edit_file", &json!({ "path": "f", "old_text": old, "new_text": new }));
@@ -42,7 +41,6 @@ impl WeaverFixture {
     }
 }
 
-/// The expected reply to an edit and the expected text of the file, as the weaver dialect specifies them.
 fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     let count = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
     match count {
@@ -54,7 +52,6 @@ fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     }
 }
 
-/// All texts that are concatenations of at most `length` elements of `pieces`.
 fn all_texts(pieces: &[&str], length: usize) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut last = all.clone();

@@ -1,7 +1,5 @@
-//! Opens the roots of ACP sessions: one engine per directory, shared by all sessions that use it.
-//!
-//! If a root is a file, its parent directory is opened and only that file is exposed. A root outside `--workspace` is
-//! refused.
+//! Opens the roots of ACP sessions with one engine per directory. If a session root is a file, only that file of its
+//! directory is accessible. A session root outside of `--workspace` is refused.
 
 use std::{
     collections::HashMap,
@@ -34,9 +32,8 @@ pub(super) struct LocalSessionRootOpener {
     agent_principal: Principal,
     approve: ApprovalModeArg,
     approval_mode: ApprovalMode,
-    /// The directory that must contain every root, if `--workspace` is given.
+    /// The directory that must contain every session root if `--workspace` is given.
     enclosing_directory: Option<PathBuf>,
-    /// The path of this program, for the sessions' MCP server; `None` with `--no-mcp`.
     server_program: Option<String>,
     open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandLineWorkspace>>,
 }
@@ -44,7 +41,7 @@ pub(super) struct LocalSessionRootOpener {
 struct ResolvedSessionRootPath {
     spellings: Vec<String>,
     canonical_path: PathBuf,
-    /// The only accessible file below `canonical_path`, if the session root is a file.
+    /// The only accessible file below `canonical_path` if the session root is a file.
     file: Option<RelPath>,
 }
 
@@ -73,7 +70,6 @@ impl LocalSessionRootOpener {
         })
     }
 
-    /// Opens the directory of a root, if the root is allowed.
     fn find_root(&self, root: &str) -> Result<ResolvedSessionRootPath, Error> {
         let found = match open_root_directory(Path::new(root)) {
             Err(error) if error.kind == ErrorKind::NotDirectory => directory_of_file(Path::new(root))?,
@@ -111,7 +107,7 @@ impl LocalSessionRootOpener {
         Ok(engine)
     }
 
-    /// Closes all workspaces, including those that sessions still use.
+    /// Closes all workspaces, including the workspaces that sessions still use.
     pub(super) fn close_workspaces(&self) {
         self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -212,7 +208,7 @@ fn open_root_directory(path: &Path) -> Result<ResolvedSessionRootPath, Error> {
         Error::new(kind, format!("the root cannot be opened: {error}"))
     })?;
     let spellings = root.equivalent_paths().to_vec();
-    // The last spelling is the canonical one.
+    // The last spelling is the canonical path.
     let real = spellings.last().map(PathBuf::from);
     let real = real.ok_or_else(|| Error::new(ErrorKind::InvalidName, "the path is not UTF-8"))?;
     Ok(ResolvedSessionRootPath { spellings, canonical_path: real, file: None })

@@ -1,5 +1,5 @@
-//! `stead approvals approve --always`: adds an allowing rule to the policy file after showing it to the person. The new
-//! rule goes before the rule that required the approval, because the first matching rule of a policy layer decides.
+//! Adds an allowing rule to the policy file for `stead approvals approve --always`. The new rule goes before the rule
+//! that required the approval, because the first matching rule of a policy layer decides.
 
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Error, ErrorKind, Workspace};
@@ -13,12 +13,10 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NewPolicyRuleConfirmation {
-    /// The person has confirmed the new rule with `--yes` or in an editor.
     Given,
     AskAtTerminal,
 }
 
-/// Prints the rule, asks for confirmation, and writes the rule to the policy file.
 pub(super) fn write_rule(
     opened: &CommandLineWorkspace,
     caller: &Caller,
@@ -66,15 +64,12 @@ pub(super) fn write_rule(
 }
 
 struct PolicyRuleInsertPoint {
-    /// The TOML header of the new rule, such as `[[system.rules]]`.
     table_header: String,
-    /// The line of the policy file, counted from 0, before which the new rule is inserted; `None` for the end of the
-    /// file.
+    /// The line number, counted from 0, before which the new rule goes; `None` stands for the end of the file.
     before_line: Option<usize>,
 }
 
-/// Finds the place for a new rule in the policy file: before the rule at `line`, which required the approval. Without
-/// `line`, the place is before all rules of the system layer.
+/// Finds the place for a new rule: before the rule at `line`, or before all system rules without `line`.
 fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
     const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();
@@ -112,7 +107,6 @@ fn insert_rule(text: &str, before: Option<usize>, rule: &str) -> String {
     whole.join("\n") + "\n"
 }
 
-/// The paths of a plan as patterns that match only these paths.
 fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError> {
     let changes = approval.get("plan").and_then(|plan| plan["changes"].as_array());
     let named = changes.into_iter().flatten().flat_map(|change| [&change["path"], &change["to"]]);
@@ -128,8 +122,8 @@ fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError
     Ok(patterns)
 }
 
-/// A glob pattern that matches only `path`. A name without a slash gets a leading slash, because otherwise the pattern
-/// would match the name at any depth.
+/// Returns a glob pattern that matches only `path`. A name without a slash gets a leading slash, because a bare name
+/// would match at any depth.
 fn escape_pattern(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len() + 1);
     if !path.contains('/') {
@@ -144,7 +138,7 @@ fn escape_pattern(path: &str) -> String {
     pattern
 }
 
-/// Formats a text as a TOML string. JSON escapes are valid in TOML.
+/// Formats a text as a TOML string; JSON escapes are valid in TOML.
 fn quote_toml_string(text: &str) -> String {
     Value::from(text).to_string()
 }

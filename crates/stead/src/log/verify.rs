@@ -1,4 +1,4 @@
-//! `stead log verify`: checks the integrity of the journal.
+//! Runs `stead log verify`, which checks the integrity of the journal.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub(super) struct LogVerifyCliArgs {
     json: bool,
 }
 
-/// File format of `--save`: the verified state and a signed checkpoint of it.
+/// The file format of `stead log verify --save`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedJournalVerification {

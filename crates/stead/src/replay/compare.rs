@@ -1,9 +1,6 @@
-//! Compares answers, files and audit rows with the recording. Of an error text, only the prefix and the reason are
-//! compared. The part between them depends on library versions of the recorded server. Search results are sorted before
-//! they are compared.
-//!
-//! The journal may have audit rows that the recording lacks, such as refusals and created directories. Every recorded
-//! row must be in the journal, in order and with the same fields.
+//! Compares answers, files and audit rows of a replay with the recording. Only the prefix and the reason of an error
+//! text are compared, because the rest depends on library versions of the recorded server. Every recorded audit row
+//! must be in the journal in order, but the journal may have more rows.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace};
@@ -19,7 +16,7 @@ use crate::{
     output::CommandError,
 };
 
-/// The compared fields of an audit row. A recorded row may have other fields, which the journal lacks.
+/// The compared fields of an audit row; a recorded row may have other fields, which the journal lacks.
 const COMPARED_AUDIT_FIELDS: &[&str] =
     &["sessionId", "agentName", "toolName", "operation", "path", "toPath", "beforeSha256", "afterSha256", "success"];
 
@@ -38,7 +35,6 @@ impl RecordingReplayMismatch {
         Self::new(format!("{expected:#}"), format!("{actual:#}"))
     }
 
-    /// The lines that differ between a recording and the actual answer: `-` expected, `+` found.
     pub(super) fn diff_text(&self) -> String {
         let old: Vec<&str> = self.expected.lines().collect();
         let new: Vec<&str> = self.actual.lines().collect();
@@ -53,7 +49,6 @@ impl RecordingReplayMismatch {
 
 pub(super) type RecordedStepComparisonResult = Result<(), RecordingReplayMismatch>;
 
-/// Compares an answer with the recorded answer; `None` if the recording has no answer for the call.
 pub(super) fn compare_answer(
     call: &RecordedToolCallStep,
     reply: &DialectReply,
@@ -73,7 +68,7 @@ pub(super) fn compare_answer(
         });
     }
     if let Some(thrown) = &call.throws {
-        // The recorded server crashed; the dialect must return an error.
+        // The recorded server crashed, so the dialect must return an error.
         return Some(match reply.status {
             ReplyStatus::Error => Ok(()),
             ReplyStatus::Success => {
@@ -94,7 +89,6 @@ pub(super) fn compare_answer(
     })
 }
 
-/// Whether an answer has the field names of the recorded answer, and every value matches the recorded value.
 fn object_matches(
     expected: &Map<String, Value>,
     actual: &Map<String, Value>,
@@ -123,7 +117,7 @@ fn value_matches(expected: &Value, actual: &Value, words: &mut RecordingPlacehol
     }
 }
 
-/// Whether two error texts of the form `prefix: step path: reason` have the same prefix and the same reason.
+/// Returns whether two error texts of the form `prefix: step path: reason` have the same prefix and reason.
 fn error_matches(expected: &str, actual: &str) -> bool {
     let ends = |text: &str| {
         let (prefix, _) = text.split_once(": ")?;
@@ -133,7 +127,6 @@ fn error_matches(expected: &str, actual: &str) -> bool {
     expected == actual || ends(expected).is_some_and(|expected| Some(expected) == ends(actual))
 }
 
-/// Converts an answer to the form that recordings use.
 fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) -> Map<String, Value> {
     let mut actual = answer.clone();
     if expected.contains_key("for_llm") {
@@ -183,8 +176,7 @@ pub(super) fn compare_file(
     Err(RecordingReplayMismatch::from_values(&json!(facts), &json!(actual)))
 }
 
-/// Finds one recorded audit row in the journal. `found` contains the indexes of the audit rows that earlier steps
-/// matched.
+/// Finds one recorded audit row in the journal, except rows in `found`, which earlier steps matched.
 pub(super) fn compare_audit_row(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
@@ -217,8 +209,8 @@ pub(super) fn compare_audit_row(
     }
 }
 
-/// Whether an audit row of the journal has the fields of the recorded audit row. The recorded `path` may also be the
-/// path that the caller requested, which differs from the changed path if a symbolic link was followed.
+/// Returns whether an audit row has the recorded fields. The recorded `path` may be the requested path, which differs
+/// from the changed path behind a symbolic link.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(name, value)| {
         row.fields.get(name) == Some(value)

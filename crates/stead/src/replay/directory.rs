@@ -15,9 +15,7 @@ use stead_path::{FileName, RelPath};
 use crate::{limits::REPLAY_FILE_BYTES_MAX, output::CommandError};
 
 const DIRECTORY_NAME_PREFIX: &str = "stead-replay-";
-/// Subdirectory with the files that recordings can access.
 const ROOT_NAME: &str = "root";
-/// Subdirectory with the journal and other state, hidden from recordings.
 const STATE_NAME: &str = "state";
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
@@ -36,7 +34,6 @@ pub(super) struct RecordingReplayActualFileState {
 }
 
 impl ReplayTempDirectory {
-    /// Creates a directory in the system's temporary directory.
     pub(super) fn new() -> Result<Self, CommandError> {
         let temporary = std::env::temp_dir();
         let failed = |error: DiskError| CommandError::System(format!("{}: {error}", temporary.display()));
@@ -54,7 +51,6 @@ impl ReplayTempDirectory {
         Ok(Self { parent, name, base, root })
     }
 
-    /// The directory that recordings call `$ROOT`.
     pub(super) fn root(&self) -> &str {
         self.root.absolute_path()
     }
@@ -63,7 +59,6 @@ impl ReplayTempDirectory {
         self.base.join(STATE_NAME)
     }
 
-    /// Converts an absolute path to a path relative to `$ROOT`.
     fn relative_path(&self, path: &Path) -> Result<RelPath, CommandError> {
         let below = path.strip_prefix(self.root()).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| path_error(path, "not below $ROOT"))?;
@@ -105,7 +100,6 @@ impl ReplayTempDirectory {
         directory.set_mode(&name, bits).map_err(|error| path_error(path, error))
     }
 
-    /// Reads a file, following links; `None` if it does not exist.
     pub(super) fn read_file(&self, path: &Path) -> Result<Option<RecordingReplayActualFileState>, CommandError> {
         let failed = |error: DiskError| path_error(path, error);
         let place = self.relative_path(path)?;
@@ -133,7 +127,6 @@ impl ReplayTempDirectory {
 
 impl Drop for ReplayTempDirectory {
     fn drop(&mut self) {
-        // If removal fails, the files stay in the system's temporary directory.
         self.parent.remove_tree(&self.name).map(|_| ()).unwrap_or_default();
     }
 }

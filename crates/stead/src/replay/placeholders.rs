@@ -1,15 +1,12 @@
-//! Placeholders in recordings: `$ROOT`, `$WS` and `$PARENT` for directories, `$TRASH1`, `$TRASH2`, … for trashed items,
-//! `<ts>` and `<tmp>` for any text. This module substitutes placeholders and matches texts that contain them.
+//! Substitutes and matches the placeholders in recordings. The placeholders `$ROOT`, `$WS` and `$PARENT` stand for
+//! directories, `$TRASH1` for a trashed item, and `<ts>` and `<tmp>` for any text.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Prefix of a trash placeholder, before its number.
 const TRASH_PREFIX: &str = "$TRASH";
-/// Placeholders that match any text.
 const WILDCARDS: &[&str] = &["<ts>", "<tmp>"];
-/// Fields of an answer that contain trash paths.
 const TRASH_FIELDS: &[&str] = &["trashedTo", "overwroteTrashedTo"];
 
 #[derive(Debug, Default)]
@@ -35,7 +32,7 @@ impl RecordingPlaceholders {
 
     pub(super) fn substitute(&self, text: &str) -> String {
         let known = self.directories.iter().fold(text.to_owned(), |text, (word, path)| text.replace(word, path));
-        // The placeholders with the longest numbers are replaced first, because `$TRASH1` is the start of `$TRASH12`.
+        // Placeholders with high numbers are replaced first, because `$TRASH1` is the start of `$TRASH12`.
         let trash = self.trash.iter().rev();
         trash.fold(known, |text, (number, path)| text.replace(&format!("{TRASH_PREFIX}{number}"), path))
     }
@@ -53,8 +50,7 @@ impl RecordingPlaceholders {
         }
     }
 
-    /// Whether an actual text matches an expected text. An unbound trash placeholder is bound to the text that it
-    /// matches.
+    /// Returns whether an actual text matches an expected text, and binds unbound trash placeholders.
     pub(super) fn matches(&mut self, expected: &str, actual: &str) -> bool {
         let expected = self.substitute(expected);
         let pieces = split_pieces(&expected);
@@ -88,7 +84,6 @@ impl RecordingPlaceholders {
         true
     }
 
-    /// Binds each trash path in an answer to the next unused trash placeholder.
     pub(super) fn bind_trash_handles(&mut self, answer: &Map<String, Value>) {
         for (name, value) in answer {
             match value {
@@ -108,7 +103,6 @@ impl RecordingPlaceholders {
     }
 }
 
-/// Splits an expected text at its placeholders.
 fn split_pieces(text: &str) -> Vec<RecordingExpectedTextPiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;

@@ -1,5 +1,4 @@
-//! Plays a recording with a temporary directory, a dialect over an engine, and placeholders. Each `new_workspace` step
-//! creates a new directory, a new engine and new placeholders.
+//! Plays the steps of a recording in a temporary directory through a dialect and an engine.
 
 use std::path::{Path, PathBuf};
 
@@ -19,11 +18,10 @@ use crate::{
 };
 
 const DEFAULT_WORKSPACE: &str = "$ROOT/ws";
-/// Name of the agent and id of the session in all recordings.
+/// The agent's name in all recordings.
 const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 
-/// The result of comparing a replayed step with the recording; `None` if the recording expects nothing.
 type ReplayStepResult = Result<Option<RecordedStepComparisonResult>, CommandError>;
 
 pub(super) struct RecordingPlayer {
@@ -39,7 +37,6 @@ struct RecordedCallsReplayWorkspace {
     workspace: PathBuf,
     placeholders: RecordingPlaceholders,
     settings: Vec<String>,
-    /// Indexes of the audit rows that earlier steps matched.
     matched_rows: Vec<usize>,
 }
 
@@ -108,7 +105,6 @@ impl RecordingPlayer {
 }
 
 impl RecordedCallsReplayWorkspace {
-    /// Resolves a path of the recording: absolute, or relative to the workspace.
     fn resolve_path(&self, written: &str) -> PathBuf {
         self.workspace.join(self.placeholders.substitute(written))
     }
@@ -121,7 +117,7 @@ impl RecordedCallsReplayWorkspace {
         let call_settings = supported_settings(&chosen, [("forbidden_globs", forbidden.to_owned())].into_iter());
         let variant: Vec<String> = variant.into_iter().map(|setting| self.placeholders.substitute(&setting)).collect();
         let dialects = match build_dialects(dialect, &[settings, call_settings, variant].concat(), &self.workspace) {
-            // The dialect lacks a setting of the recorded server: that is a difference, not a usage error.
+            // A setting that the dialect lacks is a difference from the recorded server, not a usage error.
             Err(CommandError::Usage(problem)) => {
                 return Ok(call
                     .expect
@@ -163,7 +159,6 @@ impl RecordedCallsReplayWorkspace {
     }
 }
 
-/// Opens a temporary workspace with fast durability and with all POSIX file names allowed.
 fn open_throwaway_workspace(
     workspace: &Path,
     state: PathBuf,
@@ -184,7 +179,6 @@ fn build_dialects(dialect: &str, settings: &[String], workspace: &Path) -> Resul
         .map_err(|error| CommandError::Usage(error.to_string()))
 }
 
-/// The `wanted` settings that the dialects have as options, each as `name=value`.
 fn supported_settings(dialects: &DialectSet, wanted: impl Iterator<Item = (&'static str, String)>) -> Vec<String> {
     let has = |name: &str| {
         dialects.iter().any(|dialect| dialect.definition().options.iter().any(|option| option.name == name))

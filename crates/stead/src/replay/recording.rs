@@ -1,5 +1,5 @@
-//! The format of a recording: one JSON object per line. Steps prepare files, make a call, or state an expectation.
-//! Unknown steps and fields are errors, so that no line is skipped silently.
+//! The format of a recording, which has one JSON object per line. Unknown steps and fields are errors, so that no line
+//! is skipped silently.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -56,7 +56,6 @@ pub(super) struct RecordingWriteFileStep {
     hex: Option<String>,
 }
 
-/// A recorded tool call, and its expected answer if the step checks the answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordedToolCallStep {
@@ -65,10 +64,10 @@ pub(super) struct RecordedToolCallStep {
     pub(super) args: Map<String, Value>,
     #[serde(default)]
     pub(super) expect: Option<Map<String, Value>>,
-    /// The call must fail with these errors about its arguments.
+    /// The call must fail with the listed errors about its arguments.
     #[serde(default)]
     pub(super) schema_error: Option<Vec<ExpectedArgumentError>>,
-    /// The recorded server crashed with this error.
+    /// The error with which the recorded server crashed.
     #[serde(default)]
     pub(super) throws: Option<String>,
     #[serde(default, rename = "forbiddenGlobs")]

@@ -1,8 +1,6 @@
-//! Authentication of HTTP clients, and the authorization servers that the operator advertises to them.
-//!
-//! A client authenticates by a stored token, by the temporary token of the running server, or by connecting to the Unix
-//! socket as the same user. On a server for hosted workspaces, the token determines the workspace. Administrators
-//! manage workspaces, but cannot open them.
+//! Authenticates HTTP clients by a stored token, by the server's temporary token, or by a same-user Unix socket. On a
+//! server for hosted workspaces, the token determines the workspace. Administrators manage hosted workspaces, but
+//! cannot open hosted workspaces.
 
 use std::sync::Arc;
 
@@ -23,19 +21,16 @@ use crate::{
     workspace_admin::RegistryWorkspaceAdmin,
 };
 
-/// Client key of the temporary token, which is valid until the process ends.
+/// The client key of the temporary token, which is valid until the process ends.
 const RUN_TOKEN_KEY: &str = "run";
-/// Client key of a same-user socket connection without a token.
 const SOCKET_USER_KEY: &str = "socket";
 const RUN_TOKEN_BYTES: usize = 32;
-/// The workspace id in the log and in client scopes, if the server has only one workspace.
 const SINGLE_WORKSPACE_NAME: &str = "one";
 
 pub(super) struct WorkspaceAuthenticator {
     local: Arc<LocalWorkspace>,
     engine: Engine,
     location: DialectWorkspaceRootPath,
-    /// The caller of a client that uses the temporary token or the socket.
     caller: Caller,
     /// The temporary token and its hash.
     run_token: (String, Version),
@@ -103,7 +98,6 @@ impl http::Authenticator for WorkspaceAuthenticator {
 pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
     workspace_admin: Arc<RegistryWorkspaceAdmin>,
-    /// The caller of an administrator who uses the temporary token or the Unix socket.
     caller: Caller,
     run_token: (String, Version),
 }
@@ -134,8 +128,6 @@ impl WorkspaceRegistryAuthenticator {
         AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: WorkspaceOrAdminScope::Administration }
     }
 
-    /// The identity of the client that a token authenticates. For a workspace token, the identity contains a function
-    /// that opens the workspace later.
     fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
         let TokenRecordWithScope { token, scope } = found;
         let principal = Principal::parse(&token.principal)?;
@@ -207,12 +199,10 @@ fn generate_run_token() -> Result<String, CommandError> {
     Ok(format!("{TOKEN_PREFIX}{RUN_TOKEN_KEY}_{secret}"))
 }
 
-/// Puts the caller into the HTTP session of the token or Unix socket with this id.
 fn caller_in_session(caller: &Caller, id: &str) -> Caller {
     Caller { session: format!("http-{id}"), ..caller.clone() }
 }
 
-/// The advertised authorization servers; `None` if no server is configured.
 pub(super) fn authorization_servers(flags: &ServeFlags) -> Result<Option<AuthorizationServers>, CommandError> {
     let servers = &flags.authorization_server;
     if let Some(bad) = servers.iter().find(|server| !is_allowed_url(server)) {

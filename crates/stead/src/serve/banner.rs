@@ -1,4 +1,4 @@
-//! Startup text of a server: its address, the workspace, and settings to paste into clients.
+//! Prints the startup text of a server: its address, the workspace, and settings to paste into clients.
 
 use std::{io::IsTerminal, net::SocketAddr};
 
@@ -68,7 +68,7 @@ fn may_print_token(flags: &ServeFlags) -> bool {
     flags.print_token || std::io::stderr().is_terminal()
 }
 
-/// The URL for clients. A Unix socket has no URL; this function prints the path of the socket instead.
+/// Returns the URL for clients; a Unix socket has no URL, so its path is printed instead.
 fn public_address(bound: &BoundListener, flags: &ServeFlags, user_rights: &str) -> Option<String> {
     let (scheme, address) = match bound {
         BoundListener::Unix(_, socket) => {
@@ -84,7 +84,7 @@ fn public_address(bound: &BoundListener, flags: &ServeFlags, user_rights: &str) 
     Some(address_url(scheme, address, flags.host.first().map(String::as_str)))
 }
 
-/// The URL of the server, with the operator's host name if the server listens on all addresses.
+/// Returns the server's URL, with the operator's host name if the server listens on all addresses.
 fn address_url(scheme: &str, address: &SocketAddr, host: Option<&str>) -> String {
     match host {
         Some(host) if address.ip().is_unspecified() && host.contains(':') => format!("{scheme}://{host}"),
@@ -93,7 +93,6 @@ fn address_url(scheme: &str, address: &SocketAddr, host: Option<&str>) -> String
     }
 }
 
-/// Prints the startup text of a server for hosted workspaces, whose `token` is an administrator token.
 pub(crate) fn print_registry_banner(
     bound: &BoundListener,
     flags: &ServeFlags,

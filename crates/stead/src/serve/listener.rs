@@ -1,7 +1,4 @@
-//! The socket that the server listens on, with its TLS certificate and key. The socket is bound before the Landlock
-//! sandbox starts.
-//!
-//! A non-loopback address needs TLS. The TLS files are read before the sandbox starts, and again on SIGHUP. A TLS key
+//! Binds the socket that the server listens on and loads the TLS files, before the Landlock sandbox starts. A TLS key
 //! inside the workspace is refused, because callers could read the key.
 
 use std::{
@@ -31,7 +28,6 @@ impl BoundListener {
         self.tls_files().map(TlsFiles::readable_directories).unwrap_or_default()
     }
 
-    /// Refuses a TLS key below a directory that callers can read.
     pub(super) fn refuse_key_inside(&self, directory: &Path) -> Result<(), CommandError> {
         self.tls_files().map_or(Ok(()), |files| files.refuse_key_inside(directory))
     }
@@ -44,8 +40,8 @@ impl BoundListener {
     }
 }
 
-/// Loads the TLS files. A non-loopback address needs TLS, in this server or in a proxy that the operator confirms with
-/// `--behind-proxy`; otherwise tokens would travel unencrypted.
+/// Loads the TLS files. A non-loopback address needs TLS or `--behind-proxy`, because tokens would otherwise travel
+/// unencrypted.
 pub(super) fn load_tls(flags: &ServeFlags) -> Result<Option<TlsFiles>, CommandError> {
     let tls_files = match (&flags.tls_cert, &flags.tls_key) {
         (Some(chain), Some(key)) => Some(TlsFiles::load(chain, key)?),
@@ -65,7 +61,6 @@ fn is_reachable_remotely(flags: &ServeFlags) -> bool {
     flags.socket.is_none() && !flags.listen.ip().is_loopback()
 }
 
-/// Whether the peer addresses of connections distinguish clients.
 pub(super) fn address_meaning(flags: &ServeFlags) -> PeerAddressSharing {
     if is_reachable_remotely(flags) && !flags.behind_proxy {
         PeerAddressSharing::PerClient
@@ -129,8 +124,7 @@ impl TlsFiles {
         Ok(Self { certificate_path: chain, key_path: key, tls: Arc::new(tls) })
     }
 
-    /// Directories that the sandbox must leave readable for a reload: the directories of both files, and of the files
-    /// to which they link.
+    /// Returns the directories of the TLS files and of their link targets, which a reload must be able to read.
     fn readable_directories(&self) -> Vec<PathBuf> {
         let files = [&self.certificate_path, &self.key_path];
         let real = files.iter().filter_map(|file| host_files::canonical_path(file));
@@ -145,7 +139,6 @@ impl TlsFiles {
         directories
     }
 
-    /// Refuses a TLS key that callers could read.
     pub(super) fn refuse_key_inside(&self, workspace: &Path) -> Result<(), CommandError> {
         let real = host_files::canonical_path(workspace);
         let inside =
@@ -158,8 +151,8 @@ impl TlsFiles {
         Ok(())
     }
 
-    /// Reloads the TLS certificate and key for new connections. If reloading fails, the old certificate and key stay in
-    /// use.
+    /// Reloads the TLS certificate and key for new connections. The old certificate and key stay in use if reloading
+    /// fails.
     pub(super) fn reload(&self) {
         let texts = host_files::read_text(&self.certificate_path)
             .and_then(|chain| Ok((chain, host_files::read_text(&self.key_path)?)));

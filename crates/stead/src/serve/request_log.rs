@@ -1,6 +1,5 @@
-//! The request log: one line per request on standard error, as JSON or plain text. A separate thread writes the lines,
-//! so logging never blocks requests: if the queue is full, lines are dropped, and a later line reports the number of
-//! dropped lines.
+//! Writes the request log to standard error, one line per request. A separate thread writes the lines, and lines are
+//! dropped when the queue is full, so that logging never blocks requests.
 
 use std::{
     io::{IsTerminal, Write},
@@ -23,7 +22,6 @@ use crate::{
 
 const QUEUED_LINES_MAX: usize = 8_192;
 const BATCH_BYTES_MAX: usize = 64 << 10;
-/// How long a shutdown waits until the last lines of the request log are written.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 const SERVER_ERROR_STATUS: u16 = 500;
 const CLIENT_ERROR_STATUS: u16 = 400;
@@ -54,7 +52,6 @@ pub(crate) enum LogFormatArg {
 }
 
 impl RequestLogFlags {
-    /// If the flag selects JSON, makes all messages on standard error JSON lines.
     pub(crate) fn apply_format(&self) {
         match self.log_format {
             LogFormatArg::Json => output::use_json_messages(),
@@ -111,7 +108,6 @@ impl StderrRequestLog {
         Ok(Self { level, format: form, clock: stead_disk::SystemClock::new(), sender, dropped_lines })
     }
 
-    /// Waits until the last log lines are written, or until a short timeout.
     pub(crate) fn flush(&self) {
         let (done, flushed) = sync_channel(1);
         if self.sender.try_send(RequestLogWriterCommand::Flush(done)).is_ok() {
@@ -155,7 +151,6 @@ fn level_name(level: LogLevel) -> &'static str {
     }
 }
 
-/// The fields of a log line that follow the time, the level and the event.
 fn request_fields(request: &RequestLogEntry) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut with = |name: &str, value: Value| fields.insert(name.to_owned(), value).map_or((), drop);
@@ -201,7 +196,6 @@ fn plain_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> String 
     line
 }
 
-/// Writes the queued log lines until all senders of the queue are dropped.
 fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &AtomicU64, form: LogLineFormat) {
     let mut err = std::io::stderr();
     while let Ok(first) = receiver.recv() {

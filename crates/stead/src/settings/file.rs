@@ -1,5 +1,5 @@
-//! The configuration file: one TOML table with the settings as keys. An unknown key or a value of the wrong type is an
-//! error with its line number, because a setting that is silently ignored is worse than a server that does not start.
+//! Parses the configuration file, a TOML table with the settings as keys. An unknown key is an error, because a
+//! silently ignored setting is worse than a server that does not start.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -12,13 +12,12 @@ use super::{ConfigSettingDefinition, SettingValueArity, nearest_name};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParsedConfigFileSetting {
-    /// The index of the setting in the table of all settings.
     pub(super) setting_index: usize,
     pub(super) values: Vec<String>,
     pub(super) line: usize,
 }
 
-/// An error in the configuration file, and its line, counted from 1.
+/// An error in the configuration file, with its line number counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {reason}")]
 pub(super) struct ConfigFileError {
@@ -26,7 +25,6 @@ pub(super) struct ConfigFileError {
     pub(super) reason: String,
 }
 
-/// Parses the text of a configuration file in `directory`.
 pub(super) fn parse_config(
     text: &str,
     directory: &Path,

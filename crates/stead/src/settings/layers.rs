@@ -1,6 +1,6 @@
-//! The layers of settings: flag, environment variable, configuration file, default. Values from variables and the file
-//! are added to the command line, so that one parser checks all of them. The origin of each value is kept for error
-//! messages and `stead config show`. A setting overrides conflicting settings of lower layers.
+//! Combines the layers of settings: flag, environment variable, configuration file, default. Values from variables and
+//! the file are added to the command line, so that one parser checks all values. A setting overrides conflicting
+//! settings of lower layers.
 
 use std::{
     collections::HashMap,
@@ -19,17 +19,14 @@ use crate::{
     output::{self, CommandError},
 };
 
-/// The configuration file, relative to a configuration directory.
 const CONFIG_FILE: &str = "stead/config.toml";
 const SYSTEM_CONFIG_DIRECTORY: &str = "/etc";
-/// The character that separates the values of a list in an environment variable.
 const LIST_SEPARATOR: char = ',';
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SettingOrigin {
     Flag,
     Variable(String),
-    /// The setting is from this line of the configuration file.
     File(PathBuf, usize),
     Default,
 }
@@ -45,11 +42,9 @@ impl std::fmt::Display for SettingOrigin {
     }
 }
 
-/// A command line that includes the settings from environment variables and the configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct LayeredCommandLine {
     pub(crate) arguments: Vec<OsString>,
-    /// The origins of the settings that are not from the command line, by setting name.
     origins: HashMap<String, SettingOrigin>,
     pub(crate) config_file: Option<PathBuf>,
 }
@@ -63,7 +58,7 @@ impl LayeredCommandLine {
         self.origins.get(name).cloned().unwrap_or_else(typed)
     }
 
-    /// The origin of the setting that the parser rejected: a variable or a line of the file; `None` if a flag set it.
+    /// Returns the origin of the setting that the parser rejected; `None` if a flag set the value.
     pub(crate) fn origin_of_error(&self, error: &clap::Error) -> Option<&SettingOrigin> {
         let context = error.get(clap::error::ContextKind::InvalidArg)?.to_string();
         let flag = context.trim_start_matches('-').split(['=', ' ', '[']).next()?;
@@ -73,14 +68,12 @@ impl LayeredCommandLine {
 
 pub(crate) type EnvironmentVariables = Vec<(OsString, OsString)>;
 
-/// The settings that a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandAcceptedSettings {
     All,
     WorkspaceOnly,
 }
 
-/// Adds the settings of the environment and the configuration file to a command line.
 pub(crate) fn apply_layers(
     command: &Command,
     line: Vec<OsString>,
@@ -90,7 +83,7 @@ pub(crate) fn apply_layers(
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     }
     let Ok(typed) = command.clone().ignore_errors(true).try_get_matches_from(&line) else {
-        // The line asks for help or the version, or has a syntax error. The parser handles such a line later.
+        // The parser later handles a line that asks for help or has a syntax error.
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     };
     let takes = match typed.subcommand() {
@@ -112,8 +105,7 @@ pub(crate) fn apply_layers(
     })
 }
 
-/// Whether the environment or a configuration file can contain settings. If not, as for most command lines, the command
-/// line is parsed only once.
+/// Returns whether other layers can contain settings; most command lines have none and are parsed only once.
 fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bool {
     let named = |word: &OsString| {
         word == SERVE_COMMAND || word == CONFIG_FLAG || word.as_encoded_bytes().starts_with(b"--config")
@@ -126,7 +118,6 @@ fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bo
 struct LayeredSettingsCollector<'a> {
     settings: &'a [ConfigSettingDefinition],
     accepted: CommandAcceptedSettings,
-    /// Indexes of the settings that a higher layer has set.
     already_set: Vec<usize>,
     added_arguments: Vec<(SettingCommandScope, OsString)>,
     origins: HashMap<String, SettingOrigin>,
@@ -140,7 +131,7 @@ impl<'a> LayeredSettingsCollector<'a> {
         Self { settings, accepted, already_set, added_arguments: Vec::new(), origins: HashMap::new() }
     }
 
-    /// Whether this layer may set a setting: the command accepts it, and no higher layer sets it or one that conflicts.
+    /// Returns whether a layer may set a setting. A higher layer must not set the same setting or a conflicting one.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
         let is_taken = self.accepted == CommandAcceptedSettings::All || setting.scope == SettingCommandScope::Workspace;
@@ -165,7 +156,6 @@ impl<'a> LayeredSettingsCollector<'a> {
         Ok(())
     }
 
-    /// Warns about an unknown variable whose name is similar to the variable of a setting.
     fn warn_unknown_variable(&self, name: &OsStr) {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
@@ -235,9 +225,8 @@ fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<
     }
 }
 
-/// Finds the configuration file and reads it. A configuration file that the user names must exist. Only `stead serve`
-/// reads configuration files in default locations, so that the server's file never changes the workspace of other
-/// commands.
+/// Finds and reads the configuration file. Only `stead serve` reads files in default locations, so that the server's
+/// file never changes the workspace of other commands.
 fn find_config_file(
     typed: &ArgMatches,
     environment: &EnvironmentVariables,
@@ -297,7 +286,6 @@ mod tests {
             layered_line("stead serve --host c --state /t", &variables),
             "stead serve --host c --state /t --print-token=false"
         );
-        // Server settings do not apply to other commands.
         assert_eq!(layered_line("stead read a.txt", &variables), "stead --state=/s read a.txt");
         assert_eq!(layered_line("stead serve", &[("STEAD_HOST", "")]), "stead serve");
     }

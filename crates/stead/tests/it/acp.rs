@@ -1,4 +1,4 @@
-//! `stead acp` as an editor starts it. The tests play the editor and the agent.
+//! Tests of `stead acp` in which the test plays both the editor and the agent.
 
 mod attacks;
 mod harness;

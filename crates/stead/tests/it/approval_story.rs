@@ -1,5 +1,4 @@
-//! One approval from end to end. An agent asks to delete a file through the krux capabilities. A person at another
-//! terminal sees the request, reads what would be deleted, types the secret and answers. The journal records all of it.
+//! Tests one approval from the agent's request to the person's answer at another terminal and its journal entries.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +15,6 @@ use crate::{
 
 const SECRET: &str = "battery staple";
 
-/// A `stead` command that runs in its own pseudo-terminal.
 struct TestPtyProcess {
     child: Child,
     screen_text: String,
@@ -40,7 +38,6 @@ impl TestPtyProcess {
         Self { child, screen_text: String::new() }
     }
 
-    /// Waits for a prompt, then types a line.
     fn type_answer(&mut self, question: &str, typed: &str) {
         let before = self.screen_text.len();
         let mut byte = [0];
@@ -54,7 +51,6 @@ impl TestPtyProcess {
         input.flush().unwrap();
     }
 
-    /// Waits for the command to exit, and returns whether it succeeded and all text that it printed.
     fn wait_for_exit(mut self) -> (bool, String) {
         let mut rest = Vec::new();
         self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
@@ -140,7 +136,6 @@ fn play_approval_story(protocol: TestedStdioProtocol) {
     served.close();
 }
 
-/// Checks that the supervisor events and the journal show the deletion, who requested it and who approved it.
 fn assert_approval_journaled(fixture: &CliFixture, id: &str) {
     let seen = fixture.run_successfully(&["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
     let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! A person answers the approval requests of an agent from another terminal; the agent cannot answer them.
+//! Tests that a person can answer an agent's approval requests from another terminal, and that the agent cannot.
 
 use serde_json::Value;
 use testkit::wait::kill_after;
@@ -7,7 +7,6 @@ use crate::cli_fixture::{CliFixture, CommandOutput};
 
 const SECRET: &str = "correct horse\n";
 
-/// A fixture with a policy, a file and an approver's secret.
 fn fixture_with_approver() -> CliFixture {
     let fixture = CliFixture::new();
     std::fs::write(fixture.directory.path().join("secret"), SECRET).unwrap();
@@ -54,7 +53,6 @@ fn approval_is_requested_and_answered_by_two_processes() {
     run_successfully(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret", "--reason", "fine"]);
     let entry = run_successfully(&fixture, REMOVE_ARGUMENTS).json()["entry"].clone();
     assert!(!fixture.workspace().join("a.txt").exists());
-    // The journal shows the request, the approval and the removal.
     let log = run_successfully(&fixture, &["log", "--json"]).text();
     let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let with = |operation: &str| {
@@ -78,7 +76,7 @@ fn approval_requires_the_secret_and_delays_wrong_ones() {
         let ran = run_with_policy(&fixture, &guess);
         assert!(ran.code == 3 && ran.stderr.contains("wrong approver secret"), "{}", ran.stderr);
     }
-    // After wrong secrets, even the right one is delayed.
+    // After wrong secrets, even the right secret is refused until a delay has passed.
     let right = run_with_policy(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret"]);
     assert!(right.code == 3 && right.stderr.contains("rate_limited"), "{}", right.stderr);
     assert_eq!(run_successfully(&fixture, &["approvals", "show", &id, "--json"]).json()["state"], "pending");
@@ -128,7 +126,7 @@ fn approve_always_shows_and_writes_a_rule() {
     run_successfully(&fixture, REMOVE_ARGUMENTS);
     std::fs::write(fixture.workspace().join("b.txt"), "b\n").unwrap();
     assert_eq!(run_with_policy(&fixture, &["remove", "b.txt", "--principal", "agent:a"]).code, 3);
-    // The rule matches only that path, not every file of that name.
+    // The added rule matches only the approved path, not every file with the same name.
     std::fs::create_dir_all(fixture.workspace().join("deep")).unwrap();
     std::fs::write(fixture.workspace().join("deep/a.txt"), "a\n").unwrap();
     assert_eq!(run_with_policy(&fixture, &["remove", "deep/a.txt", "--principal", "agent:a"]).code, 3);
@@ -146,7 +144,7 @@ fn approve_always_is_refused_for_rate_limits() {
     assert!(ran.code == 2 && ran.stderr.contains("cannot lift a rate limit"), "{}", ran.stderr);
     assert_eq!(std::fs::read_to_string(fixture.directory.path().join("policy.toml")).unwrap(), rate);
     run_successfully(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret"]);
-    // An approval that is already answered cannot become a rule either.
+    // An approval that is already answered cannot become a rule.
     let again =
         run_with_policy(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
     assert!(again.code == 4 && !again.stderr.contains("this rule will be added to"), "{}", again.stderr);
@@ -232,7 +230,6 @@ fn approved_append(fixture: &CliFixture) -> String {
     id
 }
 
-/// Counts the journal entries that changed files with the approval `id`.
 fn count_approval_uses(fixture: &CliFixture, id: &str) -> usize {
     let log = run_successfully(fixture, &["log", "--json"]).text();
     let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -270,7 +267,7 @@ fn killed_process_uses_an_approval_at_most_once() {
             .spawn()
             .unwrap();
         kill_after(&mut child, std::time::Duration::from_micros(3_000 + round * 4_000)).unwrap();
-        // The next process completes what the killed one had recorded; otherwise the approval is still unused.
+        // The next process completes the change if the killed process had recorded it.
         run_with_policy(&fixture, APPEND_ARGUMENTS);
         let after = std::fs::read(&log).unwrap().len();
         assert_eq!((after - before, count_approval_uses(&fixture, &id)), (1, 1), "round {round}");

@@ -1,5 +1,4 @@
-//! The attack corpus over MCP: the same cases and checks as on the engine, run against the binary by an MCP client.
-//! Cases that advance the clock run on the engine only.
+//! Runs the attack corpus over MCP against the binary. Cases that advance the clock run only on the engine.
 
 #![expect(
     clippy::print_stdout,
@@ -40,7 +39,6 @@ macro_rules! test_groups {
             assert_group_passes(&group, AttackCaseProcessIsolation::ThisProcess);
         })+
 
-        /// Checks that every group of the corpus has a test.
         #[test]
         fn every_attack_group_has_a_test() {
             let found: Vec<String> = load_groups().unwrap().into_iter().map(|group| group.group).collect();

@@ -13,7 +13,6 @@ pub(crate) struct CliFixture {
     pub(crate) directory: TempDir,
 }
 
-/// The exit code and the output of a finished `stead` command.
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -45,7 +44,6 @@ impl CliFixture {
         self.directory.path().join("state")
     }
 
-    /// Builds a `stead` command that runs in the test workspace with the state directory of the fixture.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
         command

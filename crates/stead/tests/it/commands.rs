@@ -142,7 +142,7 @@ fn help_completions_and_man_pages_cover_every_operation() {
     let man = fixture.run_successfully(&["man"]).text();
     let completions = fixture.run_successfully(&["completions", "bash"]).text();
     let definition = stead_protocols::definition::DialectDefinition::native().unwrap();
-    // These have builtin commands instead.
+    // The listed operations have builtin commands instead of generated ones.
     let without_command = [
         "alerts",
         "respond",

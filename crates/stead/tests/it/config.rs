@@ -1,4 +1,4 @@
-//! Settings from flags, environment variables and the configuration file, and the errors about them.
+//! Tests settings from flags, environment variables and the configuration file.
 
 use std::{path::Path, process::Command};
 
@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::server_process::{BINARY, ServerProcess};
 
-/// The sources of settings for one run: flags, environment variables, and the text of the configuration file.
 struct ConfigTestInput<'a> {
     flags: &'a [&'a str],
     variables: &'a [(&'a str, &'a str)],
@@ -24,7 +23,6 @@ impl ConfigTestInput<'_> {
         command.envs(self.variables.iter().copied()).output().unwrap()
     }
 
-    /// All settings that `stead config show` prints.
     fn show_settings(&self, directory: &Path) -> Vec<Value> {
         let output = self.run(directory, &["config", "show", "--json"]);
         let printed = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -44,7 +42,6 @@ fn find_setting<'a>(shown: &'a [Value], name: &str) -> &'a Value {
     shown.iter().find(|setting| setting["name"] == name).expect(name)
 }
 
-/// A valid value for a setting, taken from its choices or its current value.
 fn sample_value(setting: &Value) -> String {
     let first =
         |value: &Value| value.as_array().and_then(|list| list.first()).and_then(Value::as_str).map(str::to_owned);
@@ -70,7 +67,7 @@ fn every_setting_has_a_flag_a_variable_and_a_key() {
                 format!("{name} = {text:?}")
             }
         };
-        // One of the two files alone is refused, whatever its source.
+        // A TLS certificate without its key is refused, and so is a key without its certificate.
         let partner = match name {
             "tls_cert" => vec!["--tls-key=k"],
             "tls_key" => vec!["--tls-cert=c"],
@@ -103,11 +100,11 @@ fn flag_overrides_variable_overrides_file() {
     assert_eq!(find_setting(&shown, "host")["value"], serde_json::json!(["v", "w"]));
     assert_eq!(find_setting(&shown, "host")["place"], "STEAD_HOST");
     assert_eq!(find_setting(&shown, "behind_proxy")["value"], false);
-    // Paths in the file are relative to it.
+    // Relative paths in the configuration file start at the directory of the file.
     let at = directory.path().join("stead");
     assert_eq!(find_setting(&shown, "policy")["value"], at.join("p.toml").to_str().unwrap());
     assert_eq!(find_setting(&shown, "policy")["place"], format!("{}:5", at.join("config.toml").display()));
-    // The output is a configuration file with the same values.
+    // The output of `stead config show` is a configuration file with the same values.
     let output = input.run(directory.path(), &["config", "show"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let again = ConfigTestInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
@@ -164,7 +161,7 @@ fn example_config_files_are_valid() {
     let text = std::fs::read_to_string(contrib.join("config.toml")).unwrap();
     let shown = ConfigTestInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "workspace")["value"], "/srv/project");
-    // The commented-out settings must be valid too.
+    // The commented-out settings of the example file must be valid too.
     let whole: String = text
         .lines()
         .map(|line| match line.strip_prefix("# ") {
@@ -174,7 +171,6 @@ fn example_config_files_are_valid() {
         .collect();
     let shown = ConfigTestInput { file: &whole, ..EMPTY_INPUT }.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "tls_key")["origin"], "file");
-    // Every variable in the Containerfile is a setting.
     let container = std::fs::read_to_string(contrib.join("Containerfile")).unwrap();
     let line = container.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
     for (name, _) in line.split(' ').filter_map(|pair| pair.split_once('=')) {

@@ -1,6 +1,5 @@
-//! The attack corpus through the published dialects. The expected replies of the cases are not checked, because the
-//! dialects accept paths that the native dialect rejects. The tests check only that nothing outside the workspace
-//! changes, no reply contains data from outside, and no call hangs.
+//! Runs the attack corpus through the published dialects. Only harm is checked, not the expected replies, because
+//! dialects accept paths that the native dialect rejects.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,7 +12,6 @@ use testkit::attack::{
     SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
-/// One dialect as the subject of the attack corpus, with an engine and a workspace.
 struct DialectAttackSubject {
     engine: Engine,
     dialects: DialectSet,
@@ -21,14 +19,13 @@ struct DialectAttackSubject {
     workspace: String,
 }
 
-/// The tool of a dialect that does the same as a native operation; `None` if the dialect has no such tool.
 fn tool_of_operation(dialect: &str, operation: &str) -> Option<&'static str> {
     match (dialect, operation) {
         ("weaver", "read" | "stat") => Some("read_file"),
         ("weaver", "write") => Some("write_file"),
         ("weaver", "append") => Some("append_file"),
         ("weaver", "list") => Some("list_dir"),
-        // Only these tools have arguments of the same names.
+        // Only the listed comma tools have arguments with the same names as the native operations.
         ("comma", "read" | "stat") => Some("read_file"),
         ("comma", "list") => Some("list_directory"),
         ("comma", "write") => Some("create_file"),
@@ -61,11 +58,10 @@ impl DialectAttackSubject {
         let mut call = Call::new(caller, &request.operation, request.arguments);
         call.options = request.options;
         let reply = dialect.render_reply(tool, arguments, self.engine.call(&call));
-        // These dialects reveal the path of the workspace, and of its parent to a caller that already named it.
+        // A dialect may name the workspace's path, and its parent if the caller already named the parent.
         let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
         let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
-        // The error for an escape has the absolute form of the requested path, which starts with the path of the
-        // workspace.
+        // For an escape, the comma dialect names the absolute form of the requested path.
         let named = named || self.name == "comma";
         let hide = |text: String| {
             let plain = text.replace(&self.workspace, "$W");
@@ -93,7 +89,6 @@ impl AttackSubject for DialectAttackSubject {
         if let Some(tool) = tool_of_operation(self.name, &request.operation) {
             return Ok(self.call_tool(&caller, tool, &arguments));
         }
-        // Setup calls use the native operations.
         Ok(match self.engine.call(&Call::new(&caller, &request.operation, arguments)) {
             Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
             Err(failure) => {
@@ -124,11 +119,11 @@ fn assert_corpus_passes(name: &'static str, options: &[&str]) {
             for case in &mut portion {
                 case.expect.result = ExpectedAttackResult::Safe;
                 case.check = Default::default();
-                // These dialects have no base versions.
+                // The published dialects have no base versions.
                 case.arguments.remove("base");
             }
             let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolutionMethod::Auto) {
-                // A case whose setup call the dialect rejects cannot run.
+                // A case cannot run if the dialect rejects the case's setup call.
                 Err(error) if error.to_string().starts_with("setup: ") => continue,
                 other => other.unwrap(),
             };

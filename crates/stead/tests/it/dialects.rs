@@ -1,4 +1,4 @@
-//! The published dialects as a client uses them: `stead mcp --dialect` over pipes.
+//! Tests the published dialects through `stead mcp --dialect` over pipes.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -39,7 +39,7 @@ impl DialectMcpClient {
         serde_json::from_str::<Value>(&line).expect("one response per line")["result"].clone()
     }
 
-    /// Calls a tool. Returns the structured content, after checking that the text and the error flag agree with it.
+    /// Calls a tool and checks that the text and the error flag agree with the structured content.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         let object = result["structuredContent"].clone();
@@ -82,14 +82,12 @@ fn weaver_with_machine_reach_reads_outside_the_workspace() {
     );
     assert_eq!(client.call_for_text("write_file", &json!({ "path": "leak", "content": "NEW" })), "File written: leak");
     assert_eq!(std::fs::read(&secret).unwrap(), b"NEW");
-    // The state directory is not accessible.
     let hidden = client.call("list_dir", &json!({ "path": fixture.state().join("stead") }));
     assert_eq!(hidden["is_error"], true, "{hidden}");
     client.close();
     let states: Vec<_> = std::fs::read_dir(fixture.state().join("stead")).unwrap().map(Result::unwrap).collect();
     let [state] = states.as_slice() else { panic!("expected one state directory") };
     assert!(state.file_name().to_str().unwrap().ends_with("-machine"), "a journal of its own");
-    // With `--reach machine` the command line shows the journal and undoes a change.
     let undo = ["undo", "--reach", "machine", "--principal", "agent:mcp"];
     assert!(fixture.run_successfully(&["log", "--reach", "machine"]).text().contains("up.txt"));
     fixture.run_successfully(&undo);
@@ -142,7 +140,7 @@ fn jettson_replies_match_its_documentation() {
     std::fs::write(ws.join("data.csv"), "id\n").unwrap();
     std::fs::write(ws.join("bad.bin"), b"a\xffb").unwrap();
     std::fs::write(ws.join("exact.txt"), "x".repeat(MIB)).unwrap();
-    // The last character of the first megabyte is cut in two.
+    // The first mebibyte of the file ends in the middle of a character.
     std::fs::write(ws.join("long.txt"), format!("{}ä and more", "x".repeat(MIB - 1))).unwrap();
     std::fs::create_dir(ws.join("scratch")).unwrap();
     symlink("scratch", ws.join("to_dir")).unwrap();

@@ -1,10 +1,9 @@
-//! Runs the commands in README.md, CONTRIBUTING.md, SECURITY.md and `docs/`, and compares the output they show.
+//! Runs the commands in README.md, CONTRIBUTING.md, SECURITY.md, ARCHITECTURE.md and `docs/`, and compares their output
+//! with the page.
 //!
-//! The `sh` blocks of a page run in order, in one shell, in an empty directory with a state directory of its own. Lines
-//! that begin with `#>` are the expected output of the command above them, where `…` stands for any text. A command
-//! must exit with code 0, or with CODE if it ends in a comment `# exit CODE`. A block marked `sh no-run: REASON` is not
-//! run. The `stead` commands and flags in such a block must still exist, as must those after `$ ` in `console` blocks
-//! and in inline code that starts with `stead`. `json` and `toml` blocks must parse.
+//! The `sh` blocks of a page run in order in one shell. Lines that begin with `#>` are the expected output, in which
+//! `…` stands for any text. A command must exit with code 0, or with the code in its comment `# exit CODE`. In a block
+//! marked `sh no-run: REASON`, only the existence of the `stead` commands and flags is checked.
 
 use std::{fmt::Write as _, fs, path::Path, path::PathBuf, process::Command};
 
@@ -12,15 +11,13 @@ const OUTPUT_MARK: &str = "#>";
 const ANY_TEXT: char = '…';
 const NOT_RUN: &str = "sh no-run:";
 
-/// A fenced code block of a documentation page.
 struct FencedCodeBlock {
     line: usize,
-    /// The words after the opening fence of a code block: the language and, for `sh`, a reason not to run the block.
+    /// The info string of a code block is the language, with a reason after it for an `sh` block that is not run.
     info: String,
     text: String,
 }
 
-/// One shell command of a documentation page, with the output that the page shows for the command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct DocumentedCommand {
     line: usize,
@@ -70,7 +67,6 @@ fn parse_blocks(page: &str) -> Vec<FencedCodeBlock> {
     blocks
 }
 
-/// Splits a shell code block into commands; a line that ends in a backslash continues on the next line.
 fn parse_commands(block: &FencedCodeBlock) -> Vec<DocumentedCommand> {
     let mut commands: Vec<DocumentedCommand> = Vec::new();
     let mut continues = false;
@@ -99,7 +95,6 @@ fn parse_commands(block: &FencedCodeBlock) -> Vec<DocumentedCommand> {
     commands
 }
 
-/// Whether the output of a command matches the expected text, in which `…` stands for any text.
 fn matches_expected(expected: &str, output: &str) -> bool {
     let mut parts = expected.trim_end().split(ANY_TEXT);
     let Some(mut rest) = output.trim_end().strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -113,7 +108,6 @@ fn matches_expected(expected: &str, output: &str) -> bool {
     rest.is_empty() || (has_wildcard && (last.is_empty() || output.trim_end().ends_with(last)))
 }
 
-/// Runs the commands of one documentation page in one shell, and reports failures and unexpected output.
 fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let (work, results) = (home.path().join("work"), home.path().join("results"));
@@ -151,17 +145,16 @@ fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     problems
 }
 
-/// Texts after which the word `stead` in a shell line is a command and not an argument.
+/// The word `stead` in a shell line is a command only after one of these texts.
 const BEFORE_A_COMMAND: [&str; 5] = ["-- ", "| ", "$(", "&& ", "stead "];
 
-/// Reports the `stead` commands and flags in a shell line that do not exist.
 fn find_unknown_flags(line: &str) -> Vec<String> {
     let starts = line.match_indices("stead ").map(|(at, _)| at);
     let is_command = |at: &usize| *at == 0 || BEFORE_A_COMMAND.iter().any(|before| line[..*at].ends_with(before));
     let mut problems = Vec::new();
     for command in starts.filter(is_command).map(|at| &line[at + "stead ".len()..]) {
         let words: Vec<&str> = command.split([' ', '|', ')', '"']).take_while(|word| !word.starts_with('#')).collect();
-        // After `--` comes the command line of another program.
+        // The words after `--` are the command line of another program.
         let words = words.split(|word| *word == "--").next().unwrap_or_default();
         let is_name = |word: &&&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '.');
         let names: Vec<&str> = words.iter().take_while(is_name).copied().collect();
@@ -185,7 +178,7 @@ fn help_text(names: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// Inline code of a page that looks like a `stead` command. Inline code can continue on the next line.
+/// Finds the `stead` commands in inline code, which can continue on the next line.
 fn inline_commands(page: &str) -> Vec<String> {
     let mut is_open = false;
     let text = page.lines().filter(|line| {
@@ -202,7 +195,6 @@ fn inline_commands(page: &str) -> Vec<String> {
     commands.filter(looks_like_command).collect()
 }
 
-/// Every problem found on one documentation page, such as a failed command or invalid JSON.
 fn check_page(page: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut commands = Vec::new();
@@ -233,7 +225,6 @@ fn check_page(page: &str) -> Vec<String> {
     problems
 }
 
-/// The errors of parsing a code block as one or several JSON values.
 fn find_json_errors(text: &str) -> Vec<String> {
     let values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
     values.filter_map(Result::err).map(|error| error.to_string()).collect()

@@ -5,7 +5,6 @@ use stead_protocols::definition::{DialectDefinition, ToolDefinition};
 
 use crate::cli_fixture::CliFixture;
 
-/// Builds the command line that calls an operation with these arguments.
 fn command_line_of(operation: &ToolDefinition, arguments: &Map<String, Value>) -> Vec<String> {
     let mut positional: Vec<(usize, String)> = Vec::new();
     let mut options = Vec::new();
@@ -48,7 +47,7 @@ fn every_definition_example_passes_on_the_command_line() {
     let generated: Value = serde_json::from_str(include_str!("../../../protocols/tests/generated/stead.json")).unwrap();
     let examples = generated["examples"].as_array().unwrap();
     assert!(!examples.is_empty());
-    // These operations have builtin commands with tests of their own. A buffer would close when the command exits.
+    // These operations have builtin commands with tests of their own, and a buffer would close when its command exits.
     let without_command = ["alerts", "respond", "policy", "approvals", "approve", "deny", "watch"];
     let of_editors = ["buffer.open", "buffer.change", "buffer.save", "buffer.close"];
     let elsewhere = without_command.iter().chain(&of_editors).copied().map(Value::from).collect::<Vec<_>>();

@@ -1,5 +1,4 @@
-//! `stead serve` over HTTP: the attack corpus at every endpoint, tokens created on the command line, a Unix socket for
-//! this user, and requests that a page of another site sends.
+//! Tests `stead serve` over HTTP with the attack corpus, access tokens, a Unix socket and cross-site requests.
 
 use std::{io, os::unix::net::UnixStream, path::Path, process::Command};
 
@@ -45,7 +44,7 @@ const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
     resolvers: &[stead_disk::PathResolutionMethod::Auto],
 };
 
-/// The groups of the attack corpus about paths. Groups about races and texts for models are not run over HTTP.
+/// The groups of the attack corpus that are run over HTTP; the groups about races and texts for models are not.
 const PATH_GROUPS: &[&str] = &[
     "traversal",
     "absolute",
@@ -110,10 +109,9 @@ fn token_is_created_used_rotated_and_revoked() {
     server.run_cli(&["token", "revoke", &id]);
     assert_eq!(server.get("/v1/files/a.txt", &bearer(&token)).0, 401);
     assert_eq!(server.get("/v1/files/a.txt", &bearer(&next)).0, 200);
-    // The journal records the tokens, but not their secrets.
     let log = server.run_cli(&["log", "--json"]);
     assert!(log.contains("token_create") && log.contains("token_revoke") && !log.contains(secret), "{log}");
-    // A page of another site is refused, with and without a valid token.
+    // A cross-site request is refused even with a valid token.
     let page = "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n";
     assert_eq!(server.get("/v1/files/a.txt", &format!("{page}{}", bearer(&next))).0, 403);
     assert_eq!(server.get("/health", page).0, 403);
@@ -125,10 +123,10 @@ fn same_user_needs_no_token_on_a_socket() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("socket");
     let server = ServerProcess::start(&["--socket", path.to_str().unwrap()]);
-    // The server answers a request, so startup is complete.
+    // An answered request proves that the server has started completely.
     let ask = || exchange_http(UnixStream::connect(&path).unwrap(), "localhost", "/v1/files/a.txt", "");
     assert_eq!(ask(), (200, "one\n".to_owned()));
-    // A second server cannot take the socket of a running one.
+    // A second server cannot take the socket of a running server.
     let refused =
         stead_command(server.directory.path(), &["serve", "--socket", path.to_str().unwrap()]).output().unwrap();
     assert!(!refused.status.success());
@@ -144,7 +142,6 @@ fn same_user_needs_no_token_on_a_socket() {
     assert_eq!(ask().0, 200);
     next.terminate();
     assert!(!path.exists());
-    // A server that fails to start does not remove the socket of another one.
     let nowhere = ["serve", "--socket", path.to_str().unwrap(), "--workspace", "/nowhere", "--state", "/nowhere"];
     assert!(!Command::new(BINARY).args(nowhere).output().unwrap().status.success());
     assert!(!path.exists());

@@ -125,7 +125,6 @@ fn closed_output_pipe_is_not_an_error() {
     fixture.run_successfully(&["write", "a", "--content", "a"]);
     for arguments in [&["log", "export"][..], &["log", "--json"]] {
         let mut child = fixture.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The reader closes the pipe before the first byte.
         drop(child.stdout.take());
         let mut complaint = String::new();
         child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();

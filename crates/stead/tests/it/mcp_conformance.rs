@@ -1,4 +1,4 @@
-//! The official conformance suite of MCP against the binary: every scenario that needs no special tools. The crate
+//! Runs the scenarios of the official MCP conformance suite that need no special tools against the binary. The crate
 //! `stead-protocols` runs the scenarios that need special tools.
 
 use std::path::Path;
@@ -7,7 +7,6 @@ use testkit::{external_tools, socket_relay};
 
 use crate::server_process::ServerProcess;
 
-/// Names of the conformance scenarios for MCP revision 2025-11-25, including those added after its release.
 const SCENARIOS_2025_11_25: &[&str] = &[
     "server-initialize",
     "ping",
@@ -21,7 +20,6 @@ const SCENARIOS_2025_11_25: &[&str] = &[
     "server-sse-polling",
 ];
 
-/// Names of the conformance scenarios for MCP revision 2026-07-28, including those added after its release.
 const SCENARIOS_2026_07_28: &[&str] = &[
     "completion-complete",
     "tools-list",
@@ -38,7 +36,6 @@ const SCENARIOS_2026_07_28: &[&str] = &[
     "http-header-validation",
 ];
 
-/// A `stead serve` process that the MCP conformance suite tests.
 struct ConformanceServer {
     server: ServerProcess,
     port: u16,
@@ -62,7 +59,6 @@ impl ConformanceServer {
     }
 }
 
-/// Runs the conformance suite for an MCP revision, and checks that the given `scenarios` pass without a failure.
 fn assert_revision_passes(revision: &str, scenarios: &[&str]) {
     let judged = ConformanceServer::start();
     let printed = judged.run_suite(&["--requirements", revision]);

@@ -1,5 +1,5 @@
-//! The official MCP Inspector: its strict mode checks the tool schemas of every dialect, and its clients of every
-//! protocol era connect over standard streams and over HTTP.
+//! Runs the official MCP Inspector, which checks every dialect's tool schemas and connects over standard streams and
+//! HTTP.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,9 +12,9 @@ use testkit::external_tools::{self, ProgramOutput};
 use crate::server_process::ServerProcess;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// The protocol eras of MCP that the Inspector can use; `auto` detects the era of the server.
+/// The Inspector's era `auto` detects the protocol era of the server.
 const PROTOCOL_ERAS: [&str; 3] = ["legacy", "auto", "modern"];
-/// Exit code of the Inspector when a tool returns an error.
+/// The Inspector exits with this code when a tool returns an error.
 const TOOL_ERROR_EXIT_CODE: Option<i32> = Some(5);
 
 #[test]
@@ -45,14 +45,12 @@ fn inspector_command() -> Command {
     command
 }
 
-/// The JSON result that the Inspector prints for a call that must succeed.
 fn successful_result(what: &str, printed: &ProgramOutput) -> Value {
     assert_eq!(printed.code, Some(0), "{what}: {}", printed.full_text());
     let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
     printed.get("result").cloned().unwrap_or(printed)
 }
 
-/// Runs all steps of the Inspector test over one transport.
 fn run_inspector_steps(what: &str, workspace: &Path, reach: &dyn Fn(&mut Command)) {
     let run = |arguments: &[&str]| {
         let mut command = inspector_command();

@@ -1,4 +1,4 @@
-//! `stead mcp` as a client starts it: over pipes, and over socket pairs, which some clients use.
+//! Tests `stead mcp` over pipes, and over the socket pairs that some clients use.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -77,7 +77,7 @@ fn mcp_is_served_over_sockets() {
     let mut command = fixture.command(&["mcp"]);
     command.stdin(OwnedFd::from(far_in)).stdout(OwnedFd::from(far_out)).stderr(Stdio::null());
     let child = command.spawn().unwrap();
-    // Dropping the command closes its copies of the server's ends, so that the client sees when the server exits.
+    // Dropping the command closes its copies of the server's ends, so the client notices when the server exits.
     drop(command);
     McpStdioClient { child, output: near_in, input: BufReader::new(near_out), next_id: 0 }.run_conversation(&fixture);
 }

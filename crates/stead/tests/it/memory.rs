@@ -1,4 +1,4 @@
-//! Peak memory of the server process while it searches files that are made to need much memory.
+//! Measures the server's peak memory while it searches files that are made to need much memory.
 
 use std::{
     fs::{self, File},
@@ -11,10 +11,8 @@ use serde_json::{Value, json};
 use crate::cli_fixture::CliFixture;
 
 const MIB: usize = 1 << 20;
-/// Maximum memory of a server without search threads, in MB; each search thread may use [`THREAD_MEMORY_MB_MAX`] more.
 const BASE_MEMORY_MB_MAX: u64 = 60;
 const THREAD_MEMORY_MB_MAX: u64 = 60;
-/// Maximum number of threads that one search uses.
 const THREADS_MAX: usize = 8;
 
 struct RpcSearchMemoryTestProcess {
@@ -42,7 +40,6 @@ impl RpcSearchMemoryTestProcess {
         answer["result"].take()
     }
 
-    /// Stops the server and returns its peak memory in MB.
     fn peak_memory_mb(self) -> u64 {
         let Self { mut child, input, output } = self;
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -54,7 +51,6 @@ impl RpcSearchMemoryTestProcess {
     }
 }
 
-/// Searches a new workspace and compares the peak memory with the limit.
 fn search_within_memory_bound(fill: impl Fn(&CliFixture), arguments: &Value) -> Value {
     let fixture = CliFixture::new();
     fill(&fixture);

@@ -1,5 +1,4 @@
-//! `stead serve --workspaces` as a platform uses it: every agent has a workspace and a token, and cannot access the
-//! others.
+//! Tests `stead serve --workspaces` with one workspace and one token per agent.
 
 mod isolation;
 
@@ -17,13 +16,10 @@ use testkit::{http_client::TestHttpClient, wait::kill_after};
 
 use crate::server_process::{self, LINE_TIMEOUT};
 
-/// The text before the administrator token in the output of the server.
 const TOKEN_MARKER: &str = "(valid until the server stops): ";
 
-/// A `stead serve --workspaces` process for tests.
 pub(crate) struct WorkspaceRegistryTestServer {
     process: server_process::ServerProcess,
-    /// The administrator token.
     pub(crate) token: String,
 }
 
@@ -35,7 +31,6 @@ impl Deref for WorkspaceRegistryTestServer {
     }
 }
 
-/// Builds a `stead` command for the hosted workspaces below a directory.
 pub(crate) fn stead_command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(server_process::BINARY);
     command
@@ -57,7 +52,7 @@ impl WorkspaceRegistryTestServer {
         let mut command = stead_command(directory.path(), &["serve", "--print-token"]);
         command.args(flags);
         let process = server_process::ServerProcess::start_command(directory, command, stead_command);
-        // On a socket no token is needed.
+        // A client on the socket needs no token, so the server prints none.
         let line = match process.address.as_str() {
             "" => String::new(),
             _ => process.wait_for_line(|line| line.contains(TOKEN_MARKER)),
@@ -66,7 +61,6 @@ impl WorkspaceRegistryTestServer {
         Self { process, token }
     }
 
-    /// Sends one HTTP request on a new connection.
     pub(crate) fn send_request(&self, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
         TestHttpClient::new(&self.address).send_request(token, line, &[], body).unwrap()
     }
@@ -77,7 +71,6 @@ impl WorkspaceRegistryTestServer {
         (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
     }
 
-    /// Creates a workspace and returns a token for it.
     pub(crate) fn create_workspace(&self, name: &str) -> String {
         let created = self.send_json_request(
             &self.token,
@@ -91,13 +84,11 @@ impl WorkspaceRegistryTestServer {
         created.1["token"].as_str().unwrap().to_owned()
     }
 
-    /// Sends SIGTERM, as a service manager does, and waits for the exit.
     pub(crate) fn terminate(self) {
         self.process.terminate();
     }
 }
 
-/// Sends one HTTP request on a Unix socket.
 fn exchange_over_socket(mut stream: UnixStream, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
     stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
     let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -132,7 +123,7 @@ fn workspaces_are_created_used_and_destroyed_over_http() {
     assert!(refused.iter().all(|answer| *answer == refused[0] && answer.0 == 403), "{refused:?}");
     assert_eq!(server.send_request(&one, "GET /metrics", b"").0, 403);
     assert_eq!(server.send_request(&server.token, "GET /metrics", b"").0, 200);
-    // The responses to a malformed token, an unknown id and a wrong secret are identical.
+    // The responses to a malformed token, an unknown id and a wrong secret must be identical.
     let (most, last) = one.split_at(one.len() - 1);
     let wrong = format!("{most}{}", if last == "0" { "1" } else { "0" });
     let unauthenticated: Vec<(u16, Vec<u8>)> = ["stead_0_0", &wrong, "x", "stead_0123456789abcdef_"]
@@ -222,7 +213,6 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     assert_eq!(server.send_request(&server.token, "PUT /v1/workspaces/bad/import", &archive[..700]).0, 400);
     assert_eq!(server.send_request(&server.token, "GET /v1/workspaces/nobody/export", b"").0, 404);
     assert_eq!(server.send_request(&one, "GET /v1/workspaces/one/export", b"").0, 403);
-    // The command line imports the same archive into another registry.
     let file = server.directory.path().join("one.tar");
     server.run_cli(&["workspace", "export", "one", "--output", file.to_str().unwrap()]);
     let other = tempfile::tempdir().unwrap();
@@ -240,7 +230,6 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     server.terminate();
 }
 
-/// Processes create and destroy a workspace of the same name concurrently, and some are killed meanwhile.
 #[test]
 fn racing_and_killed_processes_leave_the_registry_consistent() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -259,7 +248,7 @@ fn racing_and_killed_processes_leave_the_registry_consistent() {
         let mut victim = start(&["workspace", "create", &format!("victim-{round}")]);
         kill_after(&mut victim, Duration::from_millis(round * 3)).unwrap();
         let name = format!("victim-{round}");
-        // Whether or not the workspace was created, the name can be used and freed again.
+        // The name can be used and freed again, whether or not the killed process created the workspace.
         start(&["workspace", "create", &name]).wait().unwrap();
         let mut victim = start(&["workspace", "destroy", &name]);
         kill_after(&mut victim, Duration::from_millis(round * 3)).unwrap();

@@ -1,5 +1,4 @@
-//! The server against its OpenAPI document: Schemathesis generates valid and invalid requests from the document and
-//! checks every response.
+//! Runs Schemathesis, which generates requests from the server's OpenAPI document and checks every response.
 
 use std::{path::Path, process::Command};
 
@@ -7,7 +6,7 @@ use testkit::external_tools;
 
 use crate::{python_client::python_in_environment, server_process::ServerProcess};
 
-/// The number of random requests that Schemathesis sends per API operation, besides the examples from the schema.
+/// Schemathesis sends this many random requests per API operation, besides the schema's examples.
 const FUZZ_EXAMPLES_MAX: &str = "10";
 const FUZZ_SEED: &str = "1";
 
@@ -24,7 +23,7 @@ fn server_conforms_to_its_openapi_document() {
     run.arg(format!("http://{}/v1/openapi.json", server.address));
     run.args(["--header", &format!("Authorization: Bearer {}", token.trim())]);
     run.args(["--max-examples", FUZZ_EXAMPLES_MAX, "--seed", FUZZ_SEED, "--continue-on-failure", "--no-color"]);
-    // It stores failures in its current directory.
+    // Schemathesis stores failures in its current directory.
     run.current_dir(server.directory.path());
     let printed = external_tools::run_program(run).unwrap();
     assert_eq!(printed.code, Some(0), "{}", printed.full_text());

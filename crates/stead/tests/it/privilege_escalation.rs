@@ -1,5 +1,5 @@
-//! Attempts of an agent, against the binary, to approve its own calls, widen its scope, exceed its quota, change its
-//! rules or edit the journal. After each attempt, all files and the pending approval must be unchanged.
+//! Tests that an agent cannot approve its own calls, widen its scope, exceed its quota, change its rules or edit the
+//! journal.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,13 +10,11 @@ use serde_json::{Value, json};
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// A policy that requires approval for removals and limits agents to two thousand bytes. The policy file is in the
-/// workspace, where agents could try to change it.
+/// The policy file is in the workspace, where agents could try to change it.
 const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\n\
                      tier = \"approval_required\"\n[agent.\"agent:*\".quota]\nbytes = 2000\n";
 const POLICY_FLAGS: &[&str] = &["--policy", "conf/rules.toml"];
 
-/// One connection of an agent to a `stead` process, over MCP or JSON-RPC.
 struct TestAgentClient {
     child: Child,
     output: ChildStdin,
@@ -25,7 +23,6 @@ struct TestAgentClient {
 }
 
 impl TestAgentClient {
-    /// Connects as a client that can answer elicitations.
     fn connect(fixture: &CliFixture, protocol: &str) -> Self {
         let words = [POLICY_FLAGS, &[protocol, "--principal", "agent:a", "--durability", "fast"]].concat();
         let mut child =
@@ -46,7 +43,6 @@ impl TestAgentClient {
         writeln!(self.output, "{message}").unwrap();
     }
 
-    /// Sends a request, and accepts every elicitation that arrives before the response.
     fn request(&mut self, method: &str, params: &Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
@@ -89,13 +85,11 @@ fn is_refused(answer: &Value) -> bool {
         || answer["result"]["success"] == false
 }
 
-/// Whether a reply is an error other than one about a malformed call or about text that was not found.
 fn is_refused_by_policy(answer: &Value) -> bool {
     let kind = answer["result"]["structuredContent"]["error"]["kind"].as_str().unwrap_or_default();
     !["", "bad_request", "unknown_operation", "malformed_patch", "text_not_found"].contains(&kind)
 }
 
-/// A workspace that contains its policy file, a pending approval, and links to all protected files.
 struct PrivilegeEscalationFixture {
     fixture: CliFixture,
     pending_approval: String,
@@ -126,7 +120,6 @@ impl PrivilegeEscalationFixture {
         Self { fixture, pending_approval, files_before }
     }
 
-    /// Checks that an attempt had no effect: the approval is pending and all files are unchanged.
     #[track_caller]
     fn assert_unchanged(&self, attempt: &str) {
         assert_eq!(read_tree(&self.fixture), self.files_before, "{attempt}");
@@ -134,7 +127,6 @@ impl PrivilegeEscalationFixture {
         assert_eq!(shown["state"], "pending", "{attempt}: {shown}");
     }
 
-    /// Checks that the journal is intact and contains no change or approval by the agent.
     fn assert_journal_intact(&self) {
         run_with_policy(&self.fixture, &["log", "verify"]);
         let log = run_with_policy(&self.fixture, &["log", "--json", "--limit", "1000"]).text();
@@ -155,7 +147,6 @@ fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
     fixture.run_successfully(&[POLICY_FLAGS, arguments].concat())
 }
 
-/// Every file in the test workspace with its content.
 fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for directory in ["", "conf"] {
@@ -171,7 +162,6 @@ fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Checks that a call cannot set the identity or the rights of its caller, in its arguments or in other request fields.
 #[test]
 fn arguments_cannot_change_the_caller_identity() {
     let escalation = PrivilegeEscalationFixture::new();
@@ -202,7 +192,7 @@ fn arguments_cannot_change_the_caller_identity() {
             arguments[*word] = value.clone();
             let answer = agent.call(tool, &arguments);
             assert!(is_refused(&answer), "{tool} with {word}: {answer}");
-            // The same fields beside the arguments, where a protocol might read them.
+            // A protocol might read the same fields beside the arguments.
             let mut params = json!({ "name": tool, "arguments": arguments });
             params["arguments"].as_object_mut().unwrap().remove(*word);
             params[*word] = value.clone();
@@ -216,7 +206,6 @@ fn arguments_cannot_change_the_caller_identity() {
     escalation.assert_journal_intact();
 }
 
-/// Tries every plausible name of an answering method, over MCP and JSON-RPC.
 #[test]
 fn no_protocol_lets_an_agent_answer_approvals() {
     let escalation = PrivilegeEscalationFixture::new();
@@ -231,7 +220,7 @@ fn no_protocol_lets_an_agent_answer_approvals() {
         let answer = agent.request(method, &id);
         assert!(is_refused(&answer), "{method}: {answer}");
     }
-    // A response to an elicitation that was never sent.
+    // The agent answers elicitations that were never sent.
     for number in 0..20 {
         let yes = json!({ "action": "accept", "content": { "id": escalation.pending_approval } });
         agent.send_message(&json!({ "jsonrpc": "2.0", "id": number, "result": yes }));
@@ -254,13 +243,12 @@ fn no_protocol_lets_an_agent_answer_approvals() {
     escalation.assert_journal_intact();
 }
 
-/// Checks that an agent cannot approve its own call by answering the elicitation, in an old and a new MCP revision.
 #[test]
 fn agent_cannot_answer_its_own_elicitation() {
     let escalation = PrivilegeEscalationFixture::new();
     let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
     for _ in 0..3 {
-        // `request` accepts every elicitation.
+        // The helper `request` accepts every elicitation.
         let answer = agent.call("remove", &json!({ "path": "a.txt" }));
         assert!(is_refused(&answer), "{answer}");
         escalation.assert_unchanged("accepted by itself");
@@ -282,7 +270,7 @@ fn agent_cannot_answer_its_own_elicitation() {
     let middle = flipped.len() / 2;
     flipped[middle] = if flipped[middle] == b'A' { b'B' } else { b'A' };
     let flipped = String::from_utf8(flipped).unwrap();
-    // The state is sent unchanged, repeatedly, with one bit changed, invented, and on another connection.
+    // The state is sent unchanged, repeatedly, with one changed byte, invented, and on another connection.
     for state in [sealed.as_str(), &sealed, &flipped, &escalation.pending_approval, "", "eyJhcHByb3ZlZCI6dHJ1ZX0"] {
         let answer = agent.request("tools/call", &ask(&json!({ "requestState": state, "inputResponses": yes })));
         assert!(is_refused(&answer), "{state}: {answer}");
@@ -297,7 +285,6 @@ fn agent_cannot_answer_its_own_elicitation() {
     escalation.assert_journal_intact();
 }
 
-/// Tries every writing operation on every path of the policy file and of its directory.
 #[test]
 fn agents_cannot_change_the_policy_that_binds_them() {
     let escalation = PrivilegeEscalationFixture::new();
@@ -333,7 +320,7 @@ fn agents_cannot_change_the_policy_that_binds_them() {
     }
     for (tool, arguments) in attempts {
         let answer = agent.call(tool, &arguments);
-        // A link to the policy is not the policy: changing the link leaves the rules in force.
+        // Changing a link to the policy file is allowed, because it leaves the rules in force.
         let link = ["link", "way"].iter().any(|link| {
             let patched = arguments["patch"].as_str().unwrap_or_default();
             arguments["from"] == *link
@@ -353,7 +340,6 @@ fn agents_cannot_change_the_policy_that_binds_them() {
     run_with_policy(&escalation.fixture, &["log", "verify"]);
 }
 
-/// Tries every spelling of the paths of the state directory, the journal and the secret.
 #[test]
 fn state_directory_and_journal_are_unreachable() {
     let escalation = PrivilegeEscalationFixture::new();
@@ -400,7 +386,6 @@ fn state_directory_and_journal_are_unreachable() {
     escalation.assert_journal_intact();
 }
 
-/// Checks that all connections of an agent share one quota and one rate limit, also over different protocols.
 #[test]
 fn connections_share_one_quota_and_rate_limit() {
     let escalation = PrivilegeEscalationFixture::new();

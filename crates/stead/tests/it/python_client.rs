@@ -6,10 +6,8 @@ use std::{
     process::Command,
 };
 
-/// The variable with the Python interpreter that has the client; `cargo xtask test` sets it.
 const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
-/// The path of the Python interpreter that has the MCP client installed; the test fails if there is none.
 pub(crate) fn python_binary() -> PathBuf {
     if let Some(given) = env::var_os(PYTHON_VARIABLE) {
         return PathBuf::from(given);
@@ -24,7 +22,6 @@ pub(crate) fn python_binary() -> PathBuf {
     python
 }
 
-/// The Python interpreter of another installed environment, for example one with an older MCP client.
 pub(crate) fn python_in_environment(environment: &str) -> PathBuf {
     let newest = python_binary();
     let tools = newest.ancestors().nth(3).expect("an environment lies among others");
@@ -33,7 +30,6 @@ pub(crate) fn python_in_environment(environment: &str) -> PathBuf {
     python
 }
 
-/// Runs a Python script with the newest MCP client and returns its output; the test fails if the script fails.
 fn run_script(script: &str) -> String {
     run_script_with(&python_binary(), script, &[])
 }

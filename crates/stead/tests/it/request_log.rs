@@ -1,21 +1,19 @@
-//! The request log of the server: one line per request, without any content from clients.
+//! Tests that the server logs one line per request, without any content from clients.
 
 use serde_json::Value;
 
 use crate::server_process::ServerProcess;
 
-/// The text that the tests put into every request field that must not be logged.
+/// The tests put this text into every request field that must not be logged.
 const SECRET: &str = "hunter2";
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
-/// Starts a server that logs JSON lines, and creates an access token for it.
 fn start_logging_server() -> (ServerProcess, String) {
     let server = ServerProcess::start(&["--listen", "127.0.0.1:0", "--log-format", "json"]);
     let token = server.run_cli(&["token", "create", "--principal", "agent:ci"]).trim().to_owned();
     (server, token)
 }
 
-/// Waits for the log line of the request with this id.
 fn wait_for_log_line(server: &ServerProcess, id: &str) -> Value {
     let about = format!("\"id\":\"{id}\"");
     serde_json::from_str(&server.wait_for_line(|line| line.contains(&about))).unwrap()
@@ -41,7 +39,6 @@ fn every_request_has_a_log_line() {
         assert_eq!(put[member], value, "{put}");
     }
     assert!(put["status"] == 201 && put["duration_us"].as_u64() > Some(0) && put["workspace"].is_string(), "{put}");
-    // Every protocol, and requests that never became a call.
     let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"read\",\"params\":{\"path\":\"a.txt\"}}";
     server.send_request("POST /rpc", &[&bearer, JSON_CONTENT_TYPE, "X-Request-Id: r1"], &format!("[{call},{call}]"));
     let both = wait_for_log_line(&server, "r1");
@@ -73,7 +70,6 @@ fn every_request_has_a_log_line() {
     let nobody = wait_for_log_line(&server, "n1");
     assert_eq!((&nobody["status"], &nobody["level"]), (&401.into(), &"warn".into()), "{nobody}");
     assert!(nobody.get("principal").is_none(), "{nobody}");
-    // With this format every line on standard error is JSON.
     for printed in server.stderr_lines() {
         assert!(serde_json::from_str::<Value>(&printed).is_ok(), "{printed}");
     }
@@ -127,7 +123,6 @@ fn request_log_contains_no_client_content() {
         server.send_request(line, &[JSON_CONTENT_TYPE, &format!("Authorization: Bearer {token}x")], &body);
         sent += 2;
     }
-    // Bytes that are not an HTTP request.
     server.send_raw(&format!("{SECRET}\r\n\r\n"));
     server.send_request("GET /health", &["X-Request-Id: last"], "");
     wait_for_log_line(&server, "last");

@@ -1,4 +1,4 @@
-//! Memory that clients can make the server allocate, and repeated requests with one idempotency key.
+//! Tests how much memory clients can make the server allocate, and repeated requests with one idempotency key.
 
 use std::{
     io::{Read, Write},
@@ -9,13 +9,11 @@ use std::{
 use crate::server_process::{BINARY, LINE_TIMEOUT, ServerProcess};
 
 const MIB: usize = 1 << 20;
-/// Maximum memory of an idle server, in MiB.
 const IDLE_MEMORY_MIB_MAX: usize = 60;
-/// Maximum memory in MiB: for the buffered requests and responses of one principal, and for the files that calls read.
 const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
 const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
-/// An environment variable that makes the C allocator return large freed blocks to the system at once. Without this
-/// variable the allocator keeps freed memory per thread, and the measured memory depends on the number of threads.
+/// This environment variable makes the C allocator return large freed blocks to the system at once. Otherwise the
+/// measured memory would depend on the number of threads.
 const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
@@ -30,7 +28,6 @@ fn create_token(server: &ServerProcess, principal: &str) -> String {
     format!("Authorization: Bearer {}", token.trim())
 }
 
-/// Sends bytes on a new connection without reading the response.
 fn send_without_reading(server: &ServerProcess, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
@@ -53,7 +50,7 @@ fn stalled_clients_are_limited_to_their_memory_share() {
     let large = vec![b'x'; 16 * MIB];
     std::fs::write(server.directory.path().join("ws/large.bin"), &large).unwrap();
     let (slow, other) = (create_token(&server, "agent:slow"), create_token(&server, "agent:other"));
-    // 96 responses of 16 MiB, together 1.5 GiB, are not read.
+    // The client leaves 96 responses of 16 MiB unread, together 1.5 GiB.
     let get = format!("GET /v1/files/large.bin HTTP/1.1\r\nHost: {}\r\n{slow}\r\n\r\n", server.address);
     let mut readers: Vec<TcpStream> = (0..96).map(|_| send_without_reading(&server, get.as_bytes())).collect();
     let answers: Vec<String> = readers.iter_mut().map(read_status_line).collect();
@@ -62,14 +59,14 @@ fn stalled_clients_are_limited_to_their_memory_share() {
         refused >= 96 - HELD_PER_PRINCIPAL_MIB_MAX / 16 && answers.iter().any(|status| status == "200"),
         "{answers:?}"
     );
-    // Another client is served meanwhile; the slow one is served again after its responses are discarded.
+    // Another client is served meanwhile, and the slow client is served again after it closes its connections.
     assert_eq!(server.get("/v1/files/a.txt", &format!("{other}\r\n")).0, 200);
     let held = resident_mib(&server);
     assert!(held <= IDLE_MEMORY_MIB_MAX + HELD_PER_PRINCIPAL_MIB_MAX + CALL_MEMORY_MIB_MAX, "{held} MiB");
     drop(readers);
     let again = || server.get("/v1/files/a.txt", &format!("{slow}\r\nRange: bytes=0-1\r\n")).0;
     assert_eq!(again(), 206);
-    // 64 request bodies of 90 MiB, each of which stops after 8 MiB.
+    // Each of 64 request bodies of 90 MiB stops after 8 MiB.
     let head = format!(
         "PUT /v1/files/new.bin HTTP/1.1\r\nHost: {}\r\n{slow}\r\nContent-Length: {}\r\n\r\n",
         server.address,
@@ -78,7 +75,6 @@ fn stalled_clients_are_limited_to_their_memory_share() {
     let part = [head.as_bytes(), &large[..8 * MIB]].concat();
     let mut writers: Vec<TcpStream> = (0..64).map(|_| send_without_reading(&server, &part)).collect();
     assert_eq!(server.get("/v1/files/a.txt", &format!("{other}\r\n")).0, 200);
-    // Requests beyond the limit were rejected with a reason.
     let mut rejected = 0;
     for writer in &mut writers {
         writer.set_nonblocking(true).unwrap();
@@ -92,7 +88,6 @@ fn stalled_clients_are_limited_to_their_memory_share() {
     server.terminate();
 }
 
-/// Builds an append request for every protocol, each with its own idempotency key.
 fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, String)> {
     let meta = format!(
         "{{\"stead/key\":\"{key}-meta\",\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
@@ -128,7 +123,6 @@ fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, Str
     ]
 }
 
-/// The digits of the journal entry number in a response.
 fn entry_number(answer: &str) -> String {
     let (_, rest) = answer.split_once("\"entry\":").expect(answer);
     rest.chars().take_while(char::is_ascii_digit).collect()

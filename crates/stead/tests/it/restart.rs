@@ -1,5 +1,5 @@
-//! A server is killed with SIGKILL repeatedly while it works. Afterwards sessions are still open, the recorded usage
-//! equals the files on disk, and an approval is used only once.
+//! Kills a server with SIGKILL repeatedly while it works. Afterwards sessions are still open, the recorded usage equals
+//! the files on disk, and an approval is used only once.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -24,7 +24,7 @@ fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
     fixture.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
 }
 
-/// Starts a server and sends it all requests, but reads only the first `heard` responses and then kills the server.
+/// Sends all requests to a new server, and kills the server after it has answered `heard` of them.
 fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
     let words = ["--policy", "../policy.toml", "rpc", "--principal", "agent:a"];
     let mut child =
@@ -41,7 +41,7 @@ fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usi
     answers
 }
 
-/// The bytes and the number of files of a tree, counted without stead.
+/// Counts the bytes and files of a tree without stead, as a check of the recorded usage.
 fn count_tree_usage(directory: &std::path::Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -56,7 +56,6 @@ fn count_tree_usage(directory: &std::path::Path) -> (u64, u64) {
     sum
 }
 
-/// Compares the files of one round with the journal: written files must exist, and removed files must not.
 fn assert_journaled_writes_exist(fixture: &CliFixture, round: usize) {
     let log = run_successfully(fixture, &["log", "--json", "--limit", "1000"]).text();
     let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -122,7 +121,7 @@ fn killed_server_loses_nothing_and_repeats_nothing() {
         assert!(bytes <= 6_000, "round {round}: {bytes}");
         assert_journaled_writes_exist(&fixture, round);
     }
-    // The approval was used in one of the rounds or is used now, but only once.
+    // The approval is used exactly once, either in one of the rounds or now.
     run_as_agent(&fixture, once);
     assert_eq!(std::fs::read_to_string(fixture.workspace().join("log")).unwrap(), "once");
     let shown = |id: &str| run_successfully(&fixture, &["approvals", "show", id, "--json"]).json()["state"].clone();

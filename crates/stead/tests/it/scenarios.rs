@@ -1,4 +1,4 @@
-//! Every scenario of the krux capabilities on a real directory, with `stead rpc` and `stead mcp` over pipes.
+//! Runs every scenario of the krux capabilities on a real directory, with `stead rpc` and `stead mcp` over pipes.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -20,10 +20,8 @@ pub(crate) enum TestedStdioProtocol {
     Rpc,
 }
 
-/// The name of the policy file next to the workspace directory.
 const POLICY_FILE: &str = "policy.toml";
 
-/// A `stead rpc` or `stead mcp` process that serves one temporary directory.
 pub(crate) struct ProtocolProcess {
     fixture: CliFixture,
     protocol: TestedStdioProtocol,

@@ -1,4 +1,4 @@
-//! A `stead serve` process for tests, usually with a temporary workspace: starts it, collects its output and stops it.
+//! Starts a `stead serve` process for tests, collects its standard error and stops it.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,20 +10,17 @@ use std::{
 };
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// The timeout of all waits in the tests; a wait takes this long only if something hangs.
+/// A wait in the tests takes this long only if something hangs.
 pub(crate) const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The lines that the server has written to standard error so far.
 #[derive(Default)]
 struct StderrLines {
     lines: Mutex<Vec<String>>,
     line_added: Condvar,
 }
 
-/// A function that builds a `stead` command for the directory that the test server serves.
 pub(crate) type TestServerCommandBuilderFn = fn(&Path, &[&str]) -> Command;
 
-/// A running server.
 pub(crate) struct ServerProcess {
     pub(crate) child: Child,
     pub(crate) directory: tempfile::TempDir,
@@ -33,12 +30,10 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a server with a temporary workspace that contains `a.txt`.
     pub(crate) fn start(flags: &[&str]) -> Self {
         Self::start_at(tempfile::tempdir().unwrap(), flags, &[])
     }
 
-    /// Starts a server in this directory, with these flags and environment variables.
     pub(crate) fn start_at(directory: tempfile::TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         std::fs::create_dir_all(directory.path().join("ws")).unwrap();
         std::fs::write(directory.path().join("ws/a.txt"), "one\n").unwrap();
@@ -51,7 +46,6 @@ impl ServerProcess {
         server
     }
 
-    /// Starts a server with this command and waits until it accepts connections.
     pub(crate) fn start_command(
         directory: tempfile::TempDir,
         mut command: Command,
@@ -75,7 +69,6 @@ impl ServerProcess {
         server
     }
 
-    /// Waits for the first line on the server's standard error that satisfies `fits`.
     pub(crate) fn wait_for_line(&self, mut fits: impl FnMut(&str) -> bool) -> String {
         let mut seen = 0;
         let mut lines = self.stderr.lines.lock().unwrap();
@@ -90,12 +83,10 @@ impl ServerProcess {
         }
     }
 
-    /// All lines that the server has written to standard error so far.
     pub(crate) fn stderr_lines(&self) -> Vec<String> {
         self.stderr.lines.lock().unwrap().clone()
     }
 
-    /// Sends the bytes of an HTTP request on a new connection, and returns the head and the body of the response.
     pub(crate) fn send_raw(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
@@ -105,7 +96,6 @@ impl ServerProcess {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Sends an HTTP request with this request line, these headers and this body.
     pub(crate) fn send_request(&self, line: &str, headers: &[&str], body: &str) -> String {
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         self.send_raw(&format!(
@@ -115,7 +105,6 @@ impl ServerProcess {
         ))
     }
 
-    /// Runs a `stead` command on the workspace of the server and returns what the command prints. Returns its output.
     pub(crate) fn run_cli(&self, arguments: &[&str]) -> String {
         let output = (self.command_line)(self.directory.path(), arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -131,7 +120,6 @@ impl ServerProcess {
         assert!(sent.unwrap().success());
     }
 
-    /// Sends SIGTERM, as a service manager does, and waits for the exit.
     pub(crate) fn terminate(mut self) {
         self.send_signal("TERM");
         assert!(self.child.wait().unwrap().success());
@@ -140,7 +128,6 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // The process still runs only if a test failed.
         if matches!(self.child.try_wait(), Ok(None)) {
             drop(self.child.kill());
             drop(self.child.wait());
@@ -148,7 +135,6 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Whether a line of output is the one that a server prints when it starts to listen.
 fn is_listening_line(line: &str) -> bool {
     line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
 }

@@ -1,5 +1,4 @@
-//! Tests of shutdown by a signal or by a disconnecting client: the exit is clean, and every completed call is in the
-//! journal, even if some work is still running.
+//! Tests that a shutdown is clean and that every completed call is in the journal.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -16,10 +15,9 @@ use crate::{
     server_process::{BINARY, LINE_TIMEOUT, ServerProcess, exchange_http},
 };
 
-/// How long strace delays a system call, in microseconds; longer than the rest of the test takes.
+/// The delay in microseconds is longer than the rest of the test takes.
 const SYSCALL_DELAY_US: &str = "1500000";
 
-/// A command that runs the binary under strace, which delays one system call and logs each use of it to a file.
 fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
     let mut command = Command::new("strace");
     // strace runs detached, so that the child process is the binary itself.
@@ -54,7 +52,6 @@ fn server_that_printed_its_address_handles_signals() {
     assert!(ended.success(), "{ended}");
 }
 
-/// Checks that a read just before a shutdown is journaled, although an open event stream still uses the workspace.
 #[test]
 fn last_read_is_journaled_despite_an_open_stream() {
     let place = tempfile::tempdir().unwrap();
@@ -72,7 +69,6 @@ fn last_read_is_journaled_despite_an_open_stream() {
     assert!(log.contains("\"operation\":\"read\""), "{log}");
 }
 
-/// Checks that a read just before a shutdown is journaled, although a slow sync to disk still uses the workspace.
 #[test]
 fn last_read_is_journaled_despite_a_slow_device() {
     let fixture = CliFixture::new();

@@ -1,5 +1,5 @@
-//! `stead serve` with TLS: TLS is required for addresses that other machines can reach, certificates are reloaded
-//! without a restart, and no caller can read the key.
+//! Tests `stead serve` with TLS: limits before authentication, certificates reloaded without a restart, and the
+//! protected key file.
 
 use std::{net::TcpStream, path::Path};
 
@@ -32,7 +32,6 @@ fn tls_flags(directory: &Path) -> [String; 4] {
     ["--tls-cert".to_owned(), file("chain.pem"), "--tls-key".to_owned(), file("key.pem")]
 }
 
-/// The HTTP status of `/health`, requested by a TLS client that trusts this certificate.
 fn request_health(server: &ServerProcess, trusted: &TestCertificate) -> std::io::Result<u16> {
     let port = server.address.rsplit(':').next().unwrap();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}"))?;
@@ -75,7 +74,6 @@ fn certificate_allows_remote_listening_and_reloads_on_sighup() {
     let server = ServerProcess::start_at(directory, &all, &[]);
     assert_eq!(request_health(&server, &one).unwrap(), 200);
     request_health(&server, &two).expect_err("another certificate");
-    // An invalid certificate is not loaded; the old one stays in use.
     std::fs::write(server.directory.path().join("key.pem"), &two.key_pem).unwrap();
     server.send_signal("HUP");
     server.wait_for_line(|line| line.contains("not reloaded"));

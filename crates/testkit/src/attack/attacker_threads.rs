@@ -1,5 +1,5 @@
-//! Attacker threads that change the workspace tree while an attack case runs. Each attacker swaps its own paths until
-//! it is stopped, and then restores them.
+//! Attacker threads change the workspace tree while an attack case runs. A stopped attacker restores the paths that it
+//! swapped.
 
 use std::{
     fs, io,
@@ -17,22 +17,18 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::{fixture::AttackFixture, setup_step::AttackerAction};
 
-/// The size up to which an attacker extends a file.
 const GROWN_BYTES_MAX: u64 = 32 << 20;
 
-/// How many times an attacker tries to restore a directory that it moved out of the workspace.
 const MOVE_BACK_TRIES_MAX: usize = 100_000;
 
-/// Time limit for the first attempt of an attacker, whose thread may start late on a busy machine.
+/// An attacker thread may start late on a busy machine.
 const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Running attackers.
 #[derive(Default)]
 pub(crate) struct AttackerThreads {
     threads: Vec<(JoinHandle<u64>, Arc<AttackerSignals>)>,
 }
 
-/// The stop flag of one attacker thread, and a count of how often the thread has read the flag.
 #[derive(Default)]
 struct AttackerSignals {
     stop: AtomicBool,
@@ -40,7 +36,7 @@ struct AttackerSignals {
 }
 
 impl AttackerSignals {
-    /// Whether the attacker thread must stop; the thread asks before each attempt.
+    /// Returns whether the attacker thread must stop; the thread asks before each attempt.
     fn is_stopped(&self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed);
         self.stop.load(Ordering::Relaxed)
@@ -48,7 +44,7 @@ impl AttackerSignals {
 
     fn wait_for_first_attempt(&self) -> io::Result<()> {
         let started = Instant::now();
-        // The second look follows the first attempt.
+        // The thread reads the flag a second time only after its first attempt.
         while self.looks.load(Ordering::Relaxed) < 2 {
             if started.elapsed() > FIRST_ATTEMPT_TIMEOUT {
                 return Err(io::Error::other("an attacker did not start"));
@@ -60,7 +56,6 @@ impl AttackerSignals {
 }
 
 impl AttackerThreads {
-    /// Starts one more attacker thread and waits until it has made its first attempt.
     pub(crate) fn start(&mut self, ground: &AttackFixture, attacker: &AttackerAction) -> io::Result<()> {
         let signals = Arc::new(AttackerSignals::default());
         let stop = Arc::clone(&signals);
@@ -92,7 +87,6 @@ impl AttackerThreads {
         !self.threads.is_empty()
     }
 
-    /// Stops all attacker threads and returns the number of changes that they made.
     pub(crate) fn stop_all(&mut self) -> u64 {
         for (_, signals) in &self.threads {
             signals.stop.store(true, Ordering::SeqCst);
@@ -113,7 +107,7 @@ fn swap_names(one: &Path, other: &Path, flags: RenameFlags, stop: &AttackerSigna
     while !stop.is_stopped() || done % 2 == 1 {
         match rustix::fs::renameat_with(CWD, one, CWD, other, flags) {
             Ok(()) => done += 1,
-            // One of them is in the trash; after the race there is nothing to restore.
+            // If one of the two paths is in the trash after the race, there is nothing to restore.
             Err(_) if stop.is_stopped() => break,
             Err(_) => std::thread::yield_now(),
         }

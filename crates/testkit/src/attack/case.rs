@@ -1,5 +1,4 @@
-//! The file format of the attack corpus: groups of cases, each with a setup, a request and an expected result. This
-//! module owns the parser of the corpus files. Never runs anything.
+//! The file format of the attack corpus, and its parser.
 
 use std::{collections::BTreeMap, io};
 
@@ -33,16 +32,16 @@ const GROUP_FILES: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackTestCaseGroup {
-    /// The name of the group.
+    /// The name of the group of attack cases.
     pub group: String,
     /// A description of what the cases of the group attack.
     pub about: String,
-    /// Named lists of setup steps that several cases of the group share.
+    /// The lists of setup steps that several cases of the group share, by name.
     #[serde(default)]
     pub trees: BTreeMap<String, Vec<Value>>,
-    /// The cases.
+    /// The attack cases of the group.
     pub cases: Vec<AttackCase>,
-    /// Cases of the group that cannot run yet, or that are tested elsewhere.
+    /// The attack cases of the group that cannot run yet or are tested elsewhere.
     #[serde(default)]
     pub waiting: Vec<SkippedAttackCase>,
 }
@@ -51,55 +50,55 @@ pub struct AttackTestCaseGroup {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkippedAttackCase {
-    /// The id of the skipped case.
+    /// The id of the skipped attack case.
     pub id: String,
-    /// What the skipped case needs before it can run, or where it is tested instead.
+    /// The text that says when or where the skipped attack case is tested.
     pub until: String,
-    /// What the skipped case tests.
+    /// The description of what the skipped attack case tests.
     pub about: String,
 }
 
-/// One case.
+/// An attack case is one request with its setup and its expected result.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackCase {
-    /// Unique id.
+    /// The unique id of the attack case.
     pub id: String,
-    /// The steps that prepare the case, in order.
+    /// The setup steps that run in order before the attack case's request.
     #[serde(default)]
     pub setup: Vec<Value>,
-    /// The operation.
+    /// The operation that the attack case requests.
     pub operation: String,
-    /// Its arguments.
+    /// The arguments of the attack case's request.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The arguments of the request as raw bytes, if JSON cannot express them.
+    /// The raw bytes of the attack case's arguments, for arguments that JSON cannot express.
     #[serde(default)]
     pub raw: Option<AttackCaseArgumentBytes>,
-    /// Calls to make after each repetition of the request, in cases with attacker threads.
+    /// The calls made after each repetition of the request in a case with attacker threads.
     #[serde(default)]
     pub then: Vec<Value>,
-    /// The principal that makes the request, if it is not the default agent.
+    /// The principal that makes the attack case's request, if it is not the default agent.
     #[serde(default, rename = "as")]
     pub principal: Option<String>,
-    /// The expected result.
+    /// The expected result of the attack case's request.
     pub expect: AttackExpectation,
-    /// Checks of this case after the request, besides the general invariants.
+    /// The checks made after the request, besides the general invariants.
     #[serde(default)]
     pub check: PostAttackChecks,
-    /// The time limit of the request in milliseconds, if it is not the default.
+    /// The time limit of the attack case's request in milliseconds, if it is not the default.
     #[serde(default)]
     pub within_ms: Option<u64>,
-    /// Why the corpus expects this result, for cases where another result would also be defensible.
+    /// The reason for the attack case's expected result when another result would also be defensible.
     #[serde(default)]
     pub decision: Option<String>,
-    /// The unsafe control server that must fail the case.
+    /// The kind of unsafe control server that must fail the attack case.
     #[serde(default)]
     pub control: UnsafeControlServerKind,
-    /// The reason why no control server can fail the case.
+    /// The reason why no unsafe control server can fail the attack case.
     #[serde(default)]
     pub cannot_bite: Option<String>,
-    /// The only subject that runs the case, if the case is limited to one.
+    /// The only subject that runs the attack case, if the case is limited to one subject.
     #[serde(default)]
     pub only: Option<AttackTestSubjectRestriction>,
 }
@@ -107,16 +106,13 @@ pub struct AttackCase {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackCaseArgumentBytes {
-    /// The raw arguments in hexadecimal.
     #[serde(default)]
     pub hex: Option<String>,
-    /// The text.
     #[serde(default)]
     pub text: Option<String>,
 }
 
 impl AttackCaseArgumentBytes {
-    /// The bytes.
     pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         match (&self.hex, &self.text) {
             (Some(hex), None) => decode_hex(hex),
@@ -126,41 +122,35 @@ impl AttackCaseArgumentBytes {
     }
 }
 
-/// The expected result of an attack case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackExpectation {
-    /// Whether the request of the case must succeed, be refused or fail.
     pub result: ExpectedAttackResult,
-    /// The expected error kinds; for the result `safe`, the error kinds that are allowed.
+    /// For the result `safe`, these error kinds are allowed but not required.
     #[serde(default)]
     pub kind: ExpectedErrorKinds,
 }
 
-/// Whether the request of an attack case must succeed or fail.
+/// The result that an attack case's request must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedAttackResult {
-    /// The call succeeds.
+    /// The attack case's request succeeds.
     Ok,
-    /// The request is refused by a rule.
+    /// A rule refuses the attack case's request.
     Deny,
-    /// The request fails because of the files in the tree, for example because a path does not exist.
+    /// The attack case's request fails because of the files in the tree, such as a missing path.
     Error,
-    /// The request may succeed or fail, because attackers change the tree; only the invariants are checked.
+    /// The attack case's request may succeed or fail, because attackers change the tree.
     Safe,
 }
 
-/// The error kinds that an attack case expects: none, one, or any of several.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
 pub enum ExpectedErrorKinds {
-    /// None.
     #[default]
     None,
-    /// Exactly this one.
     One(String),
-    /// Any of these.
     Any(Vec<String>),
 }
 
@@ -174,56 +164,53 @@ impl ExpectedErrorKinds {
     }
 }
 
-/// Checks of the workspace and the reply after an attack case; paths are relative to the workspace.
+/// Checks of the workspace and of the reply after an attack case, with paths relative to the workspace.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PostAttackChecks {
-    /// Paths that must be regular files with exactly this text.
+    /// The exact text of each path that must be a regular file.
     pub content: BTreeMap<String, String>,
-    /// Paths that must not exist, not even as a symbolic link.
+    /// The paths that must not exist, not even as a symbolic link.
     pub absent: Vec<String>,
-    /// Paths that must be symbolic links with exactly this target.
+    /// The exact target of each path that must be a symbolic link.
     pub link: BTreeMap<String, String>,
-    /// The required types of paths: `file`, `directory`, `link`, `fifo`, `socket` or `device`.
+    /// The required type of each path: `file`, `directory`, `link`, `fifo`, `socket` or `device`.
     pub kind: BTreeMap<String, String>,
-    /// The required permission bits of paths, including set-id bits.
+    /// The required permission bits of each path, including set-id bits.
     pub mode: BTreeMap<String, u32>,
-    /// Fields that the JSON reply must have with exactly these values.
+    /// The fields that the JSON reply must have with exactly these values.
     pub answer: Map<String, Value>,
-    /// Texts that neither the text nor the JSON of the reply may contain.
+    /// The texts that neither the text nor the JSON of the reply may contain.
     pub lacks: Vec<String>,
-    /// Texts that the JSON of the reply must contain.
+    /// The texts that the JSON of the reply must contain.
     pub holds: Vec<String>,
-    /// Texts that the text of the reply must not contain.
+    /// The texts that the text of the reply must not contain.
     pub text_lacks: Vec<String>,
-    /// Whether the workspace must be unchanged even if the request succeeds; after an expected failure it always must.
+    /// Whether the workspace must be unchanged even if the request succeeds.
     pub unchanged: bool,
-    /// Whether the trash must be empty after the case.
     pub trash_empty: bool,
 }
 
-/// A control server that is unsafe on purpose.
+/// The kind of a control server that is unsafe on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsafeControlServerKind {
-    /// The server joins the root and the requested path, and leaves `..` and links to the operating system.
+    /// The control server joins the root and the requested path, and follows `..` and links.
     #[default]
     Join,
-    /// The server first decodes everything in the requested path that looks encoded, and then joins it to the root.
+    /// The control server decodes everything that looks encoded in the requested path before it joins the path.
     Decode,
 }
 
-/// The limitation of an attack case to one subject.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackTestSubjectRestriction {
-    /// `engine` or `mcp`.
+    /// The name of the subject is `engine` or `mcp`.
     pub subject: String,
-    /// The reason why only this subject can run the case.
     pub why: String,
 }
 
-/// Parses all groups.
+/// Parses all groups of the attack corpus.
 pub fn load_groups() -> io::Result<Vec<AttackTestCaseGroup>> {
     GROUP_FILES
         .iter()

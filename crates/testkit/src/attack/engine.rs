@@ -1,4 +1,4 @@
-//! The engine as the subject of attacks: called as a library on a real directory, with a clock that tests advance.
+//! The engine as a subject of attacks, called as a library on a real directory with a clock that tests advance.
 
 use std::{
     collections::BTreeMap,
@@ -27,13 +27,11 @@ use super::{
     },
 };
 
-/// The principal that counts as a person who presented the approver secret. Only the engine subject has an approver,
-/// because no protocol lets a caller act as one.
+/// The approver principal counts as a person who presented the approver secret. Only the engine subject has an
+/// approver, because no protocol lets a caller act as one.
 const APPROVER: &str = "user:approver";
-/// The initial time of the test clock, in Unix milliseconds.
 const START_MS: i64 = 1_800_000_000_000;
 
-/// A clock that tests advance.
 #[derive(Default)]
 struct ManualClock {
     wall_ms: AtomicI64,
@@ -58,7 +56,7 @@ pub struct EngineAttackSubject {
 }
 
 impl EngineAttackSubject {
-    /// Opens the workspace.
+    /// Opens a local workspace with a manual clock as a subject of attacks.
     pub fn open(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
         let clock = Arc::new(ManualClock::default());
         let mut options = LocalWorkspaceOptions::new(opening.workspace.clone(), opening.state.clone());
@@ -115,7 +113,6 @@ pub(crate) fn parse_paths(names: &[String]) -> io::Result<Vec<RelPath>> {
     names.iter().map(|name| RelPath::from_wire(name).map_err(io::Error::other)).collect()
 }
 
-/// The operation name of journal entries that roll back an earlier change.
 const AMEND_OPERATION: &str = "amend";
 const CASE_ENTRIES_MAX: usize = 1_000_000;
 

@@ -1,5 +1,5 @@
-//! Directories of a case: a workspace, an outside directory full of canaries, and a state directory, all temporary.
-//! This module applies the setup steps of a case to the disk.
+//! The temporary directories of an attack case: a workspace, an outside directory with canary files, and a state
+//! directory.
 
 use std::{
     fs, io,
@@ -19,31 +19,26 @@ use super::{
     snapshot::{AttackTreeSnapshot, TimestampComparisonScope},
 };
 
-/// The content of every secret file outside the workspace.
 const CANARY: &str = "CANARY-5d1e90c7-bytes-from-outside";
-/// File names that exist only outside the workspace.
 const OUTSIDE_FILE_NAMES: [&str; 2] = ["only-outside-here", "sibling-of-the-root"];
-/// The first characters of `/etc/passwd`, which no reply may contain.
 const HOST_PASSWD_TEXT: &str = "root:x:0:0";
 
-/// The temporary directories of a case.
 pub(crate) struct AttackFixture {
     pub(crate) workspace: PathBuf,
     pub(crate) outside: PathBuf,
     pub(crate) state: PathBuf,
-    /// The directory to which attackers move files of the workspace; they must move all of them back.
+    /// Attackers must move every file in this directory back to the workspace.
     pub(crate) attacker_scratch: PathBuf,
     base_directory: PathBuf,
     mounts: Vec<PathBuf>,
-    /// Open listeners of the Unix sockets that setup steps create.
+    /// A listener that is dropped would close its socket.
     sockets: Vec<UnixListener>,
     temp_directory: TempDir,
 }
 
 impl AttackFixture {
-    /// Creates the directories of a case and the canary files.
     pub(crate) fn new() -> io::Result<Self> {
-        // The names must not look like anything that a case requests.
+        // The directory names must not look like anything that a case requests.
         let keep = tempfile::Builder::new().prefix("ground-").tempdir()?;
         let base = fs::canonicalize(keep.path())?;
         let (workspace, outside) = (base.join("ws"), base.join("out"));
@@ -67,7 +62,6 @@ impl AttackFixture {
         })
     }
 
-    /// The texts that no reply may contain: content and names of outside files, and host paths.
     pub(crate) fn forbidden_texts(&self) -> Vec<String> {
         let mut secrets =
             vec![CANARY.to_owned(), HOST_PASSWD_TEXT.to_owned(), self.base_directory.display().to_string()];
@@ -75,14 +69,12 @@ impl AttackFixture {
         secrets
     }
 
-    /// Replaces placeholders such as `$W` in a text by the real paths of the fixture.
     pub(crate) fn substitute_places(&self, text: &str) -> String {
         text.replace("$WNAME", "ws")
             .replace("$W", &self.base_directory.join("ws").display().to_string())
             .replace("$O", &self.outside.display().to_string())
     }
 
-    /// A snapshot of all files outside the workspace.
     pub(crate) fn snapshot_outside(&self) -> io::Result<AttackTreeSnapshot> {
         AttackTreeSnapshot::take(
             &self.base_directory,
@@ -91,28 +83,24 @@ impl AttackFixture {
         )
     }
 
-    /// A snapshot of all files in the workspace.
     pub(crate) fn snapshot_workspace(&self) -> io::Result<AttackTreeSnapshot> {
         AttackTreeSnapshot::take(&self.workspace, &[&self.state], TimestampComparisonScope::FilesOnly)
     }
 
-    /// The version of a workspace file, computed from its bytes on disk.
+    /// Computes the version of a workspace file from its bytes on disk.
     pub(crate) fn version_of(&self, path: &str) -> io::Result<String> {
         let bytes = fs::read(self.workspace.join(self.substitute_places(path)))?;
         Ok(stead_engine::Version::hash_bytes(&bytes).to_string())
     }
 
-    /// Whether an attacker left a file in the scratch directory of the attackers.
     pub(crate) fn is_attacker_scratch_used(&self) -> bool {
         fs::read_dir(&self.attacker_scratch).is_ok_and(|mut names| names.next().is_some())
     }
 
-    /// Whether the trash of the state directory holds anything.
     pub(crate) fn has_trash(&self) -> bool {
         fs::read_dir(self.state.join("trash")).is_ok_and(|mut names| names.next().is_some())
     }
 
-    /// The absolute path of a workspace file; creates its parent directories.
     fn make_place(&self, name: &str) -> io::Result<PathBuf> {
         make_path_below(&self.workspace, &self.substitute_places(name))
     }
@@ -121,7 +109,7 @@ impl AttackFixture {
         make_path_below(&self.outside, &self.substitute_places(name))
     }
 
-    /// Applies a setup step that concerns files and returns true; returns false for any other step.
+    /// Applies a setup step that concerns files, and returns whether the step was of that sort.
     pub(crate) fn apply_step(&mut self, step: &AttackSetupStep) -> io::Result<bool> {
         match step {
             AttackSetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,
@@ -198,7 +186,6 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Creates a chain of symbolic links; the last one points to `target`.
     fn make_link_chain(&self, name: &str, length: usize, target: &str) -> io::Result<()> {
         for number in 0..length {
             let meant = match number {
@@ -210,7 +197,6 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Mounts a new file system at a path in the workspace.
     fn mount_filesystem(&mut self, kind: &str, name: &str) -> io::Result<()> {
         let place = self.make_place(name)?;
         fs::create_dir_all(&place)?;
@@ -219,7 +205,6 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Bind-mounts another directory.
     fn bind_mount(&mut self, source: &str, name: &str) -> io::Result<()> {
         let (source, place) = (PathBuf::from(self.substitute_places(source)), self.make_place(name)?);
         if source.is_dir() {
@@ -232,7 +217,6 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Bind-mounts the workspace directory onto itself, so that it is a mount point.
     fn mount_workspace(&mut self) -> io::Result<()> {
         let place = self.workspace.clone();
         run_program("mount", &[Path::new("--bind"), &place, &place])?;
@@ -240,7 +224,6 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Renames the workspace directory and puts a symbolic link to the outside directory in its place.
     fn replace_root_with_link(&mut self) -> io::Result<()> {
         let moved = self.base_directory.join("ws-moved");
         fs::rename(&self.workspace, &moved)?;
@@ -252,17 +235,16 @@ impl AttackFixture {
 
 impl Drop for AttackFixture {
     fn drop(&mut self) {
-        // Best effort: leftovers are in a temporary directory. `rm` handles any depth.
+        // Cleaning up may fail, because the leftovers are in a temporary directory; `rm` handles any depth.
         for place in self.mounts.iter().rev() {
             drop(run_program("umount", &[Path::new("-l"), place]));
         }
         let cleared = run_program("rm", &[Path::new("-rf"), &self.workspace, &self.state]);
-        // In the sandbox no program can run; then the parent cleans up.
+        // In the sandbox no program can run, and the parent process cleans up.
         self.temp_directory.disable_cleanup(cleared.is_err());
     }
 }
 
-/// Joins a path to a directory and creates the parent directories.
 fn make_path_below(top: &Path, name: &str) -> io::Result<PathBuf> {
     let place = top.join(name);
     if let Some(parent) = place.parent() {
@@ -291,7 +273,7 @@ fn run_program(program: &str, arguments: &[&Path]) -> io::Result<()> {
     Err(io::Error::other(format!("{program} {arguments:?}: {stderr}")))
 }
 
-/// Whether this process may create devices.
+/// Returns whether this process may create device files.
 pub fn can_make_devices() -> bool {
     let Ok(place) = tempfile::tempdir() else { return false };
     let node = place.path().join("null");

@@ -1,4 +1,4 @@
-//! The binary over HTTP as a subject of attacks: `stead serve` on its own port, with one process per principal.
+//! The binary over HTTP as a subject of attacks, with one `stead serve` process per principal.
 
 use std::{
     collections::BTreeMap,
@@ -15,17 +15,17 @@ use super::{
 };
 use crate::http_client::TestHttpClient;
 
-/// The MCP revision of the requests, which needs no MCP session.
+/// The MCP revision of the requests needs no MCP session.
 const MCP_VERSION: &str = "2026-07-28";
 
-/// The HTTP endpoint to which the attack requests are sent.
+/// The kind of HTTP endpoint to which attack requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttackHttpEndpointKind {
-    /// `POST /v1/{operation}`.
+    /// Attack requests are sent to `POST /v1/{operation}`.
     Rest,
-    /// `POST /rpc`.
+    /// Attack requests are sent to `POST /rpc`.
     Rpc,
-    /// `POST /mcp`.
+    /// Attack requests are sent to `POST /mcp`.
     Mcp,
 }
 
@@ -38,7 +38,7 @@ pub struct HttpAttackSubject {
 }
 
 impl HttpAttackSubject {
-    /// A subject that starts the binary at this path on the given workspace.
+    /// Starts the binary at this path as a server of the given workspace.
     pub fn open(
         binary: &Path,
         opening: &SubjectOptions,
@@ -46,7 +46,7 @@ impl HttpAttackSubject {
     ) -> io::Result<Box<dyn AttackSubject>> {
         let mut subject =
             Self { binary: binary.to_owned(), options: opening.clone(), api: way, servers: BTreeMap::new() };
-        // The state directory exists before a case begins, as with every other subject.
+        // The state directory must exist before a case begins, as with every other subject.
         subject.server_for("agent:tester")?;
         Ok(Box::new(subject))
     }
@@ -84,13 +84,12 @@ impl AttackHttpServer {
             host = host.or_else(|| word("on http://"));
             token = token.or_else(|| word("(valid until the server stops): "));
         }
-        // Later output must not fill the pipe.
+        // The rest of the output is read, so that it cannot fill the pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let (host, token) = (host.unwrap_or_default(), token.unwrap_or_default());
         Ok(Self { child, client: TestHttpClient::new(&host), token })
     }
 
-    /// Posts a request body and returns the response body, or the last event if the response is an event stream.
     fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Vec<u8>> {
         let headers = [headers, &[("Accept", "application/json, text/event-stream")]].concat();
         let (_, answer) = self.client.send_request(&self.token, &format!("POST {path}"), &headers, body)?;
@@ -98,7 +97,6 @@ impl AttackHttpServer {
         Ok(events.next_back().map_or_else(|| answer.clone(), <[u8]>::to_vec))
     }
 
-    /// Asks the server to stop and waits for its exit.
     fn terminate(mut self) -> io::Result<()> {
         // The server would wait for an open connection.
         drop(self.client);
@@ -110,7 +108,6 @@ impl AttackHttpServer {
     }
 }
 
-/// Builds the JSON-RPC message of a call, and inserts the arguments byte for byte.
 fn wrap_arguments(method: &str, before: &str, arguments: &[u8], after: &str) -> Vec<u8> {
     let mut message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":{method},"params":{before}"#).into_bytes();
     message.extend_from_slice(arguments);
@@ -169,10 +166,10 @@ impl AttackSubject for HttpAttackSubject {
 fn reply_from_object(object: &Value) -> SubjectReply {
     let refused = object.get("error").map(|error| {
         let kind = error.get("kind").and_then(Value::as_str).unwrap_or("protocol");
-        // Rejected before it became a call.
+        // The error kind `refused` means that the request was rejected before it became a call.
         if kind == "refused" { "protocol".to_owned() } else { kind.to_owned() }
     });
-    // Plain responses have no text; people read the detail.
+    // A plain HTTP response has no text for people except the detail of an error.
     let text = object.pointer("/error/detail").and_then(Value::as_str).unwrap_or_default().to_owned();
     SubjectReply { refusal: refused, json: object.clone(), text }
 }

@@ -8,7 +8,6 @@ use super::{
     subject::{SubjectJournal, SubjectJournalEntry},
 };
 
-/// Returns a fault for each difference between the sent requests and the journal.
 pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &SubjectJournal) -> Vec<AttackCaseFinding> {
     let mut faults: Vec<String> = Vec::new();
     if let Some(tamper) = &ledger.tampering {
@@ -42,25 +41,22 @@ pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &Subjec
         .collect()
 }
 
-/// Another entry that is accepted instead. For a path outside the workspace an agent gets an invalid-path error, but
-/// the journal may record an escape attempt.
+/// For a path outside the workspace, the journal may record an escape where the agent got an invalid-path error.
 fn alternative_entry(entry: &SubjectJournalEntry) -> Option<SubjectJournalEntry> {
     let spelled =
         entry.principal.starts_with("agent:") && entry.reason.as_deref() == Some(ErrorKind::InvalidPath.code());
     spelled.then(|| SubjectJournalEntry { reason: Some(ErrorKind::PathEscape.code().to_owned()), ..entry.clone() })
 }
 
-/// The decision that the journal records for a call that fails with this error kind.
 pub(crate) fn decision_of_kind(code: &str) -> JournaledCallOutcomeStatus {
     match ErrorKind::ALL.iter().find(|kind| kind.code() == code).map(|kind| kind.class()) {
         Some(Whose::Refused) => JournaledCallOutcomeStatus::Refused,
         Some(Whose::StateMismatch | Whose::SystemFailure) => JournaledCallOutcomeStatus::Failed,
-        // Not an engine kind, so no entry can match.
+        // A code that is not an engine kind matches no journal entry.
         None => JournaledCallOutcomeStatus::Allowed,
     }
 }
 
-/// The journal entry that must exist for a request.
 fn expected_entry(went: &AttackRequestRecord) -> SubjectJournalEntry {
     let decision = went.refusal.as_deref().map_or(JournaledCallOutcomeStatus::Allowed, decision_of_kind);
     let known = stead_engine::find_operation(&went.request.operation).is_some();

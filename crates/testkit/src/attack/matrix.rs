@@ -1,4 +1,4 @@
-//! Generated attack cases: every combination of an operation, a way to leave the workspace, and a kind of target.
+//! Generates an attack case for each combination of an operation, a way to leave the workspace and a kind of target.
 
 use std::io;
 
@@ -36,7 +36,7 @@ struct AttackMatrixOperation {
     arguments: Map<String, Value>,
 }
 
-/// All generated attack cases as one group; the cases share one setup and change nothing.
+/// Generates all matrix cases as one group; the cases share one setup and change nothing.
 pub fn load_matrix() -> io::Result<AttackTestCaseGroup> {
     let table: AttackMatrixDefinition = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
     let mut cases = Vec::new();

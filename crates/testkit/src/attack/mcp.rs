@@ -1,5 +1,4 @@
-//! The binary over MCP as a subject of attacks: `stead mcp` on pipes, with one process per principal. The test has its
-//! own minimal MCP client, because only the server is tested.
+//! The binary over MCP as a subject of attacks, with one `stead mcp` process per principal.
 
 use std::{
     collections::BTreeMap,
@@ -14,9 +13,8 @@ use serde_json::{Value, json};
 
 use super::subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply};
 
-/// How long the test client waits for a reply of the server.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// The error kind that the tests give to a protocol error: the message was rejected before it became a call.
+/// A protocol error means that the message was rejected before it became a call.
 const PROTOCOL_ERROR_KIND: &str = "protocol";
 
 /// The `stead mcp` processes of one workspace, one per principal.
@@ -34,10 +32,10 @@ struct AttackMcpServer {
 }
 
 impl McpAttackSubject {
-    /// A subject that starts the binary at this path on the given workspace.
+    /// Starts the binary at this path as an MCP server of the given workspace.
     pub fn open(binary: &Path, opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
         let mut subject = Self { binary: binary.to_owned(), options: opening.clone(), servers: BTreeMap::new() };
-        // The state directory exists before a case begins, as with every other subject.
+        // The state directory must exist before a case begins, as with every other subject.
         subject.server_for("agent:tester")?;
         Ok(Box::new(subject))
     }
@@ -100,7 +98,7 @@ impl AttackMcpServer {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left).map_err(io::Error::other)?;
             let answer: Value = serde_json::from_slice(&line)?;
-            // A message that could not be parsed has no id to respond to.
+            // The response to a message that could not be parsed has no id.
             let unread = answer.get("id").is_none_or(Value::is_null) && answer.get("error").is_some();
             if unread || answer.get("id") == Some(&Value::from(id)) {
                 return Ok(answer);
@@ -108,7 +106,6 @@ impl AttackMcpServer {
         }
     }
 
-    /// Closes the standard input of the server and waits for the process to exit.
     fn close(mut self) -> io::Result<()> {
         drop(self.input.take());
         self.child.wait_for_exit()

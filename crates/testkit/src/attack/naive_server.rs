@@ -1,8 +1,8 @@
-//! The unsafe control: a file server that joins the root and the requested path, and leaves the rest to the operating
-//! system. The control server must fail the cases that the real server passes; otherwise the corpus proves nothing.
+//! The unsafe control server joins the root and the requested path. The control server must fail the cases that the
+//! real server passes, otherwise the corpus proves nothing.
 //!
-//! The attack corpus contains links to paths of the real machine. So the control server is fenced: for a path outside
-//! the temporary directories it only reports that it would have followed the path.
+//! The corpus contains links to paths of the real machine. For a path outside the temporary directories, the control
+//! server only reports that it would have followed the path.
 
 use std::{
     fs, io,
@@ -23,20 +23,17 @@ use super::{
     subject::{AttackSubject, AttackSubjectRequest, SubjectJournal, SubjectOptions, SubjectReply},
 };
 
-/// The most bytes that the control server reads from a file, because a device may never end.
+/// The control server limits its reads, because a device may never end.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// How long an operation of the control server may block before it counts as hung.
+/// An operation of the control server that blocks for this long counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_millis(300);
-/// The most directory levels that the control server searches.
 const COLLECT_DEPTH_MAX: usize = 8;
-/// The most links that the fence of the control server follows for one path.
 const LINKS_MAX: usize = 64;
-/// The I/O error kind for a path outside the temporary directories, which differs from that for a missing path.
+/// The I/O error kind for a path outside the fence must differ from the kind for a missing path.
 const BEYOND_FENCE: io::ErrorKind = io::ErrorKind::HostUnreachable;
-/// The error kind for a request of the control server that hung.
 pub(crate) const HUNG_KIND: &str = "hung";
 
-/// The control server.
+/// An unsafe file server that the attack corpus must detect as unsafe.
 pub struct NaiveServer {
     root: PathBuf,
     trash: PathBuf,
@@ -45,14 +42,14 @@ pub struct NaiveServer {
 }
 
 impl NaiveServer {
-    /// Opens a control server of this kind.
+    /// Opens an unsafe control server of this kind on the subject's workspace.
     pub fn open(opening: &SubjectOptions, control: UnsafeControlServerKind) -> io::Result<Box<dyn AttackSubject>> {
         let trash = opening.state.join("trash");
         fs::create_dir_all(&trash)?;
         Ok(Box::new(Self { root: opening.workspace.clone(), trash, control, trashed: Vec::new() }))
     }
 
-    /// Resolves a path. It deliberately checks nothing but the fence, because the control server must be unsafe.
+    /// Resolves a path with no check but the fence, because the control server must be unsafe.
     fn resolve_naively(&self, arguments: &Map<String, Value>, name: &str) -> io::Result<PathBuf> {
         let spelled = match (arguments.get(name).and_then(Value::as_str), name) {
             (Some(spelled), _) => spelled,
@@ -66,7 +63,6 @@ impl NaiveServer {
         self.check_fence(place)
     }
 
-    /// Returns the path, or an error if the path leads outside the temporary directories.
     fn check_fence(&self, place: PathBuf) -> io::Result<PathBuf> {
         let ground = self.root.parent().ok_or(BEYOND_FENCE)?;
         let mut at = place.clone();
@@ -74,8 +70,7 @@ impl NaiveServer {
             if let Ok(real) = fs::canonicalize(&at) {
                 return if real.starts_with(ground) { Ok(place) } else { Err(BEYOND_FENCE.into()) };
             }
-            // For a missing path, the directory in which it would be created, or the target of a dangling link, is
-            // checked.
+            // For a missing path, the fence checks the parent directory or the target of the dangling link.
             let Some(above) = at.parent() else { break };
             at = match fs::read_link(&at) {
                 Ok(target) => above.join(target),
@@ -86,7 +81,6 @@ impl NaiveServer {
         if at.starts_with(ground) { Ok(place) } else { Err(BEYOND_FENCE.into()) }
     }
 
-    /// Decodes a requested path in all ways that a well-meaning server might.
     fn decode_spelling(&self, spelled: &str) -> String {
         let outside = self.root.with_file_name("out").display().to_string();
         let mut text = spelled.trim_end_matches('\u{fffd}').to_owned();
@@ -188,7 +182,6 @@ impl AttackSubject for NaiveServer {
     }
 }
 
-/// Runs an operation of the control server that takes one path.
 fn run_single_path(operation: &str, arguments: &Map<String, Value>, place: &Path) -> io::Result<Value> {
     let content = arguments.get("content").and_then(Value::as_str).unwrap_or_default();
     match operation {
@@ -236,13 +229,12 @@ fn run_single_path(operation: &str, arguments: &Map<String, Value>, place: &Path
             fs::remove_file(place)?;
             Ok(json!({}))
         }
-        // It has no leases and no history, and reports that for every path.
+        // The control server has no leases and no history.
         "lock" | "unlock" | "history" | "changes" => Ok(json!({ "there": fs::metadata(place).is_ok() })),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
-/// Collects all paths below a directory with their content, and follows links.
 fn collect_tree(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
     if depth > COLLECT_DEPTH_MAX {
         return Ok(());
@@ -259,7 +251,7 @@ fn collect_tree(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Resu
     Ok(())
 }
 
-/// The operation and the path in the first file header of a patch, the only header that the control server reads.
+/// Returns the operation and the path of a patch's first file header; the control server ignores the others.
 fn patch_target(arguments: &Map<String, Value>) -> Option<(&'static str, String)> {
     let patch = arguments.get("patch")?.as_str()?;
     patch.lines().find_map(|line| {
@@ -276,7 +268,6 @@ fn patch_target(arguments: &Map<String, Value>) -> Option<(&'static str, String)
     })
 }
 
-/// Copy and move.
 fn copy_or_move(operation: &str, arguments: &Map<String, Value>, from: &Path, to: &Path) -> io::Result<Value> {
     fs::symlink_metadata(from)?;
     let overwrite = arguments.get("overwrite") == Some(&Value::Bool(true));
@@ -335,7 +326,7 @@ fn run_with_timeout(root: &Path, work: impl FnOnce() -> io::Result<Value> + Send
 
 fn percent_decode(text: &str) -> String {
     let bytes: Vec<u8> = percent_decode_str(text).collect();
-    // Lenient decoders accept the overlong form of a slash.
+    // Lenient decoders accept the overlong forms of a slash and a dot.
     let mut text = Vec::new();
     let mut left = bytes.as_slice();
     while let Some((&byte, tail)) = left.split_first() {
@@ -357,7 +348,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The engine's error kind for an I/O error. In doubt, the kind is one with which the control server passes.
+/// Returns the engine's error kind for an I/O error; in doubt, a kind with which the control server passes.
 fn error_kind_code(error: &io::Error) -> &'static str {
     const KIND_CODES: &[(io::ErrorKind, &str)] = &[
         (io::ErrorKind::NotFound, "not_found"),
@@ -382,7 +373,6 @@ fn error_kind_code(error: &io::Error) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Checks that the control server follows links, but not outside the temporary directories.
     #[test]
     fn naive_server_never_leaves_the_fixture() {
         let (ground, machine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! Checks after an attack case: no leaks, and the expectations of the case about the tree and the reply.
+//! Checks the tree and the reply after an attack case.
 
 use std::{fs, io, os::unix::fs::PermissionsExt};
 
@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{case::PostAttackChecks, run::AttackRun, snapshot::file_kind_name, subject::SubjectReply};
 
-/// Adds a fault if the JSON or the text of a reply contains data from outside the workspace.
 pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
     let json = reply.json.to_string();
     for secret in fight.fixture.forbidden_texts() {
@@ -16,7 +15,6 @@ pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
     }
 }
 
-/// Adds a fault for each expectation of the case that the tree or the reply does not meet.
 pub(crate) fn check_after(
     fight: &mut AttackRun<'_>,
     checks: &PostAttackChecks,

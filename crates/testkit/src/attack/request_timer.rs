@@ -1,9 +1,9 @@
-//! Measures how long a reply takes. Time in which processes waited for a CPU or for a disk is not counted, so that a
-//! busy machine does not look like a hanging server.
+//! Measures how long a reply takes, without the time in which processes waited for a CPU or a disk. Otherwise a busy
+//! machine would look like a hanging server.
 
 use std::time::{Duration, Instant};
 
-/// The files in which the kernel counts the time that processes waited for a CPU and for a disk.
+/// The kernel counts in these files how long processes waited for a CPU and for a disk.
 const PRESSURE_FILES: [&str; 2] = ["/proc/pressure/cpu", "/proc/pressure/io"];
 
 pub(super) struct BusyMachineAdjustedTimer {
@@ -16,13 +16,12 @@ impl BusyMachineAdjustedTimer {
         Self { started: Instant::now(), wait_before: total_wait() }
     }
 
-    /// The time since the start, less the time in which processes waited for a CPU or a disk.
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed().saturating_sub(total_wait().saturating_sub(self.wait_before))
     }
 }
 
-/// How long processes have waited for a CPU or a disk since boot; zero if the kernel does not count it.
+/// Returns how long processes have waited since boot, or zero if the kernel does not count that time.
 fn total_wait() -> Duration {
     let wait = |file| std::fs::read_to_string(file).ok().and_then(|text| parse_micros(&text)).unwrap_or_default();
     Duration::from_micros(PRESSURE_FILES.into_iter().map(wait).sum())

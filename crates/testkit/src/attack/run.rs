@@ -1,6 +1,6 @@
-//! Runs attack cases against a subject and checks the results. Every case is checked for the invariants: nothing
-//! outside the workspace changes, no reply contains outside data, and replies arrive in time. Every request has one
-//! journal entry, and a refused request changes nothing.
+//! Runs attack cases against a subject and checks every case for invariants. Nothing outside the workspace changes, no
+//! reply contains outside data, and replies arrive in time. Every request has one journal entry, and a refused request
+//! changes nothing.
 
 use std::{
     collections::BTreeMap,
@@ -23,21 +23,17 @@ use super::{
     },
 };
 
-/// The default caller.
 const DEFAULT_PRINCIPAL: &str = "agent:tester";
-/// The default time limit of one request in an attack case.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long a case is repeated while attacker threads run.
 const RACE_DURATION: Duration = Duration::from_millis(250);
-/// Maximum number of repetitions of a case while attacker threads run.
 const RACE_ROUNDS_MAX: u64 = 2_000;
 
 /// A problem that an attack case found.
 #[derive(Debug, Clone)]
 pub struct AttackCaseFinding {
-    /// Severity.
+    /// The severity of the problem that the attack case found.
     pub severity: AttackFindingSeverity,
-    /// Description.
+    /// The description of the problem that the attack case found.
     pub description: String,
 }
 
@@ -48,33 +44,33 @@ pub enum AttackFindingSeverity {
     Harm,
     /// The request did no harm, but its result or error kind is not the expected one.
     WrongReason,
-    /// The journal does not match the requests of the case.
+    /// The journal does not match the requests of the attack case.
     WrongJournal,
 }
 
 /// The result of one attack case.
 #[derive(Debug, Clone)]
 pub struct AttackVerdict {
-    /// The id of the attack case.
+    /// The id of the attack case with this verdict.
     pub id: String,
-    /// The problems that the case found; empty if the case passed.
+    /// The problems that the attack case found; the list is empty if the case passed.
     pub faults: Vec<AttackCaseFinding>,
 }
 
 impl AttackVerdict {
-    /// Whether the attack case passed.
+    /// Returns whether the attack case found no problem.
     pub fn has_passed(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// The problems that the case found, as text.
+    /// Returns the case's id and its problems as text.
     pub fn faults_text(&self) -> String {
         let faults: Vec<String> =
             self.faults.iter().map(|fault| format!("{:?}: {}", fault.severity, fault.description)).collect();
         format!("{}: {}", self.id, faults.join("; "))
     }
 
-    /// Whether a problem of the case has the severity [`AttackFindingSeverity::Harm`].
+    /// Returns whether the attack case found a problem with the severity [`AttackFindingSeverity::Harm`].
     pub fn did_harm(&self) -> bool {
         self.faults.iter().any(|fault| fault.severity == AttackFindingSeverity::Harm)
     }
@@ -85,7 +81,6 @@ pub(crate) struct AttackRequestRecord {
     pub(crate) refusal: Option<String>,
 }
 
-/// A run of one or more attack cases on one fixture.
 pub(crate) struct AttackRun<'a> {
     pub(crate) fixture: AttackFixture,
     group: &'a AttackTestCaseGroup,
@@ -93,7 +88,8 @@ pub(crate) struct AttackRun<'a> {
     options: SubjectOptions,
     subject: Option<Box<dyn AttackSubject>>,
     principal: String,
-    /// Values of placeholders: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL` from earlier replies, and the round number `N`.
+    /// The values of the placeholders `TRASH`, `ENTRY`, `VERSION` and `APPROVAL` come from earlier replies, and `N` is
+    /// the round number.
     known_values: BTreeMap<&'static str, String>,
     sent: Vec<AttackRequestRecord>,
     attackers: Vec<super::setup_step::AttackerAction>,
@@ -111,7 +107,7 @@ pub fn run_case(
     verdicts.pop().ok_or_else(|| io::Error::other("no verdict"))
 }
 
-/// Runs attack cases on one fixture, prepared by the setup of the first case; cases that share it must change nothing.
+/// Runs attack cases on one fixture that the first case sets up. Cases that share a fixture must change nothing.
 pub fn run_sharing_fixture(
     group: &AttackTestCaseGroup,
     cases: &[AttackCase],
@@ -146,7 +142,7 @@ pub fn run_sharing_fixture(
     Ok(verdicts)
 }
 
-/// Divides attack cases into batches that can share a fixture: adjacent cases that have one setup and change nothing.
+/// Divides attack cases into batches of adjacent cases that have one setup and change nothing.
 pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
     let still = |case: &AttackCase| {
         matches!(case.expect.result, ExpectedAttackResult::Deny | ExpectedAttackResult::Error)
@@ -157,7 +153,6 @@ pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
     cases.chunk_by(|one, next| one.setup == next.setup && still(one) && still(next)).collect()
 }
 
-/// Parses the steps of a setup, and replaces each named setup by its steps.
 pub(crate) fn parse_setup(group: &AttackTestCaseGroup, setup: &[Value]) -> io::Result<Vec<AttackSetupStep>> {
     let mut steps = Vec::new();
     for value in setup {
@@ -236,7 +231,7 @@ impl<'a> AttackRun<'a> {
             AttackSetupStep::OpenWorkspace => {
                 self.open_subject()?;
             }
-            // The fixture has run the steps that concern files.
+            // The fixture has already run the steps that concern files.
             AttackSetupStep::File(..)
             | AttackSetupStep::Directory(_)
             | AttackSetupStep::Link(..)
@@ -301,7 +296,6 @@ impl<'a> AttackRun<'a> {
         Ok(reply)
     }
 
-    /// Replaces the placeholders in the arguments of a request.
     fn substitute_values(&self, value: &Value) -> io::Result<Value> {
         Ok(match value {
             Value::String(text) => match text.strip_prefix("$VERSION:") {
@@ -329,7 +323,6 @@ impl<'a> AttackRun<'a> {
         })
     }
 
-    /// Runs one attack case and checks its result.
     fn run_one(&mut self, case: &AttackCase) -> io::Result<()> {
         let outside = self.fixture.snapshot_outside()?;
         let inside = self.fixture.snapshot_workspace()?;
@@ -364,7 +357,6 @@ impl<'a> AttackRun<'a> {
         Ok((reply, watch.elapsed()))
     }
 
-    /// Repeats the request of an attack case while attacker threads change the tree.
     fn race_case(&mut self, case: &AttackCase, within: Duration) -> io::Result<()> {
         let then = parse_setup(self.group, &case.then)?;
         let mut attackers = AttackerThreads::default();
@@ -395,7 +387,6 @@ impl<'a> AttackRun<'a> {
         Ok(())
     }
 
-    /// Checks that the reply to an attack request is the expected success or error, and leaks nothing.
     fn judge_reply(&mut self, case: &AttackCase, reply: &SubjectReply) {
         post_checks::check_leaks(self, reply);
         let wanted = case.expect.kind.as_list();
@@ -432,18 +423,18 @@ impl<'a> AttackRun<'a> {
     }
 }
 
-/// What an attack case needs from the machine and from its subject.
+/// What an attack case requires of the machine and of its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AttackCaseRequirements {
-    /// A mount namespace.
+    /// Whether the attack case requires a mount namespace.
     pub mounts: bool,
-    /// The case needs the right to create device files.
+    /// Whether the attack case requires the right to create device files.
     pub devices: bool,
-    /// The case needs a subject in the test process, whose clock and configuration the test can change.
+    /// Whether the attack case requires a subject in the test process, whose clock the test can change.
     pub in_process: bool,
 }
 
-/// The requirements of an attack case, derived from its setup steps.
+/// Derives the requirements of an attack case from its setup steps.
 pub fn case_requirements(group: &AttackTestCaseGroup, case: &AttackCase) -> io::Result<AttackCaseRequirements> {
     let steps = parse_setup(group, &case.setup)?;
     Ok(AttackCaseRequirements {

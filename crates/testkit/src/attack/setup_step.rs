@@ -1,10 +1,9 @@
-//! A setup step. This module parses setup steps as the corpus writes them, and touches no files.
+//! Parses the setup steps of the attack corpus.
 
 use std::io;
 
 use serde_json::{Map, Value};
 
-/// One step of an attack case, usually before its request.
 #[derive(Debug, Clone)]
 pub(crate) enum AttackSetupStep {
     File(String, Vec<u8>),
@@ -21,65 +20,45 @@ pub(crate) enum AttackSetupStep {
     OutsideLink(String, String),
     SiblingFile(String, Vec<u8>),
     SparseFile(String, u64),
-    /// Writes the policy file in the state directory.
     PolicyFile(String),
     SetMode(String, u32),
     Remove(String),
-    /// Creates nested directories whose complete path is longer than the system allows.
+    /// The complete path of the nested directories is longer than the system allows.
     DeepDirectories(String, usize),
-    /// Creates a chain of symbolic links: `c40 -> c39 -> … -> c0 -> target`.
+    /// The chain of symbolic links is `c40 -> c39 -> … -> c0 -> target`.
     LinkChain(String, usize, String),
-    /// Mounts a file system of the given type at a path in the workspace.
     MountFilesystem(String, String),
-    /// Bind-mounts another directory.
     BindMount(String, String),
-    /// Bind-mounts the workspace directory onto itself.
     WorkspaceMount,
     ReadOnlyWorkspaceMount,
-    /// Allows the mount at this path: files on it belong to the workspace.
+    /// Files on the allowed mount belong to the workspace.
     AllowMountInside(String),
     StateInWorkspace(String),
-    /// Sets the principal of all later requests.
     SetPrincipal(String),
-    /// Opens the workspace now, before the later steps.
     OpenWorkspace,
     ReplaceRoot,
-    /// Advances both clocks.
     AdvanceClocks(i64),
-    /// Moves only the wall clock by this many milliseconds.
     ShiftWallClock(i64),
-    /// Purges expired trash items.
     PurgeExpired,
-    /// Starts an attacker thread when the request of the case runs.
+    /// The attacker thread starts when the request of the case runs.
     StartAttacker(AttackerAction),
-    /// Makes a call before the request of the case.
     Call {
-        /// The operation.
         operation: String,
-        /// The arguments.
         arguments: Map<String, Value>,
-        /// The principal of the call, if it is not the principal of the case.
         principal: Option<String>,
-        /// The error kind with which the call must fail; `None` if the call must succeed.
         expected_refusal: Option<String>,
     },
 }
 
-/// An action that an attacker thread repeats.
 #[derive(Debug, Clone)]
 pub(crate) enum AttackerAction {
-    /// Exchanges two names.
     SwapNames(String, String),
-    /// Moves a directory out of the workspace and back.
     MoveDirectoryOut(String),
-    /// Extends a file.
     GrowFile(String),
-    /// Makes a link alternate between two targets.
     RetargetLink(String, String, String),
 }
 
 impl AttackSetupStep {
-    /// Parses one step.
     pub(crate) fn parse(value: &Value) -> io::Result<Self> {
         match value {
             Value::String(text) => parse_text(text).ok_or_else(|| malformed_step(text)),
@@ -90,7 +69,6 @@ impl AttackSetupStep {
         }
     }
 
-    /// Whether the setup step needs a mount namespace.
     pub(crate) fn needs_mounts(&self) -> bool {
         matches!(
             self,
@@ -101,12 +79,10 @@ impl AttackSetupStep {
         )
     }
 
-    /// Whether the setup step needs the right to create device files.
     pub(crate) fn needs_devices(&self) -> bool {
         matches!(self, AttackSetupStep::Device(..))
     }
 
-    /// Whether the setup step needs a subject in the test process.
     pub(crate) fn needs_in_process(&self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! A snapshot of a directory tree: names, types, content, modes and modification times. Comparing two snapshots shows
-//! the changes. Taking a snapshot never follows a link, opens a special file, or enters another file system.
+//! Snapshots of directory trees, whose comparison shows the changes. Taking a snapshot never follows a link, opens a
+//! special file or enters another file system.
 
 use std::{
     collections::BTreeMap,
@@ -8,21 +8,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The most directory levels that a snapshot contains.
 const DEPTH_MAX: usize = 64;
-/// The content of files larger than this many bytes is not compared, only their length.
+/// For a file larger than this many bytes, only the length is compared.
 const BYTES_MAX: u64 = 1 << 16;
 
-/// Which modification times a comparison of two snapshots includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimestampComparisonScope {
-    /// All.
     All,
-    /// All but those of directories: the time of a directory changes when a temporary file is created in it.
+    /// The time of a directory is not compared, because a temporary file in the directory changes it.
     FilesOnly,
 }
 
-/// The state of a directory tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AttackTreeSnapshot(BTreeMap<PathBuf, AttackTestSnapshotItem>);
 
@@ -36,7 +32,6 @@ struct AttackTestSnapshotItem {
 }
 
 impl AttackTreeSnapshot {
-    /// Takes a snapshot of everything below `top` except the paths in `except`.
     pub(crate) fn take(top: &Path, except: &[&Path], times: TimestampComparisonScope) -> io::Result<Self> {
         let mut seen = BTreeMap::new();
         let device = match fs::symlink_metadata(top) {
@@ -52,7 +47,7 @@ impl AttackTreeSnapshot {
                 if except.contains(&path.as_path()) {
                     continue;
                 }
-                // A path that disappears during the walk does not exist.
+                // A path that disappears during the walk counts as missing.
                 let Ok(meta) = fs::symlink_metadata(&path) else { continue };
                 let kind = file_kind_name(&meta);
                 if kind == "directory" && depth < DEPTH_MAX && meta.dev() == device {
@@ -64,7 +59,6 @@ impl AttackTreeSnapshot {
         Ok(Self(seen))
     }
 
-    /// Describes each difference between two snapshots; empty if there is none.
     pub(crate) fn describe_changes(&self, later: &Self) -> Vec<String> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let gone = self.0.keys().filter(|path| !later.0.contains_key(*path));

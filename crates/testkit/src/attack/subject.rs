@@ -1,5 +1,4 @@
-//! The interface of a server under attack, called a subject. A subject is opened on a directory, receives requests, and
-//! finally returns its journal, if it has one.
+//! The interface of a server under attack, called a subject.
 
 use std::{
     io,
@@ -14,68 +13,67 @@ use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 
 use super::request_timer::BusyMachineAdjustedTimer;
 
-/// How long a server under attack may take to stop.
 const EXIT_WAIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The options with which a subject is opened.
 #[derive(Debug, Clone)]
 pub struct SubjectOptions {
-    /// The workspace directory.
+    /// The workspace directory that the subject serves.
     pub workspace: PathBuf,
-    /// The state directory.
+    /// The state directory of the subject.
     pub state: PathBuf,
-    /// Paths of mounts that belong to the workspace.
+    /// The paths of the mounts that belong to the subject's workspace.
     pub mounts: Vec<String>,
-    /// The path resolver.
+    /// The path resolution method of the subject.
     pub resolver: PathResolutionMethod,
 }
 
-/// One request.
+/// One request to a subject of attacks.
 #[derive(Debug, Clone)]
 pub struct AttackSubjectRequest {
-    /// The principal that makes the request: `agent:…` or `user:…`.
+    /// The principal that makes the attack request, such as `agent:tester`.
     pub principal: String,
-    /// The operation.
+    /// The operation that the attack request calls.
     pub operation: String,
-    /// The arguments.
+    /// The arguments of the attack request.
     pub arguments: Map<String, Value>,
-    /// The arguments as raw bytes, which are sent instead of `arguments`.
+    /// The raw bytes that are sent instead of the attack request's arguments.
     pub raw: Option<Vec<u8>>,
 }
 
-/// One reply.
+/// The reply of a subject to one attack request.
 #[derive(Debug, Clone)]
 pub struct SubjectReply {
-    /// The error kind of the reply; `None` if the request succeeded.
+    /// The error kind of the subject's reply; `None` if the request succeeded.
     pub refusal: Option<String>,
-    /// The JSON object.
+    /// The JSON object of the subject's reply.
     pub json: Value,
-    /// The text of the reply.
+    /// The text of the subject's reply.
     pub text: String,
 }
 
-/// A change of the clock, or a purge of the trash, for subjects that support it.
+/// An action on the clock or the trash of a subject.
 #[derive(Debug, Clone, Copy)]
 pub enum AttackSubjectClockOrPurgeAction {
-    /// Advances the wall clock and the uptime clock by this many milliseconds.
+    /// The wall clock and the uptime clock advance by this many milliseconds.
     AdvanceClocks(i64),
-    /// Moves only the wall clock by this many milliseconds.
+    /// Only the wall clock moves, by this many milliseconds.
     ShiftWallClock(i64),
-    /// Purges expired trash items.
+    /// The subject purges its expired trash items.
     PurgeExpired,
 }
 
 /// The fields of a journal entry that the attack tests check.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubjectJournalEntry {
-    /// The principal.
+    /// The principal that the journal entry records.
     pub principal: String,
-    /// The operation.
+    /// The operation that the journal entry records.
     pub operation: String,
-    /// The recorded decision about the call: `allowed`, `refused` or `failed`.
+    /// The decision that the journal entry records: `allowed`, `refused` or `failed`.
     pub decision: String,
-    /// The error kind of the call; `None` if the call succeeded.
+    /// The error kind of the journaled call; `None` if the call succeeded.
     pub reason: Option<String>,
 }
 
@@ -84,13 +82,13 @@ pub struct SubjectJournalEntry {
 pub struct SubjectJournal {
     /// The journal entries of all callers except the system, oldest first.
     pub entries: Vec<SubjectJournalEntry>,
-    /// The first problem that verifying the hash chain found; `None` if the chain is valid.
+    /// The first error in the journal's hash chain; `None` if the chain is valid.
     pub tampering: Option<String>,
 }
 
 /// A server of a workspace directory that the corpus attacks.
 pub trait AttackSubject {
-    /// Makes a request.
+    /// Sends one attack request to the subject and returns the reply.
     fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply>;
 
     /// Changes the clock of the subject, or purges its trash.
@@ -98,13 +96,12 @@ pub trait AttackSubject {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
-    /// Stops the server and returns its journal, if any. `workspace` is the current path of the workspace, which a case
+    /// Stops the subject and returns its journal, if any. `workspace` is the current path of a workspace that the case
     /// may have renamed.
     fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>>;
 }
 
 impl SubjectOptions {
-    /// The command line that starts the binary for one principal; the caller adds the arguments of the protocol.
     pub(super) fn server_command(&self, binary: &Path, face: &str, principal: &str) -> Command {
         let resolver = match self.resolver {
             PathResolutionMethod::Auto => "auto",
@@ -120,8 +117,8 @@ impl SubjectOptions {
         command
     }
 
-    /// Opens the workspace after its servers have stopped, and reads their journal. `workspace` is the current path of
-    /// the workspace, which a case may have renamed.
+    /// Reads the journal after the servers have stopped. `workspace` is the current path of a workspace that the case
+    /// may have renamed.
     pub(super) fn read_journal(self, workspace: &Path) -> io::Result<SubjectJournal> {
         let mut options = LocalWorkspaceOptions::new(workspace.to_owned(), self.state);
         options.allowed_mounts = super::engine::parse_paths(&self.mounts)?;
@@ -130,12 +127,11 @@ impl SubjectOptions {
     }
 }
 
-/// A running server process, killed on drop.
 pub(super) struct ServerChild(pub(super) Child);
 
 impl ServerChild {
-    /// Waits for the server process to exit, and fails if its exit code is not zero. A stopping server syncs its file
-    /// system, which other processes can make slow. After a timeout the test syncs the disk itself and waits again.
+    /// A stopping server syncs its file system, which other processes can make slow. So after a timeout the test syncs
+    /// the disk itself and waits again.
     pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
         for wait in [ServerExitWaitAttempt::First, ServerExitWaitAttempt::Last] {
             let watch = BusyMachineAdjustedTimer::start();
@@ -165,7 +161,6 @@ enum ServerExitWaitAttempt {
 
 impl Drop for ServerChild {
     fn drop(&mut self) {
-        // A server that has exited needs no kill.
         if matches!(self.0.try_wait(), Ok(None)) {
             drop(self.0.kill());
             drop(self.0.wait());
@@ -173,5 +168,5 @@ impl Drop for ServerChild {
     }
 }
 
-/// Opens a subject.
+/// A function that opens a subject of attacks.
 pub type AttackSubjectOpenFn<'a> = &'a dyn Fn(&SubjectOptions) -> io::Result<Box<dyn AttackSubject>>;

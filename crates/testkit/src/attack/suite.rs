@@ -1,5 +1,5 @@
-//! Runs a whole group of attack cases on one subject. No case is skipped silently: a case that cannot run on this
-//! machine is reported with the reason.
+//! Runs whole groups of attack cases on one subject. A case that this machine cannot run is reported with the reason,
+//! never skipped silently.
 
 use std::{
     io,
@@ -16,43 +16,42 @@ use super::{
     subject::AttackSubjectOpenFn,
 };
 
-/// The environment variable that limits a run to the attack cases whose id starts with the value of the variable.
+/// This environment variable limits a run to the attack cases whose id starts with its value.
 const FILTER_VARIABLE: &str = "STEAD_ATTACK_ONLY";
-/// The environment variable that marks a test process as running in its own mount namespace.
 const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 
-/// Where cases run.
+/// The process in which attack cases run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttackCaseProcessIsolation {
-    /// In this process.
+    /// The attack cases run in the current process.
     ThisProcess,
-    /// In a process with its own mount namespace.
+    /// The attack cases run in a process with its own mount namespace.
     MountNamespace,
 }
 
 /// Runs groups of attack cases on one subject, opened with each of several path resolution methods.
 pub struct AttackSuiteRunner<'a> {
-    /// `engine` or `mcp`.
+    /// The name of the attacked subject, such as `engine` or `mcp`.
     pub subject: &'a str,
-    /// Opens the subject.
+    /// The function that opens the attacked subject.
     pub opener: AttackSubjectOpenFn<'a>,
-    /// Every case runs once with each of these path resolution methods.
+    /// The path resolution methods with each of which every case runs once.
     pub resolvers: &'a [PathResolutionMethod],
 }
 
-/// The result of a group of attack cases.
+/// The result of running a group of attack cases.
 #[derive(Debug, Default)]
 pub struct AttackTestSuiteReport {
-    /// The number of cases that ran.
+    /// The number of attack cases that ran.
     pub ran: usize,
-    /// The ids of the cases that could not run, with the reason.
+    /// The ids of the attack cases that could not run, with the reasons.
     pub skipped: Vec<String>,
-    /// Problems.
+    /// The descriptions of the attack cases that failed.
     pub failures: Vec<String>,
 }
 
 impl AttackSuiteRunner<'_> {
-    /// The cases of a group that this subject can run in this environment.
+    /// Selects the cases of a group that this subject can run in this process.
     pub fn runnable_cases(
         &self,
         group: &AttackTestCaseGroup,
@@ -107,12 +106,12 @@ impl AttackSuiteRunner<'_> {
     }
 }
 
-/// Whether and where a test that needs a mount namespace ran.
+/// The outcome of starting a test that needs a mount namespace.
 #[derive(Debug)]
 pub enum TestMountNamespaceOutcome {
-    /// This process has a mount namespace, so the test continues.
+    /// This process already has its own mount namespace, so the test continues.
     Inside,
-    /// The test ran in a child process with a mount namespace; the value is the output of the child.
+    /// The test ran in a child process with a mount namespace, and the child's output is the value.
     Child(Output),
     /// The machine does not allow mount namespaces, so the test did not run.
     Unavailable,

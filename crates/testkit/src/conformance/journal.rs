@@ -28,7 +28,6 @@ pub(super) fn unfiltered() -> JournalEntryQuery {
     JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: usize::MAX, ..JournalEntryQuery::default() }
 }
 
-/// Checks that entry numbers increase by one and that every entry hash follows from the previous one.
 pub(super) fn check_chain(fixture: &WorkspaceUnderConformanceTest) {
     let head = fixture.workspace.head().unwrap();
     let entries = fixture.workspace.entries(&unfiltered()).unwrap();
@@ -110,7 +109,8 @@ fn entries_are_filtered(factory: &dyn ConformanceWorkspaceFactory) {
         [1, 2, 3, 5]
     );
     assert_eq!(numbers(JournalEntryQuery { after: Some(1), before: Some(4), ..all() }), [2, 3]);
-    // An entry without changes concerns the requested paths; a change only the changed ones.
+    // The path filter selects an entry without changes by its requested paths, and other entries by their changed
+    // paths.
     let record = JournalCallRecord { paths: vec![rel_path("d/x")], ..fixture.journal_record("read", None) };
     fixture.workspace.record_call(&record).unwrap();
     let plan = super::Plan::new(vec![put_change("copy", CommitExpectation::Absent, b"z")]);
@@ -144,7 +144,7 @@ fn undone_entries_are_marked(factory: &dyn ConformanceWorkspaceFactory) {
             .commit_linked(vec![put_change("f", CommitExpectation::Absent, b"1")], JournalEntryRelation::Redoes(first));
         assert_eq!(undone(first), None);
     }
-    // A plan that is not applied marks nothing as undone.
+    // A plan that is not applied marks no entry as undone.
     let late = super::Plan::with_link(
         vec![put_change("f", CommitExpectation::Absent, b"x")],
         JournalEntryRelation::Undoes(first),

@@ -21,7 +21,6 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 const UNLIMITED_QUOTA: StorageQuotaLimits =
     StorageQuotaLimits { bytes: None, files: None, trash_bytes: None, history_bytes: None };
 
-/// Commits a change under a quota and returns the number of its journal entry.
 fn commit_under_quota(
     fixture: &WorkspaceUnderConformanceTest,
     quota: StorageQuotaLimits,
@@ -116,7 +115,7 @@ fn undo_may_exceed_quota(factory: &dyn ConformanceWorkspaceFactory) {
         commit_under_quota(&fixture, tight, back(), JournalEntryRelation::None).map(|_| ()),
         Err(ErrorKind::QuotaExceeded)
     );
-    // With another file in its path the total would exceed all earlier ones.
+    // With another file in place, the undo would bring the total above every earlier total.
     commit_under_quota(
         &fixture,
         tight,

@@ -72,7 +72,7 @@ fn wrong_item_kind_is_an_error(factory: &dyn ConformanceWorkspaceFactory) {
     let workspace = &fixture.workspace;
     assert_fails(workspace.read(&rel_path("d"), BytesToRead::VersionOnly), ErrorKind::IsDirectory);
     assert_fails(workspace.read(&rel_path("none"), BytesToRead::VersionOnly), ErrorKind::NotFound);
-    // A reader has resolved the path before, so a link found there is new and not a file.
+    // A link at an already resolved path is new, so reading it fails.
     assert!(workspace.read(&rel_path("l"), BytesToRead::VersionOnly).is_err());
     assert_fails(workspace.list(&rel_path("f")), ErrorKind::NotDirectory);
     assert_fails(workspace.list(&rel_path("none")), ErrorKind::NotFound);
@@ -97,7 +97,7 @@ fn inside_links_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
     assert_eq!(locate("d/up/x/y", FinalSymlink::Follow), rel_path("d/e/x/y"));
     assert_eq!(locate("none/at/all", FinalSymlink::Follow), rel_path("none/at/all"));
     assert_eq!(locate("", FinalSymlink::Follow), RelPath::root());
-    // Search must see the same as resolve followed by stat, or report nothing.
+    // `locate_and_stat` must agree with `locate` followed by `stat`, or report no status.
     fixture.create_file("d/e/f", b"f");
     for path in ["d/e/f", "l/f", "l", "d/up/f", "d", "none", ""] {
         for last in [FinalSymlink::Follow, FinalSymlink::Keep] {

@@ -38,7 +38,6 @@ fn removed_file_is_restored(factory: &dyn ConformanceWorkspaceFactory) {
         (item.path, item.owner.as_str(), item.summary, item.entry, item.retain_until_ms),
         (rel_path("f"), "agent:one", tree, committed.entry, keep_until_ms)
     );
-    // The item is restored to another path.
     fixture.commit(vec![restore_change(id, "g", tree)]);
     assert_eq!((fixture.exists("f"), fixture.read_bytes("g")), (false, b"f".to_vec()));
     assert_eq!(fixture.workspace.trash_item(id).unwrap(), None);

@@ -42,7 +42,7 @@ fn replaced_file_must_be_the_seen_one(factory: &dyn ConformanceWorkspaceFactory)
     fixture.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
     assert_eq!(fixture.read_bytes("f"), b"two");
     fixture.assert_changed_since(vec![put_change("f", CommitExpectation::File(first), b"three")], "f");
-    // The version decides; a stamp only avoids a second read.
+    // The version decides whether a file has changed; a matching fingerprint only avoids a second read.
     let other_stamp = PlanTimeFileVersion { version: Version::hash_bytes(b"two"), identity: unmatched_stamp() };
     fixture.commit(vec![put_change("f", CommitExpectation::File(other_stamp), b"three")]);
     assert_eq!(fixture.read_bytes("f"), b"three");
@@ -190,7 +190,6 @@ fn changes_of_a_plan_build_on_each_other(factory: &dyn ConformanceWorkspaceFacto
         (entry.entry.changes.len(), entry.entry.relation, entry.hash),
         (5, JournalEntryRelation::None, committed.hash)
     );
-    // The directories are removed again in reverse order.
     fixture.commit(vec![
         super::remove_change("d/e/x", fixture.expect_observed_file("d/e/x"), super::single_file_tree(1)),
         PlannedChange::RemoveDirectory { path: rel_path("d/e") },
@@ -225,7 +224,7 @@ fn idempotency_key_applies_once(factory: &dyn ConformanceWorkspaceFactory) {
     assert!(!fixture.exists("b"));
     let second = other.try_plan(&plan("b"), Some("k")).unwrap().entry;
     assert_eq!(replayed(&other, "k"), Some(second));
-    // A plan that was not applied leaves its key free.
+    // A plan that was not applied leaves its idempotency key free.
     assert!(fixture.try_plan(&plan("a"), Some("again")).is_err());
     assert_eq!(replayed(&fixture, "again"), None);
     fixture.try_plan(&plan("c"), Some("again")).unwrap();

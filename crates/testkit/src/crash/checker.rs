@@ -1,4 +1,4 @@
-//! Opens a workspace after a crash and compares it with the expected tree and the journal.
+//! Compares a workspace after a crash with the expected tree and the journal.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -15,7 +15,6 @@ use crate::{
     },
 };
 
-/// Entries per page.
 const ENTRIES_PER_PAGE: usize = 1_000;
 
 /// Whether the change that was in progress at the crash is applied after the recovery.
@@ -23,7 +22,7 @@ const ENTRIES_PER_PAGE: usize = 1_000;
 pub enum CrashTestInFlightOutcome {
     /// No change was in progress, or the change in progress is not applied.
     NotApplied,
-    /// The change in progress is applied.
+    /// The change that was in progress at the crash is applied.
     Applied,
 }
 
@@ -37,7 +36,7 @@ pub struct CrashChecker {
 }
 
 impl CrashChecker {
-    /// The number of steps of unfinished changes that the last recovery applied.
+    /// Returns the number of steps of unfinished changes that the last recovery applied.
     pub fn replayed_steps(&self) -> u64 {
         self.replayed_steps
     }
@@ -90,7 +89,7 @@ impl CrashChecker {
         verdict: CrashTestInFlightOutcome,
         found: &TestWorkspaceWalkResult,
     ) -> Fallible<()> {
-        // Recovery does not know files staged by a change without a journal entry; it must know all others.
+        // The recovery does not know the staged files of a change without a journal entry.
         if let (Some(step), CrashTestInFlightOutcome::NotApplied) = (&life.in_flight, verdict) {
             self.leftovers_allowed += work.model.staged_files_max(step);
         }
@@ -126,7 +125,6 @@ impl CrashChecker {
     }
 }
 
-/// Checks that opening the workspace a second time finds nothing to recover.
 pub(super) fn check_second_open(work: &CrashTestChildConfig, found: &TestWorkspaceWalkResult) -> Fallible<()> {
     let recovery = work.open()?.recovery();
     if recovery.redone_steps + recovery.conflicts > 0 {
@@ -139,7 +137,7 @@ pub(super) fn check_second_open(work: &CrashTestChildConfig, found: &TestWorkspa
     Ok(())
 }
 
-/// All journal entries of a workspace, oldest first.
+/// Returns all journal entries of a workspace, oldest first.
 pub fn all_entries(workspace: &dyn Workspace) -> Fallible<Vec<StoredJournalEntry>> {
     let mut entries: Vec<StoredJournalEntry> = Vec::new();
     loop {
@@ -177,7 +175,6 @@ pub fn check_journal_matches_disk(entries: &[StoredJournalEntry], places: &Crash
     }
 }
 
-/// Describes the last journal entries about a path, for an error message.
 fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
     let about = |stored: &&StoredJournalEntry| {
         let near = |path: &str| place.starts_with(path) || path.starts_with(place);
@@ -199,7 +196,6 @@ fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
     described.collect::<Vec<_>>().join("; ")
 }
 
-/// Maximum number of journal entries that an error message describes for a path.
 const DESCRIBED_ENTRIES_MAX: usize = 6;
 
 /// Describes the first path at which two trees differ.
@@ -209,7 +205,7 @@ pub fn first_difference(one: &CrashTestFileVersionByPath, other: &CrashTestFileV
     Some(format!("{place}: {:?} and {:?}", one.get(place), other.get(place)))
 }
 
-/// Checks that the tree has all acknowledged changes, and the one in progress fully or not at all. Updates the model.
+/// Checks that the tree has all acknowledged changes, and the interrupted change completely or not at all.
 fn match_model(
     workspace: &Arc<LocalWorkspace>,
     work: &mut CrashTestChildConfig,

@@ -1,5 +1,5 @@
-//! Checks a workspace after a power cut. The moment of the power cut is known only roughly. All changes acknowledged
-//! before it must exist. The later changes must exist up to some point, and none after it.
+//! Checks a workspace after a power cut, whose moment is known only roughly. All changes acknowledged before the cut
+//! must exist, and a prefix of the later changes may exist.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,22 +17,22 @@ use crate::{
 pub struct PowerCutExpectedChanges {
     /// The configuration of the test process, with the expected tree at its start.
     pub work: CrashTestChildConfig,
-    /// Changes acknowledged before the power cut, which must exist.
+    /// The changes that were acknowledged before the power cut and must exist.
     pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
-    /// Changes around the time of the power cut, which may exist, in order; the last one was not acknowledged.
+    /// The changes around the time of the power cut, of which a prefix may exist.
     pub possible: Vec<(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)>,
 }
 
 /// The result of checking a workspace after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PowerCutRecoveryCheckResult {
-    /// The state now.
+    /// The expected state of the workspace, with all changes that survived the power cut.
     pub model: WorkspaceReferenceModel,
-    /// How many of the changes in [`PowerCutExpectedChanges::possible`] exist.
+    /// The number of changes in [`PowerCutExpectedChanges::possible`] that exist.
     pub of_possible: usize,
     /// The number of steps of unfinished changes that the recovery applied.
     pub replayed: u64,
-    /// The number of entries in the journal.
+    /// The number of entries in the journal after the power cut.
     pub entries: usize,
 }
 
@@ -60,7 +60,7 @@ pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecover
         return Err(format!("acknowledged and not in the journal: {step:?} {ack:?}").into());
     }
     check_journal_matches_disk(&entries, &found.paths)?;
-    // Two changes may cancel out in the tree, so the journal decides which ones were applied.
+    // Two changes may cancel out in the tree, so the journal decides which changes were applied.
     let mut of_possible = possible.iter().take_while(|(_, ack)| ack.as_ref().is_some_and(recorded)).count();
     let happen = |model: &mut WorkspaceReferenceModel,
                   (step, ack): &(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)| {

@@ -1,5 +1,4 @@
-//! Applies a plan to a copy of the memory tree, change by change. The copy replaces the tree only if every change
-//! succeeds, so a plan is applied completely or not at all.
+//! Applies a plan to a copy of the memory tree. The copy replaces the tree only if every change of the plan succeeds.
 
 use stead_engine::{
     CommitError, CommitExpectation, Error, ErrorKind, FileModeSource, NEW_FILE_MODE, Plan, PlannedChange,
@@ -21,7 +20,6 @@ pub(super) struct MemoryTrashItem {
     subtree: InMemoryWorkspaceSubtree,
 }
 
-/// The tree after a plan, and the data that the plan adds to the journal, the retained versions and the trash.
 pub(super) struct MemoryPlanApplyResult {
     pub(super) tree: MemoryTree,
     pub(super) changes: Vec<stead_journal::RecordedChange>,
@@ -131,7 +129,8 @@ impl MemoryPlanApplication<'_> {
         let mode = match (mode, old) {
             (FileModeSource::Set(mode), _) => *mode,
             (FileModeSource::CopyFrom(from, seen), _) => {
-                // The content before the plan, because an earlier change of the plan may have replaced the file.
+                // The tree from before the plan is read, because an earlier change of the plan may have replaced the
+                // file.
                 let model = self.state.tree.get(from).filter(|model| match &model.item {
                     InMemoryTreeNodeContent::File(bytes) => Version::hash_bytes(bytes) == seen.version,
                     InMemoryTreeNodeContent::Directory
@@ -211,7 +210,6 @@ impl MemoryPlanApplication<'_> {
         Ok(())
     }
 
-    /// The bytes that a planned change writes; for a copied file, also its permission bits.
     fn content_bytes(&self, content: &PlannedContent) -> Result<(Vec<u8>, Option<u32>), CommitError> {
         match content {
             PlannedContent::Bytes(bytes) => Ok((bytes.clone(), None)),
@@ -230,7 +228,7 @@ impl MemoryPlanApplication<'_> {
         }
     }
 
-    /// Checks that a path is as the plan expects it, with the earlier changes of the same plan already applied.
+    /// Checks a path's expectation, with the earlier changes of the same plan already applied.
     fn check_expected(&self, path: &RelPath, expect: CommitExpectation) -> Result<(), CommitError> {
         let fits = match (expect, self.result.tree.get(path)) {
             (CommitExpectation::Absent, None) => true,
@@ -251,7 +249,6 @@ impl MemoryPlanApplication<'_> {
         if self.result.tree.has_parent_directory(path) { Ok(()) } else { Err(changed_error(path)) }
     }
 
-    /// The journal record of a path: the content of a file, the target of a link, or the size of a directory tree.
     fn journal_state_at(&self, path: &RelPath, tree: &Amount, trash: Option<&str>) -> Result<Recorded, CommitError> {
         let placed = self.result.tree.get(path).ok_or_else(|| changed_error(path))?;
         Ok(match &placed.item {

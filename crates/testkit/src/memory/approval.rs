@@ -85,7 +85,6 @@ pub(super) fn answer_approval(
     Ok(kept.clone())
 }
 
-/// Checks that the approval that a call uses can still be used.
 pub(super) fn check_approval(state: &MemoryWorkspaceState, record: &JournalCallRecord<'_>) -> Result<(), Error> {
     let Some(id) = record.approval.as_deref().filter(|id| *id != ALLOWED_BY_OPERATOR) else { return Ok(()) };
     let usable = |approval: &Approval| {
@@ -99,7 +98,6 @@ pub(super) fn check_approval(state: &MemoryWorkspaceState, record: &JournalCallR
     Err(Error::new(ErrorKind::ApprovalStale, format!("{id} was used by another call or has ended")))
 }
 
-/// Marks the approval of a call as used.
 pub(super) fn consume_approval(state: &mut MemoryWorkspaceState, record: &JournalCallRecord<'_>, number: u64) {
     let Some(id) = record.approval.as_deref() else { return };
     if let Some(approval) = state.approvals.iter_mut().find(|approval| approval.id == id) {

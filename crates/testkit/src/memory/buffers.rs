@@ -1,5 +1,5 @@
-//! The open editor buffers of the memory workspace. When a connection ends, its buffers become drafts. Other buffers
-//! become drafts only when a test makes all editors crash.
+//! The open editor buffers of the memory workspace. A buffer becomes a draft when its connection ends or when a test
+//! makes all editors crash.
 
 use stead_engine::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime,
@@ -50,7 +50,6 @@ impl BufferStore for MemoryWorkspace {
     }
 }
 
-/// Turns the buffers of ended connections into drafts.
 fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         if state.connections.get(&kept.buffer.id).is_some_and(|connection| connection.has_ended()) {
@@ -59,7 +58,6 @@ fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
     }
 }
 
-/// Turns all buffers into drafts, as if all editors had crashed.
 pub(super) fn orphan_all(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         kept.buffer.open_state = BufferEditorConnectionState::Draft;
@@ -157,7 +155,6 @@ fn apply_change(
     }
 }
 
-/// Checks that no buffer that a plan changes has changed since the plan was made.
 pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
     for step in steps {
         if find_buffer(state, &step.id)?.buffer.revision != step.expected_revision {
@@ -167,7 +164,6 @@ pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferCh
     Ok(())
 }
 
-/// Applies the buffer changes of a plan.
 pub(super) fn apply_steps(state: &mut MemoryWorkspaceState, steps: &[PlannedBufferChange]) {
     for step in steps {
         let Ok(kept) = find_buffer_mut(state, &step.id) else { continue };

@@ -1,5 +1,5 @@
-//! Changes that tests make behind the back of the engine: files of other programs, passing time, dropped versions.
-//! These changes are not recorded in the journal. An invalid path is a mistake in the test and panics.
+//! Changes that tests make to the memory workspace without the engine; the journal does not record them. An invalid
+//! path is a mistake in the test and panics.
 
 use stead_engine::{Error, InWorkspacePolicyFileLocation, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, Version};
 use stead_path::RelPath;
@@ -20,12 +20,12 @@ impl MemoryWorkspace {
         self.put_item(wire, InMemoryTreeNodeContent::Directory, NEW_DIRECTORY_MODE);
     }
 
-    /// Creates a symbolic link; the target need not exist or be inside the workspace.
+    /// Creates a symbolic link, whose target need not exist or be inside the workspace.
     pub fn put_link(&self, wire: &str, target: impl AsRef<[u8]>) {
         self.put_item(wire, InMemoryTreeNodeContent::Link(target.as_ref().to_vec()), 0o777);
     }
 
-    /// Creates a named pipe.
+    /// Creates a special file, such as a named pipe.
     pub fn put_special(&self, wire: &str) {
         self.put_item(wire, InMemoryTreeNodeContent::Special, NEW_FILE_MODE);
     }
@@ -49,12 +49,12 @@ impl MemoryWorkspace {
         }
     }
 
-    /// Fills the disk.
+    /// Makes the disk of the memory workspace full.
     pub fn fill_up(&self) {
         self.lock_state().is_full = true;
     }
 
-    /// Makes the next call fail with this error.
+    /// Makes the next call of the memory workspace fail with this error.
     pub fn fail_next(&self, failure: Error) {
         self.lock_state().next_error = Some(failure);
     }
@@ -64,12 +64,12 @@ impl MemoryWorkspace {
         super::buffers::orphan_all(&mut self.lock_state());
     }
 
-    /// Advances the clock.
+    /// Advances the clock of the memory workspace by this many milliseconds.
     pub fn advance_ms(&self, ms: i64) {
         self.lock_state().now_ms += ms;
     }
 
-    /// Sets the policy.
+    /// Replaces the policy of the memory workspace by the policy in this TOML text.
     #[expect(clippy::expect_used, reason = "a malformed policy is a mistake in the test")]
     pub fn set_policy(&self, text: &str) {
         let policy = Policy::parse(text).expect("a policy");
@@ -90,7 +90,7 @@ impl MemoryWorkspace {
         self.lock_state().retained_versions.remove(version);
     }
 
-    /// The bytes of a file; `None` if the path is not a file.
+    /// Returns the bytes of a file; `None` if the path is not a file.
     pub fn bytes(&self, wire: &str) -> Option<Vec<u8>> {
         match self.lock_state().tree.get(&rel_path(wire)).map(|placed| &placed.item) {
             Some(InMemoryTreeNodeContent::File(bytes)) => Some(bytes.clone()),
@@ -103,12 +103,12 @@ impl MemoryWorkspace {
         }
     }
 
-    /// The permission bits of a path; `None` if the path does not exist.
+    /// Returns the permission bits of a path; `None` if the path does not exist.
     pub fn mode(&self, wire: &str) -> Option<u32> {
         self.lock_state().tree.get(&rel_path(wire)).map(|placed| placed.mode)
     }
 
-    /// All paths in the workspace except the root, in order.
+    /// Returns all paths in the workspace except the root, in order.
     pub fn all_paths(&self) -> Vec<String> {
         self.lock_state().tree.paths().map(RelPath::to_string).collect()
     }

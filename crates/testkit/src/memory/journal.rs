@@ -1,4 +1,4 @@
-//! The journal of the memory workspace: entries with real hash chains, undo state, and idempotency keys.
+//! The journal of the memory workspace, with a real hash chain.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use stead_path::RelPath;
 pub(super) struct MemoryJournal {
     genesis_hash: Digest,
     entries: Vec<StoredJournalEntry>,
-    /// For each entry without changes, by its number, the paths that its call requested; journal filters use them.
+    /// Journal filters use the requested paths of the entries without changes, by entry number.
     requested_paths: BTreeMap<u64, Vec<RelPath>>,
     undone_by: BTreeMap<u64, u64>,
     entries_by_key: BTreeMap<(String, String), u64>,

@@ -1,4 +1,4 @@
-//! The leases of the memory workspace: nobody else can lease a leased path, its parents or its children.
+//! The leases of the memory workspace. Nobody else can lease a leased path, its parents or its children.
 
 use stead_engine::{Error, ErrorKind, Lease, LeaseAcquireOrReleaseRequest, limits};
 use stead_path::RelPath;
@@ -9,12 +9,10 @@ pub(super) fn running_leases(state: &MemoryWorkspaceState) -> impl Iterator<Item
     state.leases.iter().filter(|lease| lease.ends_ms > state.now_ms)
 }
 
-/// Whether one of the two paths contains the other.
 pub(super) fn is_overlapping(one: &RelPath, other: &RelPath) -> bool {
     one.is_within(other) || other.is_within(one)
 }
 
-/// The lease that a request acquires or releases; an error if the request is not allowed.
 pub(super) fn check_lease(
     state: &MemoryWorkspaceState,
     ask: &LeaseAcquireOrReleaseRequest,
@@ -50,7 +48,6 @@ pub(super) fn check_lease(
     }
 }
 
-/// Applies the request.
 pub(super) fn apply_lease(state: &mut MemoryWorkspaceState, ask: &LeaseAcquireOrReleaseRequest, lease: &Lease) {
     state.leases.retain(|other| other.path != lease.path);
     match ask {

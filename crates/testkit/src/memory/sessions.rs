@@ -10,7 +10,6 @@ use stead_journal::JournalEntryRelation;
 
 use super::{MemoryWorkspace, MemoryWorkspaceState};
 
-/// Stored sessions and alerts of the memory workspace, newest last.
 #[derive(Default)]
 pub(super) struct MemorySessionStore {
     sessions: Vec<SessionRecord>,
@@ -18,7 +17,6 @@ pub(super) struct MemorySessionStore {
     reviewed_bytes: std::collections::BTreeMap<(String, String, stead_path::RelPath), Option<Vec<u8>>>,
 }
 
-/// The disk size that a memory workspace reports.
 const TOTAL_BYTES: u64 = 1 << 30;
 
 impl SessionStore for MemoryWorkspace {
@@ -104,7 +102,6 @@ impl SessionStore for MemoryWorkspace {
     }
 }
 
-/// Counts the storage usage anew: the files of the workspace, and the bytes that the principal has in the trash.
 pub(super) fn count_usage(state: &MemoryWorkspaceState, principal: &Principal) -> PrincipalUsage {
     let owner = principal.to_string();
     let owned = state.trash.values().filter(|item| item.item.owner == owner);

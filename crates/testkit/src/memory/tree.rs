@@ -1,4 +1,4 @@
-//! The tree of the memory workspace: a map from resolved paths to content, and the resolution of paths with links.
+//! The tree of the memory workspace, and the resolution of paths with links.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct MemoryNode {
     pub(super) mode: u32,
     pub(super) links: u64,
     pub(super) modified_ms: i64,
-    /// The inode number. A move keeps the inode number; replacing a file gives it a new one.
+    /// A move keeps a node's inode number, and replacing a file gives the path a new one.
     pub(super) id: u64,
 }
 
@@ -53,7 +53,7 @@ impl MemoryNode {
     }
 }
 
-/// A removed tree as a list of nodes, with their paths relative to the top of the removed tree.
+/// The paths of a removed tree's nodes are relative to the top of the removed tree.
 pub(super) type InMemoryWorkspaceSubtree = Vec<(RelPath, MemoryNode)>;
 
 #[derive(Debug, Clone)]
@@ -89,20 +89,17 @@ impl MemoryTree {
         self.nodes.keys().filter(|path| !path.is_root())
     }
 
-    /// Puts a file, directory or link at a path, replacing what is there.
     pub(super) fn put(&mut self, path: &RelPath, item: InMemoryTreeNodeContent, mode: u32, now_ms: i64) {
         self.last_id += 1;
         let placed = MemoryNode { item, mode, links: 1, modified_ms: now_ms, id: self.last_id };
         self.nodes.insert(path.clone(), placed);
     }
 
-    /// Removes a path with everything below it, and returns what was removed.
     pub(super) fn take_subtree(&mut self, top: &RelPath) -> InMemoryWorkspaceSubtree {
         let inside: Vec<RelPath> = self.nodes.keys().filter(|path| path.is_within(top)).cloned().collect();
         inside.iter().filter_map(|path| Some((path.strip_prefix(top)?, self.nodes.remove(path)?))).collect()
     }
 
-    /// Puts a removed tree back at a path.
     pub(super) fn insert_subtree(&mut self, top: &RelPath, branch: InMemoryWorkspaceSubtree) -> Result<(), Error> {
         for (below, placed) in branch {
             self.nodes.insert(top.append(&below)?, placed);
@@ -110,7 +107,6 @@ impl MemoryTree {
         Ok(())
     }
 
-    /// The entries of a directory, in byte order of their names.
     pub(super) fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
         match self.get(path).map(MemoryNode::tree_top) {
             Some(FileKind::Directory) => {}
@@ -130,8 +126,7 @@ impl MemoryTree {
         Ok(names)
     }
 
-    /// The resolved path. From the first missing component on, the path stays as written, because there is nothing to
-    /// resolve.
+    /// Resolves a path in the memory tree. From the first missing component on, the path stays as written.
     pub(super) fn locate(&self, path: &RelPath, last: FinalSymlink, roots: &[String]) -> Result<RelPath, Error> {
         let escape = || Error::new(ErrorKind::PathEscape, format!("{path} leads out of the workspace"));
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(<[u8]>::to_vec).collect();
@@ -185,7 +180,6 @@ impl MemoryTree {
     }
 }
 
-/// An absolute link target relative to the root; `None` if the target is outside the root.
 fn strip_root(target: &[u8], root: &str) -> Option<Vec<u8>> {
     let rest = target.strip_prefix(root.as_bytes())?;
     match rest.first() {

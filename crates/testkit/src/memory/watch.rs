@@ -1,11 +1,10 @@
-//! Watches of the memory workspace. No file system events are needed, because every change that a watch reports is in
-//! the journal.
+//! The watches of the memory workspace. Every change that a watch reports is in the journal, so no file system events
+//! are needed.
 
 use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchBeginOrEndRequest, limits};
 
 use super::MemoryWorkspaceState;
 
-/// Builds the new watch of a begin request, or finds the existing watch of an end request.
 pub(super) fn find_or_make_watch(
     state: &MemoryWorkspaceState,
     ask: &WatchBeginOrEndRequest,
@@ -45,7 +44,6 @@ pub(super) fn find_or_make_watch(
     }
 }
 
-/// Stores the watch that a request begins, or deletes the watch that it ends.
 pub(super) fn apply_watch(state: &mut MemoryWorkspaceState, ask: &WatchBeginOrEndRequest, watch: &Watch) {
     match ask {
         WatchBeginOrEndRequest::Begin { .. } => state.watches.push(watch.clone()),

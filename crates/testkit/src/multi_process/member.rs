@@ -1,5 +1,4 @@
-//! One process of the multi-process test: changes, moves and removes files at random, the same files as the other
-//! processes, and reads the change feed.
+//! One process of the multi-process test, which makes random changes to the shared files and reads the change feed.
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
@@ -10,11 +9,10 @@ use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
-/// The agent that makes all calls with an idempotency key, in every process, because a key belongs to one principal.
+/// One agent makes all calls with an idempotency key in every process, because a key belongs to one principal.
 const KEYED_AGENT: &str = "keyed";
-/// The number of files that are changed only by calls with an idempotency key.
 pub(super) const KEYED_FILES: u64 = 3;
-/// Error kinds that are allowed, because other processes use the same paths.
+/// The error kinds that a call may return because other processes use the same paths.
 const ALLOWED_ERRORS: &[ErrorKind] = &[
     ErrorKind::NotFound,
     ErrorKind::Exists,
@@ -27,7 +25,6 @@ const ALLOWED_ERRORS: &[ErrorKind] = &[
     ErrorKind::InvalidPath,
 ];
 
-/// The instructions of one process in the multi-process test, one line of JSON on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MultiProcessTestMemberInstructions {
     pub(super) workspace: PathBuf,
@@ -35,7 +32,7 @@ pub(super) struct MultiProcessTestMemberInstructions {
     pub(super) name: String,
     pub(super) seed: u64,
     pub(super) steps: u64,
-    /// The number of the first idempotency key that the process uses; later keys count up from it.
+    /// The process's idempotency keys count up from this number.
     pub(super) first_key: u64,
 }
 
@@ -47,22 +44,17 @@ impl MultiProcessTestMemberInstructions {
     }
 }
 
-/// One message of a process to the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum MultiProcessTestMemberMessage {
-    /// A change was acknowledged.
     Done {
         operation: String,
         entry: u64,
         hash: String,
         key: Option<String>,
     },
-    /// Journal entries that the process received through the change feed, in order.
     Saw(Vec<u64>),
     Refused,
-    /// A call failed with an error that is not allowed.
     Failed(String),
-    /// The process has made all its calls.
     End,
 }
 
@@ -139,8 +131,8 @@ impl MultiProcessTestMemberRunner {
         self.call_as_self("write", json!({ "path": path, "content": content, "base": base }))
     }
 
-    /// Appends a line with this process's next idempotency key. Every process counts through the same keys and appends
-    /// the same line for a key, so each line must appear in the file only once.
+    /// Every process counts through the same idempotency keys and appends the same line for a key. So each line must
+    /// appear in the file only once.
     fn append_with_key(&mut self) -> Fallible<()> {
         let number = self.next_key;
         self.next_key += 1;

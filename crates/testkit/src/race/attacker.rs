@@ -1,7 +1,5 @@
-//! The attacker of a race: swaps paths in the workspace as fast as it can, like a program with the same rights.
-//!
-//! An attack replaces paths by links to the outside, or moves directories of the workspace away; it never changes the
-//! canaries. The attacker restores paths that the victim moved, so that the race continues.
+//! The attacker of a race swaps paths in the workspace as fast as it can, like a program with the same rights. The
+//! attacker never changes the canaries, and restores paths that the victim moved.
 
 use std::{
     fs,
@@ -16,9 +14,7 @@ use super::{
     fixture::{INSIDE_CONTENT, RaceTestDirectories},
 };
 
-/// Number of swaps after which the attacker checks that its paths still exist.
 const SWAPS_BETWEEN_CHECKS: u64 = 64;
-/// The number of different names at which the attacker plants links.
 pub(super) const PLANTED_NAMES: u64 = 4;
 
 pub(super) struct RaceAttacker<'a> {
@@ -28,7 +24,6 @@ pub(super) struct RaceAttacker<'a> {
 }
 
 impl<'a> RaceAttacker<'a> {
-    /// Creates the links and files that the first swap needs.
     pub(super) fn new(shape: RaceAttackKind, ground: &'a RaceTestDirectories) -> Self {
         let attacker = Self { attack: shape, fixture: ground, round: 0 };
         let inside = |name: &str| ground.inside_path(name);
@@ -44,7 +39,6 @@ impl<'a> RaceAttacker<'a> {
         attacker
     }
 
-    /// Swaps once. Returns whether the attacker swapped anything.
     pub(super) fn swap_once(&mut self) -> bool {
         self.round += 1;
         let inside = |name: &str| self.fixture.inside_path(name);
@@ -69,7 +63,6 @@ impl<'a> RaceAttacker<'a> {
         }
     }
 
-    /// Restores the initial paths as far as possible.
     pub(super) fn restore_all(&mut self) {
         let away = |path: &Path| has_type(path, FileType::Symlink);
         let home = match self.attack {
@@ -125,7 +118,7 @@ impl<'a> RaceAttacker<'a> {
         if rename(&away, &home) {
             return gone;
         }
-        // The victim recreated the directory meanwhile, so the old one stays away.
+        // The victim recreated the directory meanwhile, so the old directory is deleted.
         ignore(fs::remove_dir_all(&away));
         ignore(fs::create_dir_all(home.join("sub")));
         restore_file(&home.join("f"), &self.fixture.exile_path());
@@ -133,13 +126,12 @@ impl<'a> RaceAttacker<'a> {
         gone
     }
 
-    /// Plants links where the victim is about to create parent directories, at the top and one level below.
     fn plant_links(&self) -> bool {
         let top = self.fixture.inside_path(&format!("p{}", self.round % PLANTED_NAMES));
         if symlink("../out", &top).is_ok() || has_type(&top, FileType::Symlink) {
             return fs::remove_file(&top).is_ok();
         }
-        // Uses handles from here on: a path through a restored link would swap files outside.
+        // From here on handles are used, because a path through a restored link would swap files outside.
         let Some(top) = open_directory(&top) else { return false };
         ignore(rustix::fs::symlinkat(self.fixture.outside_path(), &top, "q-swap"));
         let swapped = exchange_names(&top, "q", "q-swap");
@@ -151,7 +143,7 @@ impl<'a> RaceAttacker<'a> {
         planted && rustix::fs::unlinkat(&top, "q", AtFlags::empty()).is_ok() || swapped
     }
 
-    /// Swaps a directory with a link through an open handle, so that the swap works even after the tree was moved.
+    /// Swaps through an open handle, so that the swap works even after the tree was moved.
     fn swap_children(&self) -> bool {
         let Some(parent) = open_directory(&self.fixture.inside_path("t/a")) else { return false };
         ignore(rustix::fs::symlinkat(self.fixture.outside_path(), &parent, "b-swap"));
@@ -195,14 +187,14 @@ fn make_link(target: &Path, at: &Path) {
     ignore(symlink(target, at));
 }
 
-/// Atomically creates a file of the initial tree; an existing path is left alone.
+/// Creates a file of the initial tree atomically; an existing path is left alone.
 fn restore_file(path: &Path, exile: &Path) {
     let whole = exile.join("whole");
     ignore(fs::write(&whole, format!("{INSIDE_CONTENT}\n")));
     rename(&whole, path);
 }
 
-/// Ignores an error, because any step may fail in a race, and the attacker simply tries the next swap.
+/// Any step may fail in a race, and the attacker simply tries the next swap.
 fn ignore<T, E>(result: Result<T, E>) {
     match result {
         Ok(_) | Err(_) => {}

@@ -1,5 +1,5 @@
-//! The control of the race test: a victim that checks the real path and then opens it, as many servers do. Under the
-//! same attack the control must read a canary; otherwise the attack is ineffective and the test proves nothing.
+//! The control of the race test is a victim that checks the real path and then opens it, as many servers do. The
+//! control must read a canary; otherwise the attack is ineffective and the test proves nothing.
 
 use std::{
     fs::{self, File},
@@ -19,12 +19,12 @@ use super::{
 };
 use crate::stress::Fallible;
 
-/// How long one attempt gives the control to read a canary.
 const ESCAPE_TIME_MAX: Duration = Duration::from_secs(2);
-/// The number of attempts, because a busy machine may starve the attacker.
+/// Several attempts are made, because a busy machine may starve the attacker.
 const ESCAPE_TRIES: usize = 5;
 
-/// How long the control took to read a file outside the workspace; an error if it never did.
+/// Measures how long the unsafe control took to read a file outside the workspace. A control that never escapes is an
+/// error.
 pub fn measure_control_escape(shape: RaceAttackKind) -> Fallible<Duration> {
     for _ in 0..ESCAPE_TRIES {
         if let Some(took) = try_escape(shape)? {
@@ -63,7 +63,7 @@ fn try_escape(shape: RaceAttackKind) -> Fallible<Option<Duration>> {
     Ok(escaped)
 }
 
-/// Checks that the real path is in the workspace, and then opens the requested path, which may have changed in between.
+/// The requested path may change between the check and the open.
 fn check_then_open(root: &Path, path: &Path) -> std::io::Result<Vec<u8>> {
     let real = fs::canonicalize(path)?;
     if !real.starts_with(root) {

@@ -1,7 +1,5 @@
-//! The directories of a race: a workspace, an outside directory full of canaries, and a place for moved directories.
-//!
-//! A canary is a name, size, time, content or version that exists only outside the workspace. The test detects any
-//! canary in a reply, and every change of the outside directory.
+//! The directories of a race: a workspace, an outside directory full of canaries, and a place for moved directories. A
+//! canary is a name, size, time, content or version that exists only outside the workspace.
 
 use std::{
     collections::BTreeMap,
@@ -18,18 +16,14 @@ use tempfile::TempDir;
 
 use crate::stress::{Fallible, scratch_directory};
 
-/// The text at the start of every canary file.
 pub(super) const CANARY: &str = "CANARY";
-/// A text in every file name that exists only outside the workspace.
 pub(super) const OUTSIDE_ONLY_NAME: &str = "only-outside";
-/// The year of the modification time of every canary file.
 const CANARY_YEAR: &str = "1999-";
-/// The modification time of the canary files, which is in [`CANARY_YEAR`].
+/// The modification time of the canary files is in [`CANARY_YEAR`].
 const CANARY_TIME: Duration = Duration::from_secs(930_000_000);
-/// The size of the first canary file; each further one is a byte longer.
+/// The first canary file has this size, and each further canary file is a byte longer.
 const CANARY_BYTES: usize = 777_001;
-/// The files outside the workspace. Most outside files have the name of a file in the workspace, so that a change that
-/// escapes would hit one of them.
+/// Most outside files have the name of a workspace file, so that a change that escapes would hit one of them.
 const OUTSIDE_FILES: &[&str] = &[
     "f",
     "n0",
@@ -46,12 +40,10 @@ const OUTSIDE_FILES: &[&str] = &[
     "only-outside-7f3a",
     "sub/only-outside-91c2",
 ];
-/// A text in the content of every file in the workspace.
 pub(super) const INSIDE_CONTENT: &str = "inside";
 const INSIDE_FILES: &[&str] =
     &["d/f", "d/sub/g", "leaf", "stable/x", "stable/tree/a/b/f", "stable/tree/a/b/n0", "stable/tree/x"];
 
-/// The metadata of one outside path, recorded to detect changes.
 #[derive(Debug, PartialEq, Eq)]
 struct RaceTestFileFingerprint {
     inode: u64,
@@ -63,7 +55,6 @@ struct RaceTestFileFingerprint {
     version: Option<Version>,
 }
 
-/// The directories of one race.
 pub(super) struct RaceTestDirectories {
     directory: TempDir,
     outside_before: BTreeMap<PathBuf, RaceTestFileFingerprint>,
@@ -115,7 +106,6 @@ impl RaceTestDirectories {
         Ok(LocalWorkspace::open(options)?)
     }
 
-    /// The first word of a reply that exists only outside the workspace; `None` if the reply leaks nothing.
     pub(super) fn find_leak(&self, reply: &str) -> Option<String> {
         let out = self.outside_path();
         let words = [CANARY, OUTSIDE_ONLY_NAME, CANARY_YEAR, out.to_str().unwrap_or(CANARY)];
@@ -132,7 +122,6 @@ impl RaceTestDirectories {
         reply.split(|letter: char| !letter.is_ascii_alphanumeric()).find(known).map(str::to_owned)
     }
 
-    /// Fails if any outside file changed in content or metadata.
     pub(super) fn check_outside_unchanged(&self) -> Fallible<()> {
         let now = fingerprint_tree(&self.outside_path())?;
         let differs = |path: &&PathBuf| self.outside_before.get(*path) != now.get(*path);

@@ -1,6 +1,5 @@
-//! The victim of a race: calls the engine on paths that the attacker swaps, and checks every reply.
-//!
-//! A race fails if a reply contains a canary, an error kind is not allowed for the attack, or a call takes too long.
+//! The victim of a race calls the engine on paths that the attacker swaps. A race fails if a reply contains a canary,
+//! an error kind is not allowed, or a call takes too long.
 
 use std::{
     collections::BTreeMap,
@@ -19,12 +18,10 @@ use super::{
 };
 use crate::stress::{Fallible, SeededRng};
 
-/// Maximum duration of a call in a race; a call that opens a pipe would block forever.
+/// The time limit exists because a call that opens a pipe would block forever.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 const NAME_COUNT: u64 = 4;
-/// A text in the content of every file that the victim writes.
 const WRITTEN_TEXT: &str = "victim";
-/// Maximum number of trash ids that the victim remembers.
 const TRASH_KEPT: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +37,6 @@ pub(super) struct RaceVictimCaller<'a> {
     engine: Engine,
     caller: Caller,
     rng: SeededRng,
-    /// The last version that the victim saw of each path, for the next write to the path.
     last_versions: BTreeMap<String, Value>,
     trash_ids: Vec<String>,
     serial: u64,
@@ -80,13 +76,12 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// A path of the attacked directory, as the victim writes it.
     fn attacked_directory(&mut self) -> String {
         match self.attack {
             RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink | RaceAttackKind::MovedOut => {
                 "d".to_owned()
             }
-            // Both paths mean the opened root, even if another directory has that name now.
+            // Both paths mean the opened root, even if another directory has the root's name now.
             RaceAttackKind::RootReplaced if self.rng.happens_percent(50) => {
                 format!("{}/d", self.fixture.workspace().display())
             }
@@ -98,7 +93,6 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// The path of a file in the attacked directory; if the attack is on a single file, the path of that file.
     fn attacked_file(&mut self) -> String {
         match self.attack {
             RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf".to_owned(),
@@ -193,7 +187,6 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// Copies, removes, restores or purges the tree that the attacker attacks.
     fn change_tree(&mut self) -> Fallible<()> {
         match self.rng.below(6) {
             0..=1 => self.call_operation("copy", json!({ "from": "stable/tree", "to": "t" })).map(drop),
@@ -243,7 +236,7 @@ impl<'a> RaceVictimCaller<'a> {
         self.call_operation("restore", json!({ "trash": id })).map(drop)
     }
 
-    /// Purges one trash item that the victim remembers. The purge may fail if the attacker adds files to the item.
+    /// Purges one remembered trash item; the purge may fail if the attacker adds files to the item.
     fn purge_one(&mut self) -> Fallible<()> {
         let Some(id) = self.trash_ids.pop() else { return Ok(()) };
         match self.workspace.delete_trash_items(&[id]) {
@@ -262,7 +255,6 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// Makes one call. Returns the result object, or `None` if the call failed with an allowed error.
     fn call_operation(&mut self, operation: &str, arguments: Value) -> Fallible<Option<Map<String, Value>>> {
         let request = format!("{operation} {arguments}");
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
@@ -288,7 +280,7 @@ impl<'a> RaceVictimCaller<'a> {
 
     fn check_failure(&mut self, request: &str, failure: &Error) -> Fallible<()> {
         *self.tally.failures_by_kind.entry(failure.kind.code()).or_default() += 1;
-        // A missing path is reported as the caller wrote it.
+        // The error for a missing path repeats the path that the caller wrote.
         let reply = failure.to_json().to_string();
         self.check_leak(request, &reply.replace("only-outside-7f3a", ""))?;
         let rules = self.attack.rules();
@@ -311,6 +303,6 @@ impl<'a> RaceVictimCaller<'a> {
     }
 }
 
-/// Error kinds that occur without an attacker, because earlier changes by the victims cause them.
+/// The error kinds that occur in a race even without an attacker, because of earlier changes by the victims.
 pub(super) const VICTIM_CAUSED_ERRORS: &[ErrorKind] =
     &[ErrorKind::NotFound, ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::Conflict];

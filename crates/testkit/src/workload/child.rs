@@ -14,24 +14,24 @@ use crate::stress::{Fallible, SeededRng, send_to_parent};
 /// The instructions of a child process, one line of JSON on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CrashTestChildConfig {
-    /// The workspace directory.
+    /// The workspace directory that the child process changes.
     pub workspace: PathBuf,
-    /// The state directory.
+    /// The state directory of the child's workspace.
     pub state: PathBuf,
     /// Whether the child syncs each change to disk before acknowledging it.
     pub full: bool,
-    /// The seed of the random choices of the child.
+    /// The seed of the child's random choices.
     pub seed: u64,
-    /// The boot id that the workspace sees instead of the real one, to simulate a restart of the machine.
+    /// A fake boot id that the workspace sees, to simulate a restart of the machine.
     pub boot: Option<String>,
-    /// The number of changes to make; after them the child waits to be killed.
+    /// The number of changes that the child makes before it waits to be killed.
     pub steps: u64,
-    /// The initial state.
+    /// The expected state of the workspace when the child starts.
     pub model: WorkspaceReferenceModel,
 }
 
 impl CrashTestChildConfig {
-    /// Opens the workspace.
+    /// Opens the workspace with these instructions.
     pub fn open(&self) -> Result<Arc<LocalWorkspace>, Error> {
         let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
         options.durability = if self.full { Durability::Full } else { Durability::Fast };
@@ -42,7 +42,6 @@ impl CrashTestChildConfig {
     }
 }
 
-/// The system clock with a fake boot id.
 struct FakeBootIdClock {
     clock: SystemClock,
     boot: String,
@@ -62,9 +61,9 @@ impl Clock for FakeBootIdClock {
 /// The journal entry and the trash item of an acknowledged change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadChangeAcknowledgement {
-    /// The number of the journal entry.
+    /// The number of the acknowledged change's journal entry.
     pub entry: u64,
-    /// The hash of the journal entry.
+    /// The hash of the acknowledged change's journal entry.
     pub hash: String,
     /// The id of the trash item that the change created, if any.
     pub trash: Option<String>,
@@ -88,9 +87,9 @@ pub enum CrashTestChildMessage {
     Open,
     /// The child is about to make this change.
     Begin(CrashTestWorkloadStep),
-    /// The change was acknowledged.
+    /// The child's last begun change was acknowledged.
     Done(WorkloadChangeAcknowledgement),
-    /// An unexpected error.
+    /// The child's change failed with this unexpected error.
     Failed(String),
     /// The child has made all its changes.
     End,

@@ -9,61 +9,59 @@ use stead_engine::Version;
 use super::tree::{CrashTestFileVersionByPath, ModelItem, WorkloadFilePieces, piece_text};
 use crate::stress::SeededRng;
 
-/// The number of changes that the model can undo.
 const UNDO_DEPTH: usize = 24;
-/// If the model's tree has more items than this, the next change is always a removal.
+/// A tree with more items than this is only reduced, by removals.
 const MODEL_ITEMS_MAX: usize = 60;
-/// Maximum number of pieces in a workload file; a piece is the text that one write or append adds.
+/// A piece is the text that one write or append adds to a file.
 const FILE_PIECES_MAX: usize = 8;
-/// Directories in which the workload creates files.
 const DIRECTORIES: &[&str] = &["", "a/", "a/b/", "c/d/e/"];
-/// Lengths of the pieces that the workload writes: stead stores small ones in the database, large ones in files.
+/// The lengths cover small pieces, which stead stores in the database, and large pieces, which it stores in files.
 const PIECE_LENGTHS: &[usize] = &[16, 200, 3_000, 100_000];
 
-/// One change.
+/// One change of the crash test's workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrashTestWorkloadStep {
-    /// Replaces the content of a file by one piece.
+    /// The change replaces the content of a file by one piece.
     Write {
-        /// Path of the file.
+        /// The path of the written file.
         path: String,
-        /// The piece.
+        /// The serial number and the length of the written piece.
         piece: (u64, usize),
     },
-    /// Appends one piece to a file.
+    /// The change appends one piece to a file.
     Append {
-        /// Path of the file.
+        /// The path of the file that the change appends to.
         path: String,
-        /// The piece.
+        /// The serial number and the length of the appended piece.
         piece: (u64, usize),
     },
-    /// Copies a file or tree to a free path.
+    /// The change copies a file or tree to a free path.
     Copy {
-        /// Source.
+        /// The path of the copied file or tree.
         from: String,
-        /// Destination.
+        /// The path of the copy.
         to: String,
     },
-    /// Moves a file or tree to a free path, or a file over a file.
+    /// The change moves a file or tree to a free path, or a file over a file.
     Move {
-        /// Source.
+        /// The path from which the file or tree is moved.
         from: String,
-        /// Destination.
+        /// The path to which the file or tree is moved.
         to: String,
     },
-    /// Moves a file or tree to the trash.
+    /// The change moves a file or tree to the trash.
     Remove {
-        /// Path to remove.
+        /// The path of the removed file or tree.
         path: String,
     },
-    /// Restores an item from the trash.
+    /// The change restores an item from the trash.
     Restore {
-        /// Trash item.
+        /// The id of the restored trash item.
         id: String,
     },
-    /// Undoes the last change.
+    /// The change undoes the last change.
     Undo,
-    /// Redoes the change that was undone last.
+    /// The change redoes the change that was undone last.
     Redo,
 }
 
@@ -81,7 +79,6 @@ struct ModelUndoRecord {
     before: ModelTree,
     after: ModelTree,
     step: CrashTestWorkloadStep,
-    /// The id of the trash item that the change created, if any.
     trash: Option<String>,
 }
 
@@ -96,7 +93,7 @@ pub struct WorkspaceReferenceModel {
 }
 
 impl WorkspaceReferenceModel {
-    /// The expected tree: file versions by path, like the result of [`walk_workspace`](super::walk_workspace).
+    /// Returns the expected file versions by path, like the result of [`walk_workspace`](super::walk_workspace).
     pub fn path_versions(&self) -> CrashTestFileVersionByPath {
         self.tree
             .iter()
@@ -163,7 +160,7 @@ impl WorkspaceReferenceModel {
         })
     }
 
-    /// The operation and the arguments of the call that makes a change.
+    /// Returns the operation and the arguments of the call that makes a change.
     pub fn call_for(&self, step: &CrashTestWorkloadStep) -> (&'static str, Map<String, Value>) {
         let (operation, arguments) = match step {
             CrashTestWorkloadStep::Write { path, piece } => {
@@ -191,7 +188,7 @@ impl WorkspaceReferenceModel {
         (operation, arguments)
     }
 
-    /// Applies a change. `trash` is the id of the trash item that the change created, if any.
+    /// Applies a change to the model. `trash` is the id of the trash item that the change created, if any.
     pub fn apply_step(&mut self, step: &CrashTestWorkloadStep, trash: Option<String>) {
         match step {
             CrashTestWorkloadStep::Undo => {
@@ -275,12 +272,12 @@ impl WorkspaceReferenceModel {
         }
     }
 
-    /// Whether the model contains this trash item.
+    /// Returns whether the model contains this trash item.
     pub fn knows_trash(&self, id: &str) -> bool {
         self.trash.iter().any(|item| item.id == id)
     }
 
-    /// Maximum number of temporary files that a change can leave if it is interrupted.
+    /// Returns the maximum number of temporary files that an interrupted change can leave.
     pub fn staged_files_max(&self, step: &CrashTestWorkloadStep) -> usize {
         let files = |top: &str| {
             let inside = |(path, item): &(&String, &ModelItem)| is_within(path, top) && **item != ModelItem::Directory;
@@ -297,7 +294,6 @@ impl WorkspaceReferenceModel {
         }
     }
 
-    /// The path of a random file, which may or may not exist.
     fn random_file_path(&self, chance: &mut SeededRng) -> String {
         let directory = chance.pick(DIRECTORIES).copied().unwrap_or_default();
         format!("{directory}f{}", chance.below(4))
@@ -314,7 +310,6 @@ impl WorkspaceReferenceModel {
         chance.pick(&paths).cloned()
     }
 
-    /// A path chosen at random; `None` if the path exists or is inside `from`.
     fn random_free_path(&self, chance: &mut SeededRng, from: &str) -> Option<String> {
         let place = format!("t{}/u{}", chance.below(3), chance.below(3));
         (!self.tree.contains_key(&place) && !is_within(&place, from)).then_some(place)
@@ -325,7 +320,6 @@ fn is_within(path: &str, top: &str) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The items at and below `top`, keyed by their path relative to `top`.
 fn subtree_of(tree: &ModelTree, top: &str) -> ModelTree {
     tree.iter()
         .filter(|(path, _)| is_within(path, top))

@@ -12,26 +12,25 @@ use stead_engine::Version;
 
 use crate::stress::Fallible;
 
-/// The content of a workload file: a list of pieces, each a serial number and a length.
+/// A file's content is a list of pieces, each a serial number and a length.
 pub(super) type WorkloadFilePieces = Vec<(u64, usize)>;
 
 /// One item in the tree of the workload model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelItem {
-    /// A directory.
+    /// The item of the model's tree is a directory.
     Directory,
-    /// A file.
+    /// The item of the model's tree is a file that consists of these pieces.
     File(WorkloadFilePieces),
 }
 
 impl ModelItem {
-    /// The content of a file that consists of these pieces.
+    /// Returns the content of a file that consists of these pieces.
     pub fn content_of(pieces: &[(u64, usize)]) -> String {
         pieces.iter().map(|piece| piece_text(*piece)).collect()
     }
 }
 
-/// The text of one piece: a line with its serial number, repeated up to its length.
 pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
     let line = format!("piece {serial}\n");
     let mut text = line.repeat(length / line.len() + 1);
@@ -39,7 +38,7 @@ pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
     text
 }
 
-/// A tree as a map from paths to file versions; `None` for a directory.
+/// A map from paths to file versions, with `None` for a directory.
 pub type CrashTestFileVersionByPath = BTreeMap<String, Option<Version>>;
 
 /// The result of walking a workspace directory.
@@ -47,7 +46,7 @@ pub type CrashTestFileVersionByPath = BTreeMap<String, Option<Version>>;
 pub struct TestWorkspaceWalkResult {
     /// The files and directories that a caller can see.
     pub paths: CrashTestFileVersionByPath,
-    /// Temporary files that interrupted changes left, by inode, because their paths change if their directory moves.
+    /// The temporary files of interrupted changes, by inode, because a path changes when its directory moves.
     pub leftover_files: BTreeMap<u64, PathBuf>,
 }
 
@@ -79,5 +78,5 @@ pub fn walk_workspace(top: &Path) -> Fallible<TestWorkspaceWalkResult> {
     Ok(found)
 }
 
-/// The directory in the workspace that holds the trash if the state directory is on another file system.
+/// The workspace holds the trash directory if the state directory is on another file system.
 const TRASH_DIRECTORY_NAME: &str = ".stead~trash";

@@ -13,7 +13,7 @@ use testkit::attack::{
 use crate::sandbox::enter_sandbox;
 
 const BOTH_RESOLVERS: &[PathResolutionMethod] = &[PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
-/// Of the cases that must be refused, the minimum percentage that the path-joining control server must fail.
+/// The path-joining control server must fail at least this percentage of the cases that must be refused.
 const DETECTED_PERCENT_MIN: usize = 95;
 
 fn find_group(name: &str) -> AttackTestCaseGroup {
@@ -33,7 +33,6 @@ fn runnable_cases(group: &AttackTestCaseGroup) -> Vec<AttackCase> {
         .unwrap()
 }
 
-/// Runs a group of attack cases on the engine with both path resolution methods, and prints every fault.
 fn assert_group_passes(group: &AttackTestCaseGroup, place: AttackCaseProcessIsolation) {
     let AttackTestSuiteReport { ran, skipped: not_run, failures: wrong } =
         ENGINE_SUITE.run_group(group, place).unwrap();
@@ -53,7 +52,6 @@ macro_rules! test_groups {
             assert_group_passes(&find_group($name), AttackCaseProcessIsolation::ThisProcess);
         })+
 
-        /// Checks that every group of the corpus has a test.
         #[test]
         fn every_attack_group_has_a_test() {
             let tested = [$($name),+];
@@ -125,7 +123,6 @@ fn mount_cases_pass() {
     }
 }
 
-/// Checks the attack corpus itself: for example, that every case id is unique.
 #[test]
 fn corpus_data_is_consistent() {
     let mut groups = load_groups().unwrap();
@@ -161,7 +158,7 @@ fn corpus_data_is_consistent() {
     println!("{count} cases, {} waiting", ids.len() - count);
 }
 
-/// Checks that a server that only joins paths fails every case that must be refused, except those marked as exceptions.
+/// A server that only joins paths must fail every case that must be refused, except the cases marked as exceptions.
 #[test]
 fn naive_server_fails_the_corpus() {
     if !enter_sandbox("attacks::naive_server_fails_the_corpus") {
@@ -190,7 +187,7 @@ fn naive_server_fails_the_corpus() {
     assert!(toothless.is_empty(), "{}", toothless.join("\n"));
 }
 
-/// Checks that the attacker threads are effective: a server that only joins paths fails at least half of their cases.
+/// A server that only joins paths must fail at least half of the race cases, so that the attackers are effective.
 #[test]
 fn naive_server_loses_the_races() {
     if !enter_sandbox("attacks::naive_server_loses_the_races") {
@@ -201,7 +198,7 @@ fn naive_server_loses_the_races() {
     let safe: Vec<&AttackCase> = cases.iter().filter(|case| case.expect.result == ExpectedAttackResult::Safe).collect();
     let unasked = ["undo", "redo", "history", "stat", "lock"];
     let askable = |case: &&&AttackCase| !unasked.contains(&case.operation.as_str());
-    // If the control creates a directory at a path of an attacker, the attacker stops; such a run is not counted.
+    // If the control server creates a directory at an attacker's path, the attacker stops and the run is not counted.
     let lost = |case: &&&AttackCase| {
         let open = |opening: &SubjectOptions| NaiveServer::open(opening, UnsafeControlServerKind::Join);
         run_case(&group, case, &open, PathResolutionMethod::Auto).is_ok_and(|verdict| verdict.did_harm())
@@ -211,7 +208,6 @@ fn naive_server_loses_the_races() {
     assert!(bitten * 2 >= safe.len(), "{bitten} of {}", safe.len());
 }
 
-/// Checks that a server that decodes paths fails the cases about encoded paths.
 #[test]
 fn decoding_server_fails_the_corpus() {
     if !enter_sandbox("attacks::decoding_server_fails_the_corpus") {
@@ -235,7 +231,6 @@ fn run_control(group: &AttackTestCaseGroup, case: &AttackCase, control: UnsafeCo
     let open = |opening: &SubjectOptions| NaiveServer::open(opening, control);
     match run_case(group, case, &open, PathResolutionMethod::Auto) {
         Ok(verdict) => verdict,
-        // The control does not support this operation.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             AttackVerdict { id: case.id.clone(), faults: Vec::new() }
         }

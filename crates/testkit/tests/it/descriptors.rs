@@ -6,7 +6,7 @@ use serde_json::json;
 use stead_disk::PathResolutionMethod;
 use testkit::attack::{AttackSubjectRequest, EngineAttackSubject, SubjectOptions};
 
-/// The close-on-exec flag, as `/proc` shows it.
+/// The close-on-exec bit in the `flags` line of `/proc/self/fdinfo`.
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 fn open_descriptors() -> BTreeSet<String> {

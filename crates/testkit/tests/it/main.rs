@@ -1,5 +1,4 @@
-//! Tests of the test kit: `attacks` runs the attack corpus, `descriptors` checks which file descriptors a child process
-//! would inherit. The module `sandbox` restricts a test process, so that attacks cannot reach the real machine.
+//! Tests of the test kit.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,18 +1,15 @@
 //! Runs a test in a process that can access only one scratch directory. The attack corpus has links to paths of the
-//! real machine. The sandbox keeps unsafe control servers, and servers with a bug, away from these paths, even if the
-//! tests run as root.
+//! real machine. The sandbox keeps unsafe control servers away from the real machine's files.
 
 use std::{path::Path, process::Command};
 
 use stead_disk::landlock::{self, LandlockOutcome};
 
-/// The environment variable with the scratch directory, set for the sandboxed child process.
 const SCRATCH_VARIABLE: &str = "STEAD_ATTACK_SCRATCH";
 
-/// The text that the child process prints if Landlock is not available.
 const NO_SANDBOX_MESSAGE: &str = "no wall on this machine";
 
-/// Runs a test again in a sandboxed child process. Returns true in the child, which then runs the test.
+/// Runs a test again in a sandboxed child process. Returns true in the child process, which then runs the test.
 pub(crate) fn enter_sandbox(test: &str) -> bool {
     if let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE) {
         let report = landlock::restrict_process(&[Path::new(&scratch)]);
@@ -30,7 +27,7 @@ pub(crate) fn enter_sandbox(test: &str) -> bool {
         .env("TMPDIR", scratch.path())
         .output()
         .unwrap();
-    // No program can run in the sandbox, so trees that only `rm` can remove are removed here.
+    // No program can run in the sandbox, so the parent process removes trees that only `rm` can remove.
     Command::new("rm").arg("-rf").arg(scratch.path()).output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,24 +1,22 @@
 //! Splits two large texts into pairs of blocks that a diff can compare separately.
 //!
-//! The texts are cut at anchors: lines that occur once in the old and once in the new text, in the same order on both
-//! sides. The blocks, in order, cover exactly the given range. The time to split the texts is about proportional to the
-//! number of lines.
+//! The texts are cut at anchors: lines that occur exactly once in each text, in the same order in both texts. The
+//! blocks cover the given line range without gaps.
 
 use std::collections::HashMap;
 
 use super::{DiffHunkRanges, comparison_work};
 
-/// The target size of a block, in pairs of an old and a new line; a block ends at the last anchor before this size.
+/// The target size of a block, in pairs of an old and a new line.
 pub(super) const WORK_TARGET: u64 = 1_000_000;
 
-/// An anchor: the old and the new index of a line that is unique on both sides.
+/// An anchor: the indexes of a line that occurs once in the old and once in the new text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UniqueLinePair {
     old: usize,
     new: usize,
 }
 
-/// Cuts the line ranges in `whole` into blocks of about `target` pairs of an old and a new line.
 pub(super) fn split_into_blocks(
     old: &[&[u8]],
     new: &[&[u8]],
@@ -37,8 +35,7 @@ pub(super) fn split_into_blocks(
                 blocks.push(block(start, last));
                 start = last;
             }
-            // Many lines without an anchor become a separate block, so that the block before them is still compared in
-            // detail.
+            // Many lines without an anchor become a separate block; the block before is then still compared in detail.
             if comparison_work(&block(start, anchor)) > target {
                 blocks.push(block(start, anchor));
                 start = anchor;
@@ -52,12 +49,11 @@ pub(super) fn split_into_blocks(
     blocks
 }
 
-/// The longest sequence of anchors that are in the same order on both sides.
 fn increasing_unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &DiffHunkRanges) -> Vec<UniqueLinePair> {
     longest_increasing_subsequence(&unique_pairs(old, new, whole))
 }
 
-/// The lines that occur exactly once on each side, in the order of the new side.
+/// Returns the lines that occur exactly once in each text, in the order of the new text.
 fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &DiffHunkRanges) -> Vec<UniqueLinePair> {
     let mut once: HashMap<&[u8], Option<usize>> = HashMap::with_capacity(whole.old.len());
     for index in whole.old.clone() {
@@ -77,9 +73,9 @@ fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &DiffHunkRanges) -> Vec<Uni
     pairs
 }
 
-/// The longest subsequence of anchors whose old line indexes increase (patience sorting with back links).
+/// Finds the longest run of anchors with increasing old line indexes, by patience sorting.
 fn longest_increasing_subsequence(pairs: &[UniqueLinePair]) -> Vec<UniqueLinePair> {
-    // Among the increasing sequences of n + 1 pairs, `ends[n]` is the last pair with the smallest old index.
+    // `ends[n]` indexes the pair with the smallest old index that ends an increasing sequence of n + 1 pairs.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (index, pair) in pairs.iter().enumerate() {

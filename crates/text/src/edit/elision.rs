@@ -1,23 +1,20 @@
 //! Recognises placeholder lines that stand for omitted code, such as "... rest of the function unchanged".
 //!
-//! A placeholder must be a whole line, and a line that the quoted text also contains is not reported. A bare `...` is
-//! not a placeholder, because it is code in some languages.
+//! A bare `...` is not a placeholder, because it is code in some languages.
 
 use crate::{is_listed, lines};
 
-/// Words that announce omitted code, such as "rest" and "unchanged".
 const ELISION_WORDS: &str = "\
     rest existing unchanged remaining remainder omitted elided brevity previous truncated same snip untouched \
     unmodified";
 
-/// Other words that a placeholder line for omitted code may contain.
 const FILLER_WORDS: &str = "\
     of the code file function functions method methods class body content contents lines line implementation imports \
     is are as before above below here stays stay remains remain and for other others keep logic tests this block \
     section your all it in with no changes change everything else fields module left definitions cases items \
     original continues continue";
 
-/// The first line of `new` that is a placeholder for omitted code and is not in `old`: its 1-based number and its text.
+/// Finds the first placeholder line of `new` that `old` does not contain: its 1-based number and its text.
 pub(super) fn find_elision(new: &str, old: &str) -> Option<(usize, String)> {
     lines::iter(new)
         .enumerate()
@@ -26,7 +23,6 @@ pub(super) fn find_elision(new: &str, old: &str) -> Option<(usize, String)> {
         .map(|(number, line)| (number, line.to_owned()))
 }
 
-/// Whether a trimmed line only announces that code is omitted.
 fn is_elision(line: &str) -> bool {
     let dots = line.contains("...") || line.contains('…');
     let bracketed = line.starts_with(['(', '[', '<', '{']) || line.starts_with("//") || line.starts_with('#');

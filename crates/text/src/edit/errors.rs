@@ -1,7 +1,6 @@
-//! Errors of edits, with the details that a caller needs to correct the edit.
+//! The errors of edits, with the details that a caller needs to correct the edit.
 //!
-//! This module owns the structure of the errors; callers of the crate choose the wording. In errors, edits are numbered
-//! as given, lines are 1-based, and every list is bounded.
+//! Line numbers in edit errors are 1-based, and every list in an edit error is bounded.
 
 use std::ops::RangeInclusive;
 
@@ -11,101 +10,102 @@ use crate::locate::{
     ReachedQuoteSearchLimit, SuggestedDisambiguatingLines,
 };
 
-/// The most matches of a quote that an error describes; further matches are only counted.
+/// The most matches of a quote that an edit error describes; further matches are only counted.
 pub const DESCRIBED_MATCHES_MAX: usize = 20;
 
-/// One edit that cannot be applied.
+/// The error of one edit that cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditError {
-    /// The 0-based index of the edit among the edits of the call.
+    /// The 0-based index of the failed edit among the edits of the call.
     pub edit_index: usize,
-    /// Why the edit cannot be applied.
+    /// The reason why the edit cannot be applied.
     pub reason: EditErrorKind,
 }
 
-/// Why an edit cannot be applied.
+/// The reason why an edit cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditErrorKind {
     /// The quote of the edit is empty.
     EmptyOld,
     /// The quote of the edit is not in the text.
     NotFound(Box<QuoteNotFoundDetails>),
-    /// The quote matches more than once, but exactly one match is required.
+    /// The quote of the edit matches more than once, but the edit requires exactly one match.
     Ambiguous {
-        /// The matching pass that found the matches.
+        /// The matching pass that found the matches of the ambiguous quote.
         pass: FuzzyTextMatchPass,
-        /// The number of matches that the quote has.
+        /// The number of matches that the ambiguous quote has.
         total: usize,
-        /// The first matches.
+        /// The first matches of the ambiguous quote, at most [`DESCRIBED_MATCHES_MAX`].
         matches: Vec<AmbiguousQuoteCandidate>,
     },
     /// The number of matches of the quote differs from the number that the edit requires.
     WrongCount {
-        /// The number of matches that the edit requires.
+        /// The number of matches that the edit requires its quote to have.
         expected: usize,
-        /// The number of matches that the quote has.
+        /// The number of matches that the quote of the edit has.
         total: usize,
-        /// The first matches.
+        /// The first matches of the quote, at most [`DESCRIBED_MATCHES_MAX`].
         matches: Vec<AmbiguousQuoteCandidate>,
     },
-    /// The edit overlaps an earlier edit of the same call.
+    /// The edit replaces text that an earlier edit of the same call also replaces.
     Overlap {
-        /// The index of the earlier edit that the edit overlaps.
+        /// The index of the earlier edit that also replaces this text.
         other_edit: usize,
-        /// The lines of the text where the two edits overlap.
+        /// The lines of the match that overlaps the match of another edit.
         lines: RangeInclusive<usize>,
     },
-    /// The new text of the edit has a placeholder line instead of code.
+    /// The new text of the edit has a placeholder line, such as `... existing code ...`, instead of code.
     ElisionInNewText {
         /// The 1-based number of the placeholder line in the new text.
         line: usize,
-        /// The placeholder line.
+        /// The text of the placeholder line in the new text.
         text: String,
     },
-    /// The quote is indented more than the matched text, so the new text must be shifted left; but one of its lines has
-    /// too little indentation for that.
+    /// A line of the new text has too little indentation to be shifted left. The new text is shifted left if the quote
+    /// is indented more than the matched text.
     Unindentable {
-        /// The 1-based number of the line with too little indentation in the new text.
+        /// The 1-based number of the new line that cannot be shifted left.
         line: usize,
-        /// How the quote was found.
+        /// How the quote of the edit was found.
         method: QuoteMatchMethod,
     },
     /// The edited text would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
     TooLong,
-    /// The lines that the edit quotes changed since the base version.
+    /// The lines that the edit quotes have changed since the base version of the text.
     StaleQuote(super::StaleQuoteLineRanges),
 }
 
 /// Details about a quote that is not in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteNotFoundDetails {
-    /// The part of the text that resembles the quote most.
+    /// The part of the text that resembles the missing quote most.
     pub nearest: Option<NearestQuoteCandidate>,
-    /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
-    /// original text, so an edit cannot quote text that another edit inserts.
+    /// The index of another edit of the same call whose new text contains the missing quote. An edit cannot quote text
+    /// that another edit inserts, because quotes are matched against the original text.
     pub produced_by_edit: Option<usize>,
-    /// The lines where the new text of the edit occurs. They do not prove that the edit was already applied.
+    /// The lines of the text where the new text of the edit occurs. This does not prove that the edit was already
+    /// applied.
     pub new_text_lines: Vec<RangeInclusive<usize>>,
-    /// A line of the quote that is a placeholder for omitted lines.
+    /// A line of the missing quote that is a placeholder for omitted lines.
     pub elision_line: Option<String>,
-    /// The limit that ended the search for the quote early.
+    /// The limit that ended the search for the missing quote early.
     pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
-/// One of several matches of a quote, described for an error.
+/// A match of an ambiguous quote, as an edit error describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AmbiguousQuoteCandidate {
     /// The byte range of the match in the text.
     pub bytes: std::ops::Range<usize>,
-    /// The 1-based lines of the match.
+    /// The 1-based lines of the match in the text.
     pub lines: RangeInclusive<usize>,
-    /// The definition, such as a function, that contains the match.
+    /// The definition that encloses the match, such as a function.
     pub enclosing_definition: Option<EnclosingDefinition>,
-    /// Lines next to the match that make the quote unique if they are added to it.
+    /// Neighbouring lines of the match that make the quote unique if they are added to the quote.
     pub disambiguating_context: Option<SuggestedDisambiguatingLines>,
 }
 
-/// Describes the first [`DESCRIBED_MATCHES_MAX`] of `found_matches` for an error.
+/// Describes the first [`DESCRIBED_MATCHES_MAX`] matches of a quote for an edit error.
 #[must_use]
 pub fn describe_matches(
     finder: &QuoteSearchHaystack<'_>,
@@ -120,7 +120,6 @@ pub fn describe_matches(
     found_matches.iter().take(DESCRIBED_MATCHES_MAX).map(describe).collect()
 }
 
-/// The error details for edit `index`, whose quote is not in the text.
 pub(super) fn describe_missing_quote(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],

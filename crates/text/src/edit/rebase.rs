@@ -1,9 +1,7 @@
 //! Applies edits that were written for an older version of the text, called the base.
 //!
-//! The edits are rejected if a line of a quoted match changed since the base, or if a match is ambiguous in the current
-//! text. Changes of the text next to a quoted match are allowed. Changes within the lines of a quoted match are not
-//! allowed, not even changes of white space. An edit therefore replaces only lines that its author saw. This module
-//! does not merge texts; [`crate::merge`] does.
+//! An edit is rejected if a line of its quoted match changed since the base. An edit therefore replaces only lines that
+//! its author saw. Changes of the text next to a quoted match are allowed.
 
 use std::ops::RangeInclusive;
 
@@ -15,18 +13,18 @@ use super::{
 use crate::diff::{self, DiffHunkRanges};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack, QuoteSearchOptions};
 
-/// A quoted match whose lines changed since the base.
+/// The position of a quoted match whose lines changed since the base version of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleQuoteLineRanges {
-    /// The 1-based lines of the match in the base; `None` if the base does not contain the quote or contains it several
-    /// times.
+    /// The 1-based lines of the first quoted match in the base version. The value is `None` if the quote is missing or
+    /// ambiguous in the base version.
     pub base_lines: Option<RangeInclusive<usize>>,
-    /// The lines of the current text that correspond to the match; `None` if the lines were removed.
+    /// The current lines that correspond to the quoted match; `None` if the quoted lines were removed.
     pub lines: Option<RangeInclusive<usize>>,
 }
 
-/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged. If an
-/// edit cannot be applied, the result is a list of the errors in the order of the given edits.
+/// Applies edits that were written for the text `base` to the newer text `current`. An edit fails if a line of its
+/// quoted match changed between `base` and `current`. The errors are in the order of the given edits.
 pub fn apply_to_newer_text(
     base: &str,
     current: &str,
@@ -36,8 +34,8 @@ pub fn apply_to_newer_text(
     apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Significant)
 }
 
-/// Like [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that occur in
-/// the quote and in the new text keep the white space that they have in `current`.
+/// Applies edits like [`apply_to_newer_text`], but accepts changes of white space in the quoted lines. Lines that the
+/// edit does not change keep the white space that they have in `current`.
 pub fn apply_ignoring_whitespace(
     base: &str,
     current: &str,
@@ -47,7 +45,6 @@ pub fn apply_ignoring_whitespace(
     apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Ignored)
 }
 
-/// Whether lines in which only white space changed since the base count as changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WhitespaceStalenessRule {
     Significant,
@@ -80,7 +77,8 @@ fn apply_to_newer_text_with(
     if refusals.is_empty() { apply_selections(&current, &outcomes) } else { Err(refusals) }
 }
 
-/// The lines of `current` that correspond to the 1-based `lines` of `base`; `None` if they were removed.
+/// Maps the 1-based `lines` of the text `base` to the corresponding lines of `current`. The result is `None` if
+/// `current` has no corresponding lines.
 #[must_use]
 pub fn map_lines(base: &str, current: &str, lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let hunks = diff::hunks(base, current);
@@ -100,7 +98,6 @@ fn rebase_edit(
     let in_base = select::select_matches(base, edits, index, rules);
     let mut moved = edits.to_vec();
     if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
-        // The line number refers to the base.
         moved[index].occurrence = OccurrenceSelector::NearestToLine(map_nearest_line(hunks, line));
     }
     let in_current = select::select_matches(current, &moved, index, rules);
@@ -109,11 +106,11 @@ fn rebase_edit(
         Ok(outcome @ (PlannedTextEditEffect::Unchanged | PlannedTextEditEffect::AlreadyApplied(_))) => {
             return in_current.or(Ok(outcome));
         }
-        // The quote is ambiguous in the base: one match may have changed while another match stayed the same.
+        // One match of the ambiguous quote may have changed while another match stayed the same.
         Err(EditErrorKind::Ambiguous { .. } | EditErrorKind::WrongCount { .. }) if !hunks.is_empty() => {
             return reject_ambiguous_match(in_current);
         }
-        // The quote is not in the base. If the current text contains the quote, then the author saw the current text.
+        // If only the current text contains the quote, then the author of the edit saw the current text.
         Err(_) => return match_only_in_current(in_current, hunks),
     };
     let mapped: Option<Vec<_>> =
@@ -140,7 +137,7 @@ fn rebase_edit(
     }
 }
 
-/// The lines that replaced the quoted base lines, if another writer already made the same replacement.
+/// Finds the lines that replaced the quoted lines if another writer already made the same replacement.
 fn find_equivalent_change(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
@@ -159,8 +156,7 @@ fn find_equivalent_change(
     (!edited.is_empty() && current.text().get(bytes) == Some(edited)).then(|| vec![lines])
 }
 
-/// The lines to replace if the quoted lines were only reformatted since the base: their white space changed, but not
-/// their number.
+/// Finds the lines to replace if only the white space within the quoted lines changed since the base.
 fn match_after_reformatting(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
@@ -201,8 +197,7 @@ fn match_after_reformatting(
     })
 }
 
-/// Checks an edit whose quote is in the current text but not in the base. The quote and its match may differ only in
-/// line terminators.
+/// Checks an edit whose quote is only in the current text. The quote may differ from its match only in terminators.
 fn match_only_in_current(
     in_current: Result<PlannedTextEditEffect, EditErrorKind>,
     hunks: &[DiffHunkRanges],
@@ -221,8 +216,8 @@ fn match_only_in_current(
     }
 }
 
-/// Rejects an edit whose quote has several matches in the base. Even if only one match is left in the current text, the
-/// author may have meant another.
+/// Rejects an edit whose quote has several matches in the base. If one match is left in the current text, the author
+/// may still have meant another match.
 fn reject_ambiguous_match(
     in_current: Result<PlannedTextEditEffect, EditErrorKind>,
 ) -> Result<PlannedTextEditEffect, EditErrorKind> {
@@ -237,7 +232,7 @@ fn stale_without_base_lines(selected: &PlannedEditReplacement) -> EditErrorKind 
     EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines })
 }
 
-/// The position of base lines in the current text; `None` if one of the lines changed.
+/// Maps base lines to their position in the current text. The result is `None` if one of the lines changed.
 fn map_unchanged_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let (first, last) = (lines.start() - 1, *lines.end());
     let mut shift = 0_isize;
@@ -253,7 +248,7 @@ fn map_unchanged_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>) 
     Some(first.checked_add_signed(shift)? + 1..=last.checked_add_signed(shift)?)
 }
 
-/// The lines of the current text that correspond to base lines or replaced them; `None` if the lines were removed.
+/// Maps base lines to the current lines that correspond to them or replaced them.
 fn map_surrounding_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let first = map_border(hunks, lines.start() - 1, RangeEdge::First);
     let last = map_border(hunks, *lines.end(), RangeEdge::Last);
@@ -270,8 +265,8 @@ enum RangeEdge {
     Last,
 }
 
-/// Maps the border before a 0-based base line to a line index of the current text. If the border is within a changed
-/// range, `edge` selects the start or the end of that range.
+/// Maps the border before a 0-based base line to a line index of the current text. For a border within a changed range,
+/// `edge` selects the start or the end of the range.
 fn map_border(hunks: &[DiffHunkRanges], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {

@@ -1,8 +1,7 @@
 //! Adapts the new text of an edit to the lines of the match that it replaces.
 //!
 //! Lines that occur in the quote and in the new text keep their bytes. Added lines get the terminator of their
-//! neighbours, and the indentation shift between the quote and its match. Apart from terminators and indentation, the
-//! new text is written as given. No byte outside the match changes.
+//! neighbours and the indentation shift between the quote and its match.
 
 use std::ops::Range;
 
@@ -12,18 +11,17 @@ use super::{NewTextLineTerminatorRule, QuoteMatchMethod};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack};
 use crate::{diff, lines};
 
-/// A splice with the byte range of the match that it replaces.
+/// A splice and the byte range of the match for which it was built.
 pub(super) type PlacedSplice = (Range<usize>, TextSplice);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReplacementTextBuildError {
     /// The line of the new text with this 1-based number has too little indentation to be shifted left.
     Unindentable(usize),
-    /// The bytes that the edits insert exceed the limit on the result.
     TooLong,
 }
 
-/// Builds the splices of one edit, and subtracts the number of inserted bytes from `room`. The limit `room` exists
+/// Builds the splices of one edit and subtracts the number of inserted bytes from `room`. The limit `room` exists
 /// because a short call can replace a million matches.
 pub(super) fn build_splices(
     finder: &QuoteSearchHaystack<'_>,
@@ -43,7 +41,7 @@ pub(super) fn build_splices(
     Ok(splices)
 }
 
-/// The quote and the new text of an edit, split into lines once for all matches.
+/// The quote and the new text of an edit are split into lines once for all matches.
 struct EditSpliceBuilder<'a> {
     new: &'a str,
     new_lines: Vec<&'a str>,
@@ -52,7 +50,7 @@ struct EditSpliceBuilder<'a> {
     quote_ends_with_newline: bool,
     quote_is_only_terminators: bool,
     verbatim: bool,
-    /// Whether a new text that replaces whole lines gets a final terminator if it has none.
+    /// Whether a missing final terminator is added to a new text that replaces whole lines.
     whole_lines: bool,
 }
 
@@ -63,8 +61,8 @@ impl<'a> EditSpliceBuilder<'a> {
         let new: Vec<Vec<u8>> = new_lines.iter().map(|line| comparable_line(line)).collect();
         let old_slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
         let new_slices: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
-        // If a quote with `\r\n` matches byte for byte, its author sees terminators. The terminators of the new text
-        // are then written as given.
+        // If a quote with `\r` matches byte for byte, its author sees terminators. The terminators of the new text are
+        // then written as given.
         let quotes_cr = selected.match_pass() == Some(FuzzyTextMatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
@@ -101,14 +99,13 @@ impl<'a> EditSpliceBuilder<'a> {
             *at += line.len();
             Some(*at)
         }));
-        // A block found by similarity may have more or fewer lines than the quote. Such a block is replaced as a whole.
+        // A block found by similarity may have another number of lines than the quote and is replaced as a whole.
         let is_aligned = starts.len() == self.old_count + 1;
         let whole = [diff::DiffHunkRanges { old: 0..starts.len() - 1, new: 0..self.new_lines.len() }];
         for hunk in if is_aligned { &self.hunks[..] } else { &whole[..] } {
             let mut text = String::new();
             if hunk.old.start == self.old_count && self.ends_without_terminator(finder, found) {
-                // The match ends at the end of the text. The last line of the text has no terminator and needs one,
-                // because a new line follows.
+                // The unterminated last line of the text needs a terminator, because a new line follows.
                 text.push_str(terminator_of_line(finder, *found.lines.end()).unwrap_or("\n"));
             }
             for line in hunk.new.clone() {
@@ -120,7 +117,6 @@ impl<'a> EditSpliceBuilder<'a> {
         Ok(())
     }
 
-    /// One line of the new text, as it is written in place of a match.
     fn line(
         &self,
         finder: &QuoteSearchHaystack<'_>,
@@ -134,7 +130,6 @@ impl<'a> EditSpliceBuilder<'a> {
             None => body.into(),
         };
         let first = *found.lines.start();
-        // The line of the text that the new line replaces or follows.
         let beside = if hunk.old.is_empty() {
             first + hunk.old.start.saturating_sub(1)
         } else {
@@ -150,9 +145,8 @@ impl<'a> EditSpliceBuilder<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether a terminator is added to the new text, so that its last line is not joined to the following line. A
-    /// terminator is necessary if the quote consists of whole lines with their terminators. If the quote starts within
-    /// a line, or consists only of terminators, the edit joins lines on purpose.
+    /// Whether a terminator is added to the new text, so that its last line is not joined to the following line. An
+    /// edit joins lines on purpose if its quote starts within a line or consists only of terminators.
     fn needs_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
@@ -164,14 +158,13 @@ impl<'a> EditSpliceBuilder<'a> {
             && !finder.splits_crlf(end)
     }
 
-    /// Whether the match is at the end of a text without a final newline, although the quote ends with a newline.
+    /// Whether the match ends an unterminated text although the quote ends with a newline.
     fn ends_without_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let text = finder.text();
         self.quote_ends_with_newline && found.bytes.end == text.len() && !text.ends_with(['\n', '\r'])
     }
 }
 
-/// The line with any terminator replaced by `\n`, for comparison.
 fn comparable_line(line: &str) -> Vec<u8> {
     let (body, terminator) = lines::split_terminator(line);
     let mut bytes = body.as_bytes().to_vec();
@@ -181,7 +174,6 @@ fn comparable_line(line: &str) -> Vec<u8> {
     bytes
 }
 
-/// The terminator of a line of the text; if the line has none, the terminator of the line above.
 fn terminator_of_line<'t>(finder: &QuoteSearchHaystack<'t>, line: usize) -> Option<&'t str> {
     let terminator = |line: usize| {
         let (_, terminator) = lines::split_terminator(&finder.text()[finder.line_bytes(line)]);

@@ -1,7 +1,7 @@
-//! Selection of the matches that one edit replaces.
+//! Selects the matches that one edit replaces.
 //!
-//! This module owns the order in which the ways to find a quote are tried, and the counting of matches. The selection
-//! fails if the number of matches is not the number that the edit requires.
+//! This module decides in which order the ways to find a quote are tried. The selection fails if the number of matches
+//! is not the number that the edit requires.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,37 +18,33 @@ use crate::locate::{
     QuoteSearchOptions, ReachedQuoteSearchLimit,
 };
 
-/// The shortest new text, in characters without white space, whose presence may show that an edit was already applied.
+/// A shorter new text, in characters without white space, never shows that an edit was already applied.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
-/// The least number of characters, not counting white space, of a distinctive text ([`is_distinctive`]).
+/// The least number of characters, without white space, of a text that [`is_distinctive`] accepts.
 const DISTINCTIVE_CHARS_MIN: usize = 10;
 
-/// A distinctive text must share a word with the old text that has at least this many letters and digits.
+/// The least length of a word that a distinctive text must share with the old text.
 const DISTINCTIVE_WORD_CHARS_MIN: usize = 3;
 
-/// The most positions of the new text that an error about a missing quote lists.
 const NEW_PLACES_MAX: usize = 5;
 
-/// What an edit does to the text.
 #[derive(Debug)]
 pub(super) enum PlannedTextEditEffect {
-    /// The edit replaces these matches.
     Replace(PlannedEditReplacement),
-    /// The edit has no effect, because the quote and the new text are equal.
+    /// The quote and the new text of the edit are equal.
     Unchanged,
-    /// The edit has no effect, because the new text is already present in these lines.
+    /// The new text of the edit is already present in these lines.
     AlreadyApplied(Vec<RangeInclusive<usize>>),
 }
 
-/// The matches of a quote that one edit replaces.
 #[derive(Debug)]
 pub(super) struct PlannedEditReplacement {
     pub(super) method: QuoteMatchMethod,
     pub(super) matches: Vec<QuoteMatch>,
-    /// The quote that was found: the given quote, or the quote without its typing slips.
+    /// The quote that was found, after typing slips in the given quote were undone.
     pub(super) old: String,
-    /// The new text of the edit, without typing slips.
+    /// The new text of the edit, after typing slips were undone.
     pub(super) new: String,
     pub(super) terminators: NewTextLineTerminatorRule,
 }
@@ -64,7 +60,6 @@ impl PlannedEditReplacement {
         Self { method, matches, old, new, terminators: rules.terminator_rule }
     }
 
-    /// The matching pass that found the matches; `None` if they were found by similarity.
     pub(super) fn match_pass(&self) -> Option<FuzzyTextMatchPass> {
         match &self.method {
             QuoteMatchMethod::Pass(pass)
@@ -101,7 +96,6 @@ impl PlannedTextEditEffect {
     }
 }
 
-/// Selects the matches that the edit with this index replaces.
 pub(super) fn select_matches(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
@@ -155,7 +149,7 @@ fn match_options(occurrence: OccurrenceSelector, rules: EditMatchingRules) -> Qu
     QuoteSearchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundaryRule::Anywhere }
 }
 
-/// The matches of an empty quote, which is found before every character and at the end of the text.
+/// An empty quote matches before every character and at the end of the text.
 fn match_empty_quote(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
@@ -188,7 +182,6 @@ fn match_empty_quote(
     )))
 }
 
-/// Chooses the matches that the edit replaces, and fails if their number is not the required one.
 fn choose_matches(
     finder: &QuoteSearchHaystack<'_>,
     found: QuoteMatches,
@@ -219,7 +212,7 @@ fn has_overlaps(hits: &[QuoteMatch]) -> bool {
     hits.windows(2).any(|pair| pair[1].bytes.start < pair[0].bytes.end)
 }
 
-/// The match of a quote nearest to a line; `None` if two matches are equally near.
+/// Returns the match nearest to a line, or `None` if two matches are equally near.
 fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
     let distance = |hit: &QuoteMatch| hit.lines.start().saturating_sub(line).max(line.saturating_sub(*hit.lines.end()));
     let nearest = hits.iter().min_by_key(|hit| distance(hit))?;
@@ -227,7 +220,6 @@ fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
     (equally_near == 1).then(|| nearest.clone())
 }
 
-/// Searches again for the quote with its typing slips undone.
 fn retry_without_typing_slips(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
@@ -247,7 +239,6 @@ fn retry_without_typing_slips(
     (!found.matches.is_empty()).then(|| choose_matches(finder, found, edit, QuoteMatchMethod::EscapesDecoded, rules))
 }
 
-/// Selects the only block that resembles the quote.
 fn match_similar_text(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
@@ -270,7 +261,6 @@ fn match_similar_text(
     ))))
 }
 
-/// The outcome of an edit whose quote is not in the text: already applied, or an error.
 fn quote_not_found(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
@@ -301,10 +291,10 @@ fn quote_not_found(
     Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_text_lines, limit))))
 }
 
-/// The matches of the new text as whole words; empty if the new text is too short.
+/// Finds the new text as whole words; the result is empty if the new text is too short.
 fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
-    // If the new text is part of the quote, its presence does not show that the edit was applied.
+    // If the quote contains the new text, finding the new text does not show that the edit was applied.
     if weight < ALREADY_APPLIED_CHARS_MIN || old.contains(new.trim()) {
         return Vec::new();
     }
@@ -327,9 +317,8 @@ fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) 
     hits
 }
 
-/// Whether `new` is so unusual that a file probably contains it only because `old` was changed into `new`. If a file
-/// contains such a distinctive text, the edit was probably already made. A distinctive text is long enough and shares a
-/// word with the old text; a text like `}` occurs everywhere.
+/// Whether `new` is so unusual that a file probably contains it only because `old` was changed into `new`. A
+/// distinctive text is long enough and shares a word with the old text.
 pub(crate) fn is_distinctive(old: &str, new: &str) -> bool {
     let length = new.chars().filter(|c| !c.is_whitespace()).count();
     let old_words: HashSet<&str> = long_words(old).collect();
@@ -340,7 +329,7 @@ fn long_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= DISTINCTIVE_WORD_CHARS_MIN)
 }
 
-/// Whether a match covers its lines completely, except for blanks before and after it.
+/// Whether only blanks precede and follow a match on its lines.
 fn covers_whole_lines(finder: &QuoteSearchHaystack<'_>, hit: &QuoteMatch) -> bool {
     let matched = &finder.text()[hit.bytes.clone()];
     let start = hit.bytes.end - matched.trim_start().len();
@@ -351,7 +340,7 @@ fn covers_whole_lines(finder: &QuoteSearchHaystack<'_>, hit: &QuoteMatch) -> boo
     before.trim().is_empty() && after.trim().is_empty()
 }
 
-/// The look-alike characters, such as typographic quotation marks, that only one of the two texts has.
+/// Returns the look-alike characters, such as typographic quotation marks, that only one of two texts has.
 fn differing_look_alikes(quote: &str, text: &str) -> Vec<char> {
     if quote == text || (quote.is_ascii() && text.is_ascii()) {
         return Vec::new();

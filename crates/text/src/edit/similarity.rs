@@ -1,29 +1,27 @@
-//! Finds blocks of text that resemble a quote, for dialects that accept them.
+//! Finds blocks of text that resemble a quote.
 //!
-//! A block resembles a quote by one of three published rules. By the first rule, all lines are equal except for white
-//! space at both ends. By the second, a single line is equal except for the amount of white space. By the third, only
-//! the first and the last line are equal. None of the similarity rules is safe, so they are used only for a dialect
-//! that requires them. The search returns all candidates of the first similarity rule that finds one.
+//! Similarity can select the wrong block, so it is used only for a dialect that requires it. The search returns all
+//! candidates of the first similarity rule that finds one.
 
 use crate::lines;
 use crate::locate::{QuoteMatch, QuoteSearchHaystack, find_line_runs};
 
-/// The least number of lines of a quote that is searched for by its first and last line.
+/// A quote with fewer lines is not searched for by its first and last line.
 const ANCHORED_LINES_MIN: usize = 3;
 
 /// A rule that decides whether a block of text resembles a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuoteSimilarityRule {
-    /// All lines of the block equal those of the quote, except for white space at both ends of a line.
+    /// All lines of the block equal the lines of the quote after white space at both ends is trimmed.
     TrimmedLines,
-    /// The quote has one line, which equals a line of the text except for the amount of white space.
+    /// The quote is one line that equals a line of the text except for the amount of white space.
     CollapsedSpace,
-    /// The first and the last line of the block equal those of the quote.
+    /// The first and the last line of the block equal the first and the last line of the quote.
     BlockAnchor,
 }
 
 impl QuoteSimilarityRule {
-    /// The name of the similarity rule in replies to callers.
+    /// Returns the name of the similarity rule in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,7 +32,6 @@ impl QuoteSimilarityRule {
     }
 }
 
-/// All candidates of the first similarity rule that finds a candidate.
 pub(super) fn find_similar(
     finder: &QuoteSearchHaystack<'_>,
     quote: &str,
@@ -85,8 +82,8 @@ pub(super) fn find_similar(
     (!anchored.is_empty()).then_some((QuoteSimilarityRule::BlockAnchor, anchored))
 }
 
-/// The index of the first line of `text` that equals `last` and is at least two lines below line `at`. `next_last`, the
-/// first line below `at` that equals `last`, is the result if it is far enough below.
+/// Finds the first line of `text` that equals `last` and is at least two lines below line `at`. The caller passes the
+/// first line below `at` that equals `last` as `next_last`.
 fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usize>) -> Option<usize> {
     let next_last = next_last?;
     if next_last >= at + 2 {

@@ -1,22 +1,20 @@
-//! Splices: replacements of byte ranges in a text, and their inverse. Bytes outside the replaced ranges stay as they
-//! are, and the inverse splices restore the text.
+//! Splices replace byte ranges of a text. Inverse splices restore the text.
 
 use std::ops::{Range, RangeInclusive};
 
 use super::ReplacedMatchLineRanges;
 use crate::locate::{QuoteMatch, QuoteSearchHaystack};
 
-/// A byte range of a text and the text that replaces it.
+/// A splice: a byte range of a text and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextSplice {
-    /// The byte range to replace, on character boundaries.
+    /// The byte range that the splice replaces, on character boundaries.
     pub bytes: Range<usize>,
-    /// The new text.
+    /// The text that the splice puts in place of the byte range.
     pub text: String,
 }
 
-/// Applies all splices to the text. The given splices must be in order of position. A splice that overlaps an earlier
-/// splice is skipped.
+/// Applies splices, which must be in order of position, to a text. A splice that overlaps an earlier splice is skipped.
 #[must_use]
 pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();
@@ -35,7 +33,7 @@ pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     result
 }
 
-/// The splices that turn the result of applying `splices` to `text` back into `text`.
+/// Computes the splices that turn the result of applying `splices` to `text` back into `text`.
 #[must_use]
 pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
     let (mut removed, mut inserted) = (0, 0);
@@ -51,11 +49,10 @@ pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
         .collect()
 }
 
-/// Maps positions in a text before an edit to positions in the edited text.
 pub(super) struct LineMapping<'s> {
     new_text: QuoteSearchHaystack<'s>,
     splices: &'s [TextSplice],
-    /// For each splice, how many bytes all splices before it remove and insert; the last entry is for all splices.
+    /// Entry n counts the bytes that the first n splices remove and insert.
     byte_totals: Vec<(usize, usize)>,
 }
 
@@ -70,7 +67,6 @@ impl<'s> LineMapping<'s> {
         Self { new_text: QuoteSearchHaystack::new(after), splices, byte_totals }
     }
 
-    /// The lines of a match in the old text, and the lines of its replacement in the new text.
     pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ReplacedMatchLineRanges {
         let start =
             self.map_offset(found.bytes.start, self.splices.partition_point(|s| s.bytes.start < found.bytes.start));

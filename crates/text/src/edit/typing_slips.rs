@@ -1,12 +1,11 @@
-//! Typing slips in a quote: pasted line numbers and literal escapes.
+//! Undoes typing slips in a quote: pasted line numbers and literal escapes.
 //!
-//! This module owns how each typing slip is recognised and undone. A corrected quote is only a candidate; a search in
-//! the text decides whether it is right. Line numbers are removed only if every line of the quote has one.
+//! A corrected quote is only a candidate; a search in the text decides whether it is right.
 
 use crate::lines;
 
-/// The quote and the new text without pasted line numbers, in two versions: with and without the space after each
-/// number. The result is empty if a line of the quote has no number.
+/// Removes pasted line numbers, in two versions: with and without the space after each number. The result is empty if a
+/// line of the quote has no number.
 pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
     let strip_both = |spacing| {
         let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
@@ -15,16 +14,13 @@ pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> 
     [LineNumberSpaceStripRule::Keep, LineNumberSpaceStripRule::StripOne].into_iter().filter_map(strip_both).collect()
 }
 
-/// Whether the space after a pasted line number belongs to the number or to the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineNumberSpaceStripRule {
-    /// The space after the line number belongs to the line and is kept.
     Keep,
-    /// The space after the line number belongs to the number and is removed.
     StripOne,
 }
 
-/// Strips the pasted line number from every line; `None` if a line has no number or the numbers do not count up.
+/// Returns `None` if a line has no number or the numbers do not count up.
 fn strip_numbers_from_all_lines(text: &str, spacing: LineNumberSpaceStripRule) -> Option<String> {
     let mut last: Option<u64> = None;
     let mut stripped = String::with_capacity(text.len());
@@ -39,7 +35,7 @@ fn strip_numbers_from_all_lines(text: &str, spacing: LineNumberSpaceStripRule) -
     last.map(|_| stripped)
 }
 
-/// The pasted number of a line, and the line without it; prefixes are ` 12\t`, `12→`, `12|`, `12:` or `12#VR:`.
+/// Splits off a line number with one of the forms ` 12\t`, `12→`, `12|`, `12:` or `12#VR:`.
 fn strip_line_number(line: &str, spacing: LineNumberSpaceStripRule) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -58,8 +54,8 @@ fn strip_line_number(line: &str, spacing: LineNumberSpaceStripRule) -> Option<(u
     }
 }
 
-/// The quote and the new text with literal escapes decoded: `\n` if the quote has one line, and `\t` at the start of a
-/// line. The result is `None` if the quote has no literal escape to decode.
+/// Decodes `\n` in a quote with one line, and `\t` at the start of a line. The result is `None` if the quote has no
+/// literal escape to decode.
 pub(super) fn decode_escapes(old: &str, new: &str) -> Option<(String, String)> {
     let one_line = !old.contains(['\n', '\r']);
     let decode = |text: &str| -> String {
@@ -70,7 +66,6 @@ pub(super) fn decode_escapes(old: &str, new: &str) -> Option<(String, String)> {
     (decoded != old).then(|| (decoded, decode(new)))
 }
 
-/// Decodes literal `\t` escapes at the start of a line as tabs.
 pub(crate) fn decode_leading_tabs(line: &str) -> String {
     let mut rest = line;
     let mut indent = String::new();

@@ -1,38 +1,34 @@
 //! Detects whether content is text, and in which encoding.
 //!
-//! This module owns the heuristics of the detection and their thresholds. Every guessed encoding is verified: decoding
-//! and encoding must give the same bytes. Content whose encoding is in doubt counts as binary. Binary content is passed
-//! on as base64 and stays exact, but wrongly decoded text would be corrupted.
+//! Every guessed encoding is verified: decoding and encoding must give the same bytes. Content whose encoding is in
+//! doubt counts as binary, because wrongly decoded text would be corrupted.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode, encode};
 
-/// The least number of UTF-16 code units for which UTF-16 without a byte-order mark is detected.
 const UTF16_UNITS_MIN: usize = 4;
-/// UTF-16 without a byte-order mark is detected only if at least this percentage of code units has a zero high byte. In
-/// Latin text, nearly all code units have a zero high byte.
+/// In Latin text, at least this percentage of the UTF-16 code units has a zero high byte.
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
-/// UTF-16 without a byte-order mark is detected only if at most this percentage of code units has a zero low byte.
+/// In Latin text, at most this percentage of the UTF-16 code units has a zero low byte.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
-/// The least number of characters per control character that text in a guessed encoding must have.
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
-/// How many bytes, from the first invalid UTF-8 byte on, are used to guess a legacy encoding.
+/// The number of bytes, from the first invalid UTF-8 byte on, that are used to guess a legacy encoding.
 const GUESS_BYTES_MAX: usize = 256 * 1024;
 
-/// Whether content is text or binary, as detected from its bytes.
+/// The result of detecting whether content is text or binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectedContentKind {
-    /// The bytes are text: decoding and encoding them gives the same bytes.
+    /// The content is text, and decoding and encoding the content gives the same bytes.
     Text {
-        /// The encoding of the text.
+        /// The encoding of the detected text.
         encoding: Encoding,
     },
-    /// The bytes are not text, or their encoding is in doubt.
+    /// The content is not text, or its encoding is in doubt.
     Binary,
 }
 
-/// Detects whether `bytes` are text and in which encoding. Empty bytes are UTF-8 text.
+/// Detects whether `bytes` are text and in which encoding. Empty content is detected as UTF-8 text.
 #[must_use]
 pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
     match find_encoding(bytes) {
@@ -41,7 +37,7 @@ pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
     }
 }
 
-/// Whether the first bytes of a file already prove that it is binary, so that the remaining bytes need not be read.
+/// Whether the first bytes of a file already prove that the file is binary.
 #[must_use]
 pub fn starts_like_binary(first: &[u8]) -> bool {
     let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
@@ -67,9 +63,8 @@ fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Whether the bytes are damaged UTF-8, with more valid non-ASCII characters than invalid sequences. Text in a legacy
-/// encoding hardly ever has so many valid characters. If damaged UTF-8 were edited in a guessed encoding, two encodings
-/// would be mixed.
+/// Whether the bytes have more valid non-ASCII UTF-8 characters than invalid sequences. Text in a legacy encoding
+/// hardly ever has so many valid characters. Editing damaged UTF-8 in a guessed encoding would mix two encodings.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -79,7 +74,7 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
     valid > invalid
 }
 
-/// Detects UTF-16 by its zero bytes: in Latin text, the high byte of nearly every code unit is zero.
+/// Detects UTF-16 by its zero bytes.
 fn detect_utf16_without_bom(bytes: &[u8]) -> Option<Encoding> {
     let units = bytes.len() / 2;
     if !bytes.len().is_multiple_of(2) || units < UTF16_UNITS_MIN {
@@ -99,7 +94,6 @@ fn detect_utf16_without_bom(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// The most likely legacy encoding, guessed from the bytes around the first invalid UTF-8 byte.
 fn guess_legacy_encoding(bytes: &[u8], first_invalid: usize) -> Option<Encoding> {
     let start = memchr::memrchr(b'\n', &bytes[..first_invalid]).map_or(0, |newline| newline + 1);
     let end = bytes.len().min(first_invalid.saturating_add(GUESS_BYTES_MAX));
@@ -108,7 +102,7 @@ fn guess_legacy_encoding(bytes: &[u8], first_invalid: usize) -> Option<Encoding>
     LegacyEncoding::new(detector.guess(None, Utf8Detection::Deny)).map(Encoding::Legacy)
 }
 
-/// Verifies a guessed encoding: the bytes decode to text with few control characters, which encodes to the same bytes.
+/// Verifies a guessed encoding: the bytes must decode to text with few control characters and encode to the same bytes.
 fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     let text = decode(bytes, encoding).ok()?;
     let mut characters = 0_usize;
@@ -124,7 +118,6 @@ fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     (reads_like_text && encode(&text, encoding).ok()? == bytes).then_some(encoding)
 }
 
-/// Whether a character is a control character that is not common in text files.
 fn is_rare_in_text(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
 }

@@ -1,46 +1,44 @@
-//! Decodes text incrementally, for files too large to hold in memory.
+//! Decodes text incrementally, for files that are too large to hold in memory.
 //!
-//! The decoded text does not depend on how the bytes are divided into chunks. It equals the result of
-//! [`decode`](super::decode) for all bytes at once. The decoder holds no more than one chunk in memory.
+//! The decoded text does not depend on how the bytes are divided into chunks.
 
 use super::{
     DetectedContentKind, Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary,
 };
 
-/// Whether a chunk is the last one of its text.
+/// Whether a chunk is the last chunk of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFinality {
-    /// More chunks of the text may follow.
+    /// More chunks of the text may follow the chunk.
     MoreFollows,
-    /// No chunk follows.
+    /// The chunk is the last chunk of the text.
     Last,
 }
 
-/// Decodes a text that arrives in chunks.
+/// A decoder for a text that arrives in chunks.
 pub struct TextStreamDecoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
-    /// The byte-order mark that the first chunk of the text must start with.
+    /// The mark that the next chunk must start with; empty after the first chunk.
     byte_order_mark: &'static [u8],
 }
 
 impl TextStreamDecoder {
-    /// Creates a decoder for text in this encoding.
+    /// Creates a stream decoder for text in the given encoding.
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
         let decoder = encoding.without_mark().new_decoder_without_bom_handling();
         Self { encoding, decoder, byte_order_mark: encoding.byte_order_mark() }
     }
 
-    /// The encoding from which the decoder decodes.
+    /// Returns the encoding of the bytes that the stream decoder decodes.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Decodes the next chunk and appends the decoded text to `text`. If the encoding has a byte-order mark, the first
-    /// chunk must contain the whole mark. Decoding fails if a byte sequence is invalid, if the byte-order mark is
-    /// missing, or if the text contains a NUL character.
+    /// Decodes the next chunk of bytes and appends the decoded text to `text`. The first chunk must contain the whole
+    /// byte-order mark if the encoding has one. Decoding fails if the bytes are invalid or decode to a NUL character.
     pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), TextDecodeError> {
         let malformed = TextDecodeError { encoding: self.encoding };
         let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;
@@ -62,7 +60,8 @@ impl TextStreamDecoder {
     }
 }
 
-/// Detects from the first bytes of a file whether it is text, and its encoding. These bytes may end within a character.
+/// Detects from the first bytes of a file whether the file is text, and in which encoding. The first bytes of the file
+/// may end within a character.
 #[must_use]
 pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     if starts_like_binary(first) {
@@ -71,7 +70,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     let end = match std::str::from_utf8(first) {
         Ok(_) => first.len(),
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // The bytes are UTF-16. The code below finds the end of the last whole character by trial.
+        // The bytes are UTF-16, whose last whole character is found by trial below.
         Err(_) if first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM) || first.contains(&0) => first.len(),
         Err(_) => first.iter().rposition(|byte| *byte < FOLLOWING_MIN).map_or(first.len(), |at| at + 1),
     };
@@ -79,10 +78,8 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     detected.find(|content| *content != DetectedContentKind::Binary).unwrap_or(DetectedContentKind::Binary)
 }
 
-/// In the legacy encodings that are detected, a byte smaller than this is never the second or a later byte of a
-/// character.
+/// No detected legacy encoding uses a smaller byte as the second or a later byte of a character.
 const FOLLOWING_MIN: u8 = 0x30;
-/// The length in bytes of the longest character in any supported encoding.
 const CHARACTER_BYTES_MAX: usize = 4;
 
 #[cfg(test)]

@@ -1,20 +1,16 @@
-//! Alignment of a quote with a few lines of text, line by line (Smith–Waterman).
+//! Aligns a quote with a few lines of text, line by line (Smith–Waterman).
 //!
-//! The result is the alignment with the best score. It tells beside which lines of the text the first and the last line
-//! of the quote are. The time is proportional to the number of quote lines times the number of text lines, so callers
-//! keep both numbers small.
+//! The time grows with the number of quote lines times the number of text lines, so callers keep both numbers small.
 
-/// The hashes of a line and its words.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HashesOfLineAndItsWords {
     /// The hash of the line without indentation; 0 for a blank line.
     pub(super) line_hash: u64,
-    /// The hashes of the words, sorted and distinct.
+    /// The hashes of the line's words are sorted and distinct.
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A line of a quote with the weights of the line and its words. A weight is at most 1, and lower for a line or word
-/// that is frequent in the text.
+/// A weight is at most 1, and it is lower for a line or word that is frequent in the text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedQuoteLine {
     pub(super) line_hash: u64,
@@ -22,8 +18,7 @@ pub(super) struct WeightedQuoteLine {
     pub(super) words: Vec<(u64, f64)>,
 }
 
-/// An alignment: its score, and the indexes (maybe out of range) of the text lines beside the quote's first and last
-/// line.
+/// The indexes of the text lines beside the first and the last line of the quote may be out of range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct QuoteAlignment {
     pub(super) score: f64,
@@ -31,24 +26,22 @@ pub(super) struct QuoteAlignment {
     pub(super) last: i64,
 }
 
-/// The cost of skipping a line of the quote or of the text.
 const GAP_PENALTY: f64 = 0.08;
 
-/// The least share of their words that two lines must have in common to get a score.
+/// Two lines get a score only if they have at least this share of their words in common.
 const SIMILARITY_MIN: f64 = 0.34;
 
-/// The factor for the score of two lines that only share words, relative to two equal lines.
+/// The score of two lines that only share words is multiplied by this factor.
 const SIMILAR_LINE_WEIGHT: f64 = 0.7;
 
-/// A cell of the alignment table.
 #[derive(Debug, Clone, Copy)]
 struct AlignmentCell {
     score: f64,
-    /// The pair of lines (of the quote, of the text) that starts the best alignment which ends in this cell.
+    /// The pair of lines, of the quote and of the text, that starts the best alignment ending in the cell.
     start: (usize, usize),
 }
 
-/// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles a line of the text.
+/// Returns `None` if no line of the quote resembles a line of the text.
 pub(super) fn align(quote: &[WeightedQuoteLine], text: &[HashesOfLineAndItsWords]) -> Option<QuoteAlignment> {
     let empty = AlignmentCell { score: 0.0, start: (0, 0) };
     let mut above = vec![empty; text.len() + 1];

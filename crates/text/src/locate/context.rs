@@ -1,36 +1,30 @@
-//! The context of a match: the enclosing definition, and the lines that distinguish it from other matches.
+//! Describes the context of a match: the enclosing definition, and the lines that distinguish the match from others.
 //!
-//! The context of a match is a heuristic for display: its computation takes bounded time, and it never decides where a
-//! change is made. Definitions are recognised by indentation and a short list of keywords, without a parser.
+//! The context of a match is only displayed and never decides where a change is made. Definitions are recognised by
+//! indentation and keywords, without a parser.
 
 use std::ops::RangeInclusive;
 
 use super::{QuoteMatch, QuoteSearchHaystack};
 use crate::is_listed;
 
-/// How many lines above a match are searched for a definition.
 const DEFINITION_SEARCH_LINES_MAX: usize = 20_000;
 
-/// The most lines of context that are tried to distinguish matches.
 const CONTEXT_LINES_MAX: usize = 10;
 
-/// The most other matches that a match is compared with.
 const COMPARED_MATCHES_MAX: usize = 1_000;
 
-/// Keywords that start a definition in some language, separated by blanks.
 const DEFINITION_KEYWORDS: &str = "\
     fn def class struct enum trait impl interface function func fun module mod namespace type union record object \
     protocol extension sub proc procedure macro macro_rules! defmodule defp describe contract service message \
     package method constructor init test section";
 
-/// Words that may precede a keyword of [`DEFINITION_KEYWORDS`], separated by blanks.
 const MODIFIERS: &str = "\
     pub async const unsafe extern export default static public private protected internal final abstract override \
     virtual inline open sealed data local declare suspend partial readonly friend template typedef volatile @ crate) \
     super)";
 
-/// Keywords that start a control-flow block, separated by blanks. A control-flow block looks like a function with a
-/// body, but is not a definition.
+/// A control-flow block looks like a function with a body, but is not a definition.
 const CONTROL_FLOW_KEYWORDS: &str = "\
     if else for while switch match loop try catch do return with elif except finally unless until when case select \
     foreach using lock }";
@@ -38,36 +32,36 @@ const CONTROL_FLOW_KEYWORDS: &str = "\
 /// The function, class or other definition that encloses a line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnclosingDefinition {
-    /// The first line of the definition, 1-based.
+    /// The 1-based number of the first line of the definition.
     pub line: usize,
     /// The text of the first line of the definition, without its indentation.
     pub text: String,
 }
 
-/// The position of the lines that distinguish a match from other matches.
+/// The position of the lines that distinguish a match from the other matches of the same quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DisambiguatingContextPosition {
-    /// The whole lines of the match are unique, although the quote, which is a part of them, is not.
+    /// The whole lines of the match are unique, although the quote itself is not.
     SameLines,
-    /// The distinguishing lines are above the match.
+    /// The distinguishing lines are directly above the match.
     Before,
-    /// The distinguishing lines are below the match.
+    /// The distinguishing lines are directly below the match.
     After,
 }
 
-/// Lines to add to a quote so that it matches only once.
+/// The lines to add to an ambiguous quote so that the quote matches only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedDisambiguatingLines {
-    /// Whether the lines to add are above the match, below it, or the lines of the match itself.
+    /// The position of the lines to add, relative to the match of the quote.
     pub side: DisambiguatingContextPosition,
-    /// The 1-based range of the lines to add; nearly always a single line.
+    /// The 1-based range of the lines to add to the quote.
     pub lines: RangeInclusive<usize>,
-    /// The text of the lines to add, without the line terminator at the end.
+    /// The text of the lines to add to the quote, without the last line terminator.
     pub text: String,
 }
 
 impl QuoteSearchHaystack<'_> {
-    /// The definition that contains the 1-based `line`, by indentation and keywords.
+    /// Finds the definition that contains the 1-based `line`, by indentation and keywords.
     #[must_use]
     pub fn enclosing_definition(&self, line: usize) -> Option<EnclosingDefinition> {
         let mut depth = usize::MAX;
@@ -93,7 +87,8 @@ impl QuoteSearchHaystack<'_> {
         None
     }
 
-    /// The shortest context that distinguishes `hit` from all other `hits`; `None` if it would take too many lines.
+    /// Finds the shortest context that distinguishes the match `hit` from all other `hits`. The result is `None` if the
+    /// context would take too many lines.
     #[must_use]
     pub fn disambiguating_context(
         &self,
@@ -140,7 +135,6 @@ impl QuoteSearchHaystack<'_> {
     }
 }
 
-/// Whether a line, without its indentation, opens a definition.
 fn is_definition(body: &str) -> bool {
     let mut words = body.split(|c: char| c.is_whitespace() || matches!(c, '(' | '{' | '<' | ':'));
     let Some(first) = words.by_ref().find(|word| !is_listed(MODIFIERS, word)) else { return false };

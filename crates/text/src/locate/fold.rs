@@ -1,34 +1,28 @@
 //! Text normalised ("folded") for lenient matching, with a mapping back to the original bytes.
 //!
-//! Every range of the folded text maps back to a range of the original bytes. Characters that folding dropped directly
-//! before or after this range are not part of it. Folded text is used only for searching and is never written.
+//! Folded text is used only for searching and is never written.
 
 use std::ops::Range;
 
 use crate::lines;
 
-/// The differences that folding removes from a text. Each level of folding also removes the differences of the earlier
-/// levels.
+/// Each level of folding also removes the differences of the earlier levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextNormalizationLevel {
-    /// `\r\n` and a lone `\r` become `\n`.
     LineEndings,
-    /// Spaces and tabs at the end of a line are dropped.
     TrailingSpace,
-    /// Look-alike dashes, quotation marks and spaces become ASCII.
     LookAlike,
 }
 
-/// A folded text, with the original position of each byte.
 #[derive(Debug)]
 pub(super) struct NormalizedText {
     pub(super) text: String,
     runs: Vec<NormalizedTextRun>,
-    /// Whether white space was dropped at the end of a last line that has no terminator.
+    /// Whether white space was dropped at the end of an unterminated last line.
     pub(super) tail_dropped: bool,
 }
 
-/// A run of the folded text: bytes that are unchanged, or one ASCII character that replaces original bytes.
+/// A run of the folded text: unchanged bytes, or one ASCII character that replaces original bytes.
 #[derive(Debug, Clone, Copy)]
 struct NormalizedTextRun {
     folded: usize,
@@ -60,7 +54,7 @@ impl NormalizedText {
         folded
     }
 
-    /// The original bytes of the non-empty `range` of the folded text.
+    /// Maps a non-empty range of the folded text to the original bytes.
     pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
         let first = self.run_at(range.start);
         let start = match first.replaced_bytes {
@@ -96,7 +90,7 @@ impl NormalizedText {
         self.push_verbatim(&body[from..], at + from, verbatim_to);
     }
 
-    /// Appends unchanged bytes to the folded text; extends the previous run if the bytes follow it directly.
+    /// Extends the previous run if the appended bytes follow it directly.
     fn push_verbatim(&mut self, piece: &str, at: usize, verbatim_to: &mut Option<usize>) {
         if piece.is_empty() {
             return;
@@ -108,7 +102,6 @@ impl NormalizedText {
         *verbatim_to = Some(at + piece.len());
     }
 
-    /// Appends one ASCII character that replaces `length` original bytes.
     fn push_replacement(&mut self, plain: char, at: usize, length: usize, verbatim_to: &mut Option<usize>) {
         self.runs.push(NormalizedTextRun { folded: self.text.len(), original: at, replaced_bytes: Some(length) });
         self.text.push(plain);
@@ -126,7 +119,6 @@ fn trim_trailing_space(body: &str, level: TextNormalizationLevel) -> &str {
     }
 }
 
-/// The ASCII character that `character` looks like, if any.
 pub(super) fn plain_look_alike(character: char) -> Option<char> {
     match character {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
@@ -137,7 +129,7 @@ pub(super) fn plain_look_alike(character: char) -> Option<char> {
     }
 }
 
-/// `body` with look-alikes replaced by ASCII and trailing white space removed.
+/// Trailing white space of `body` is removed too.
 pub(crate) fn replace_look_alikes(body: &str) -> String {
     let trimmed = trim_trailing_space(body, TextNormalizationLevel::LookAlike);
     if trimmed.is_ascii() {

@@ -1,7 +1,6 @@
-//! Search for blocks of lines that equal a quote except for their indentation.
+//! Searches for blocks of lines that equal a quote except for their indentation.
 //!
-//! A block matches only if the difference of indentation is the same for every non-blank line. Replacement lines are
-//! shifted in the same way, by [`IndentationShift::apply_to_line`].
+//! A block matches only if the difference of indentation is the same for every non-blank line.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,18 +8,17 @@ use std::collections::HashMap;
 use super::{fold, occurrences};
 use crate::lines;
 
-/// The most lines compared while checking the indentation of candidate blocks.
 pub(super) const WORK_MAX: usize = 20_000_000;
 
-/// The tab widths that are tried if one side is indented by tabs and the other by spaces.
+/// The tab widths that are tried if only one of quote and text is indented by tabs.
 const TAB_WIDTHS: [usize; 4] = [4, 2, 8, 3];
 
-/// The uniform difference between the indentation of the text and of the quote.
+/// The uniform difference between the indentation of a text and the indentation of a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndentationShift {
-    /// The text is indented deeper than the quote: each of its lines starts with this additional white space.
+    /// The text is indented deeper than the quote, by this white space at the start of each line.
     Deeper(String),
-    /// The text is indented less than the quote: each line of the quote starts with this additional white space.
+    /// The text is indented less than the quote, by this white space at the start of each line.
     Shallower(String),
     /// The text has tabs where the quote has spaces, or the reverse.
     Retabbed {
@@ -32,8 +30,7 @@ pub enum IndentationShift {
 }
 
 impl IndentationShift {
-    /// The indentation shift, if it is the same for all `pairs` (indentation in the quote, indentation in the text);
-    /// otherwise `None`.
+    /// Each pair holds the indentation of a line in the quote and in the text.
     pub(crate) fn from_uniform_difference<'a, I: Iterator<Item = (&'a str, &'a str)>>(
         pairs: &impl Fn() -> I,
     ) -> Option<Self> {
@@ -64,8 +61,8 @@ impl IndentationShift {
         None
     }
 
-    /// Shifts a line that is indented like the quote to the indentation of the text; blank lines stay unchanged.
-    /// Returns `None` if the line has too little indentation to be shifted.
+    /// Shifts a line that is indented like the quote to the indentation of the text. A blank line stays unchanged. The
+    /// result is `None` if the line has too little indentation to be shifted.
     #[must_use]
     pub fn apply_to_line<'l>(&self, line: &'l str) -> Option<Cow<'l, str>> {
         if line.trim().is_empty() {
@@ -87,20 +84,18 @@ impl IndentationShift {
     }
 }
 
-/// The lines of a text, split into indentation and body.
 #[derive(Debug)]
 pub(super) struct IndentedLines<'t> {
     indentations: Vec<&'t str>,
-    /// For each line, a number that stands for the line without its indentation. Lines that differ only in indentation
-    /// have the same number; a blank line has the number 0.
+    /// Lines that differ only in indentation have the same number, and a blank line has the number 0.
     body_numbers: Vec<u32>,
     number_by_body: HashMap<String, u32>,
 }
 
 pub(super) struct IndentationPassMatches {
-    /// For each matching block, its first line (0-based) and its shift of indentation.
+    /// The 0-based first line and the indentation shift of each matching block.
     pub(super) found: Vec<(usize, IndentationShift)>,
-    /// Whether the search stopped early because it compared [`WORK_MAX`] lines.
+    /// Whether the search stopped early because it compared [`WORK_MAX`] lines or found the most matches.
     pub(super) exhausted: bool,
 }
 
@@ -120,7 +115,6 @@ impl<'t> IndentedLines<'t> {
         all
     }
 
-    /// At most `most` blocks of lines that equal `quote`, except that all lines are shifted by the same indentation.
     pub(super) fn find_matches(&self, quote: &str, most: usize) -> IndentationPassMatches {
         let mut blocks = IndentationPassMatches { found: Vec::new(), exhausted: false };
         let mut spaces = Vec::new();
@@ -152,7 +146,7 @@ impl<'t> IndentedLines<'t> {
     }
 }
 
-/// The indentation and the folded body of a line; both empty for a blank line.
+/// Returns the indentation and the folded body of a line; both are empty for a blank line.
 fn split_indentation(line: &str) -> (&str, String) {
     let (body, _) = lines::split_terminator(line);
     let rest = body.trim_start_matches([' ', '\t']);

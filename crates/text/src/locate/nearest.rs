@@ -1,8 +1,7 @@
 //! Guesses which lines of a text a quote is meant to match, if the quote does not occur in the text.
 //!
-//! A feature is a line or a word of the quote. Each occurrence of a feature in the text votes for the line where the
-//! quote would then start; rare features have more weight. The start lines with the most votes are candidates, which
-//! are then aligned with the quote. The guess takes bounded time, is only displayed, and never decides on a change.
+//! Each line or word of the quote votes for the line of the text where the quote would start. The start lines with the
+//! most votes are then aligned with the quote. The guess takes bounded time and never decides on a change.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -11,43 +10,38 @@ use super::align::{self, HashesOfLineAndItsWords, WeightedQuoteLine};
 use super::{QuoteSearchHaystack, fold};
 use crate::lines;
 
-/// The number of lines of a quote that are used for the guess; later lines are ignored.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// If a quote is long, those of its lines and words that occur in more lines of the text than this are ignored.
+/// If a quote is long, its lines and words that occur more often in the text are ignored.
 const OCCURRENCES_MIN: usize = 200;
-/// If a quote is short, those of its lines and words that occur in more lines of the text than this are ignored.
+/// If a quote is short, its lines and words that occur more often in the text are ignored.
 const OCCURRENCES_MAX: usize = 2000;
 
-/// The most occurrences of all lines and words of a quote that are counted; [`OCCURRENCES_MIN`] of each always count.
+/// The most counted occurrences of all lines and words of a quote; [`OCCURRENCES_MIN`] of each always count.
 const VOTES_MAX: usize = 200_000;
 
 /// The weight of a shared word relative to the weight of an equal line.
 const WORD_WEIGHT: f64 = 0.5;
 
-/// The length of the shortest word that is a feature, in bytes.
 const WORD_BYTES_MIN: usize = 2;
 
 /// For a short quote, votes for start lines up to this many lines apart are added up, because lines may have moved.
 const DRIFT_MIN: i64 = 3;
-/// For a long quote, votes for start lines up to this many lines apart are added up.
 const DRIFT_MAX: i64 = 12;
 
-/// The number of candidates that are aligned with a long quote, which has more reliable votes and slower alignments.
+/// A long quote has more reliable votes and slower alignments, so fewer candidates are aligned.
 const CANDIDATES_MIN: usize = 2;
-/// The number of candidates that are aligned with a short quote.
 const CANDIDATES_MAX: usize = 8;
 
-/// The most pairs of lines that alignments compare; but [`CANDIDATES_MIN`] candidates are always aligned.
+/// The most pairs of lines that alignments compare, except that [`CANDIDATES_MIN`] candidates are always aligned.
 const PAIRS_MAX: usize = 1_000_000;
 
 /// A candidate is aligned with half a quote length of lines above and below it, and with this many lines more.
 const ALIGN_SLACK_LINES: usize = 10;
 
-/// The most differing lines that are reported for the nearest candidate.
 const DIFFERENCES_MAX: usize = 5;
 
-/// The lines of the text where a quote most likely belongs, although the text differs from the quote.
+/// The lines of a text where a quote most likely belongs, although the text differs from the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestQuoteCandidate {
     /// The 1-based lines of the text where the quote most likely belongs.
@@ -56,23 +50,23 @@ pub struct NearestQuoteCandidate {
     pub differences: Vec<QuoteLineDifference>,
 }
 
-/// One line of a quote and the corresponding line of the text.
+/// The first difference between a line of a quote and the corresponding line of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteLineDifference {
-    /// The 1-based line number within the quote.
+    /// The 1-based number of the differing line within the quote.
     pub quote_line: usize,
-    /// The 1-based line number within the text.
+    /// The 1-based number of the differing line within the text.
     pub text_line: usize,
-    /// The column of the first differing character, 1-based.
+    /// The 1-based column of the first character in which the two lines differ.
     pub column: usize,
-    /// The differing character of the quote; `None` if the quote's line ends there.
+    /// The differing character of the quote; `None` if the quote's line ends at the column.
     pub quoted: Option<char>,
-    /// The differing character of the text; `None` if the text's line ends there.
+    /// The differing character of the text; `None` if the text's line ends at the column.
     pub actual: Option<char>,
 }
 
 impl QuoteSearchHaystack<'_> {
-    /// The most likely position of `quote`; `None` if the text shares no line or word with it.
+    /// Guesses the most likely position of `quote` in the text. The result is `None` if both share no line or word.
     #[must_use]
     pub fn nearest_candidate(&self, quote: &str) -> Option<NearestQuoteCandidate> {
         let quote: Vec<&str> =
@@ -98,8 +92,8 @@ impl QuoteSearchHaystack<'_> {
         Some(NearestQuoteCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
-    /// The votes for each start line, and the lines of the quote with their weights. Start lines are 0-based, and
-    /// negative if the quote would start before the text. A line or word that is rarer in the text has a higher weight.
+    /// Start lines are 0-based, and negative if the quote would start before the text. A line or word that is rarer in
+    /// the text has a higher weight.
     fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedQuoteLine>) {
         let lines: Vec<HashesOfLineAndItsWords> = quote.iter().map(|line| fingerprint_line(line)).collect();
         let features = lines.iter().flat_map(HashesOfLineAndItsWords::features).count().max(1);
@@ -131,7 +125,6 @@ impl QuoteSearchHaystack<'_> {
         (votes, weighted)
     }
 
-    /// The occurrences in the text of the quote's lines and words, at most `most` for each line or word.
     fn find_features(&self, lines: &[HashesOfLineAndItsWords], most: usize) -> HashMap<u64, QuoteTermMatchingLines> {
         let features = lines.iter().flat_map(HashesOfLineAndItsWords::features);
         let mut found: HashMap<u64, QuoteTermMatchingLines> =
@@ -173,17 +166,16 @@ impl QuoteSearchHaystack<'_> {
     }
 }
 
-/// The occurrences in the text of a line or word of the quote.
 #[derive(Debug, Default)]
 struct QuoteTermMatchingLines {
-    /// The first lines of the text that contain this line or word of the quote, up to a limit.
+    /// The first lines of the text that contain the line or word of the quote, up to a limit.
     lines: Vec<usize>,
-    /// The number of lines of the text that contain this line or word of the quote.
+    /// The number of lines of the text that contain the line or word of the quote.
     count: usize,
     last_line: Option<usize>,
 }
 
-/// At most `most` start lines, those with the most votes. Votes for start lines within `drift` lines are added up.
+/// Votes for start lines at most `drift` lines apart are added up.
 fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
     let mut from = 0;
     let mut scored: Vec<(f64, i64)> = Vec::with_capacity(votes.len());
@@ -209,7 +201,6 @@ fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
 }
 
 impl HashesOfLineAndItsWords {
-    /// The hashes of the line and its words; a blank line has no hashes.
     fn features(&self) -> impl Iterator<Item = u64> {
         let whole = (self.line_hash != 0).then_some(self.line_hash);
         whole.into_iter().chain(self.word_hashes.iter().copied())
@@ -233,8 +224,8 @@ enum LineOrWordHashKind {
     Word,
 }
 
-/// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of its
-/// words. Both `read_all` and `readAll` have the parts `read` and `all`.
+/// Visits the hashes of the folded line, of its words, and of the parts of its words. Both `read_all` and `readAll`
+/// have the parts `read` and `all`.
 fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordHashKind, u64)) {
     let folded;
     let mut line = line.trim();
@@ -277,7 +268,7 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordHashKind, u64)) 
     }
 }
 
-/// A fast, case-insensitive hash (FNV-1a) of lines and words, where a collision only causes a wrong guess.
+/// A case-insensitive FNV-1a hash of lines and words; a collision only causes a wrong guess.
 #[derive(Debug, Clone, Copy)]
 struct CaseFoldingTextHasher {
     hash: u64,
@@ -285,7 +276,7 @@ struct CaseFoldingTextHasher {
 }
 
 impl LineOrWordHashKind {
-    /// Lines and words have different hash seeds, so that a line of one word and the word itself have different hashes.
+    /// Different seeds give a line of one word and the word itself different hashes.
     fn start_hash(self) -> CaseFoldingTextHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,

@@ -1,8 +1,7 @@
-//! All occurrences of one sequence in another, with or without overlaps, in order and in time linear in both lengths.
+//! Finds all occurrences of one sequence in another, in time linear in both lengths.
 
 use super::MatchOverlapRule;
 
-/// The first `most` positions where `needle` starts in `text`. An empty needle does not occur.
 pub(super) fn in_text(text: &[u8], needle: &[u8], overlap_rule: MatchOverlapRule, most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > text.len() {
         return Vec::new();
@@ -19,7 +18,7 @@ pub(super) fn in_text(text: &[u8], needle: &[u8], overlap_rule: MatchOverlapRule
     finder.find_iter(&text[first..]).map(|at| first + at).take(most).collect()
 }
 
-/// The first `most` positions where `needle` starts in `items`, including overlaps (Knuth–Morris–Pratt).
+/// Finds occurrences with overlaps (Knuth–Morris–Pratt).
 pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > items.len() {
         return Vec::new();
@@ -45,7 +44,7 @@ pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) 
     starts
 }
 
-/// For every prefix of `needle`, the length of its longest border. A border is a shorter prefix that is also a suffix.
+/// Computes the longest border of every prefix of `needle`: a shorter prefix that is also a suffix.
 fn prefix_table<T: PartialEq>(needle: &[T]) -> Vec<usize> {
     let mut table = vec![0; needle.len()];
     let mut border = 0;

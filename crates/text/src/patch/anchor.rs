@@ -1,21 +1,18 @@
-//! Anchors: the texts after `@@`. An anchor is a line of the file above the chunk. A chunk is searched in the block
-//! below its anchor, such as a function body. If the chunk is not there, all lines up to the next position of the
-//! anchor are searched. The search for an anchor returns all matching positions and prefers none.
+//! Finds anchors, the texts after `@@`, in a file. A chunk is searched in the block below its anchor, such as a
+//! function body. Otherwise all lines up to the next position of the anchor are searched.
 
 use crate::locate::FuzzyTextMatchPass;
 
 use super::line_index::{LineLookupIndex, LineToFind, PatchSearchBudgetExceeded};
 
-/// A position of an anchor in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchAnchorMatch {
     /// The 0-based line of the anchor, which the chunk may also quote.
     pub(super) line: usize,
-    /// The line where the scope of the anchor ends: the next position of this anchor, or the end of the outer scope.
+    /// The scope of an anchor ends at its next position or at the end of the outer scope.
     scope_end: usize,
 }
 
-/// Whether a search below an anchor includes the line of the anchor itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatchAnchorLineInclusion {
     Included,
@@ -32,8 +29,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Self { index, passes }
     }
 
-    /// The positions of the last of `anchors`, which are listed outermost first. Each position is in the scope of the
-    /// anchors before it.
+    /// Finds the positions of the last of `anchors`, which are listed outermost first.
     pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<PatchAnchorMatch>, PatchSearchBudgetExceeded> {
         let mut outer: Option<Vec<PatchAnchorMatch>> = None;
         for anchor in anchors {
@@ -42,14 +38,13 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Ok(outer.unwrap_or_default())
     }
 
-    /// The anchor to name in an error: the first that is not in the text or, if all are in the text, the last.
+    /// Returns the first anchor that is not in the text or, if all are in the text, the last anchor.
     pub(super) fn first_missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
         let is_missing = |anchor: &&String| self.find_within(anchor, None).is_ok_and(|anchored| anchored.is_empty());
         anchors.iter().find(is_missing).or(anchors.last())
     }
 
-    /// The lines in the scopes of `outer` that match one anchor. If no line equals the anchor, all lines that start
-    /// with its text match.
+    /// If no line equals the anchor, all lines that start with the text of the anchor match.
     fn find_within(
         &self,
         anchor: &str,
@@ -84,7 +79,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// Those of the ascending `lines` that are in the block of an anchor or, if none is, those in its scope.
+    /// Returns the `lines` in the block of an anchor or, if the block has none, the `lines` in the anchor's scope.
     pub(super) fn lines_below<'l>(
         &self,
         above: PatchAnchorMatch,
@@ -106,8 +101,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// The first line below the anchor that is not part of its block: it is not blank, is not indented deeper than the
-    /// anchor, and does not start with a bracket. The result is `last + 1` if there is no such line up to `last`.
+    /// The block of an anchor ends at the first line that is not blank, not deeper indented, and not a bracket.
     fn scope_end(&self, anchor: usize, last: usize) -> usize {
         const BRACKETS: [char; 4] = ['}', ')', ']', '{'];
         let depth = |body: &str| body.len() - body.trim_start().len();
@@ -121,7 +115,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
     }
 }
 
-/// Makes each of `lines` an anchor position, whose scope ends where the next of `lines` begins; the last ends at `end`.
+/// The scope of each anchor position ends where the next position begins.
 fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = PatchAnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
     lines.iter().zip(ends).map(|(line, end)| PatchAnchorMatch { line: *line, scope_end: end })

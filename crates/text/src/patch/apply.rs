@@ -1,5 +1,5 @@
-//! Application of the chunks of a patch to one text, and detection of patches that are already applied. All chunks are
-//! placed before the text is rebuilt. If one chunk cannot be placed, then no chunk is applied.
+//! Applies the chunks of a patch to one text, and detects patches that are already applied. If one chunk cannot be
+//! placed, then no chunk is applied.
 
 use std::borrow::Cow;
 
@@ -17,10 +17,10 @@ use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 /// The condition under which the place of a chunk in the text is ambiguous, which is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchAmbiguityCriterion {
-    /// The place is ambiguous if the lines of the chunk match several times after the previous chunk, and no anchor,
-    /// line number or end-of-file marker selects one match.
+    /// The place of a chunk is ambiguous if its lines match several times after the previous chunk. An anchor, a line
+    /// number or an end-of-file marker of the chunk can select one of several matches.
     RepeatedLines,
-    /// The place is ambiguous if the old lines of the chunk occur more than once in the text, even within longer lines.
+    /// The place of a chunk is ambiguous if its old lines occur more than once in the text, even within longer lines.
     RepeatedText,
 }
 
@@ -38,31 +38,31 @@ pub enum UnanchoredInsertionPoint {
 pub enum PatchChunkBaseTextPolicy {
     /// Every chunk is applied to the original text, so a chunk cannot quote lines that other chunks add.
     OriginalText,
-    /// Each chunk is applied to the result of the previous chunks.
+    /// Each chunk of a patch is applied to the result of the previous chunks.
     PreviousResult,
 }
 
 /// The rules for finding the place of each chunk of a patch in the text.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchChunkPlacementRules<'a> {
-    /// The name of the file; some repairs of typing slips depend on it.
+    /// The name of the patched file, which decides about some repairs of typing slips.
     pub name: &'a str,
-    /// The passes of the search for a chunk, in order: each pass ignores more differences.
+    /// The matching passes of the search for a chunk, in order; each pass ignores more differences.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether the search repairs known typing slips in a chunk.
+    /// Whether the search for a chunk repairs known typing slips in the chunk.
     pub slip_repair: PatchTypingSlipRepairMode,
-    /// The condition under which the place of a chunk in the text is ambiguous, which is an error.
+    /// The condition under which the place of a chunk is ambiguous, which is an error.
     pub ambiguity: PatchAmbiguityCriterion,
     /// Where a chunk without context and anchor inserts its lines.
     pub insertion: UnanchoredInsertionPoint,
-    /// Whether a chunk of a patch is applied to the original text or to the result of the previous chunks.
+    /// Whether a chunk is applied to the original text or to the result of the previous chunks.
     pub chunk_base: PatchChunkBaseTextPolicy,
     /// Whether the text ends with a newline if the patch replaces its last line.
     pub file_end: PatchFinalNewlineRule,
 }
 
 impl<'a> PatchChunkPlacementRules<'a> {
-    /// Lenient rules for placing chunks: every unambiguous match is accepted.
+    /// Returns lenient rules for placing chunks: every unambiguous match is accepted.
     #[must_use]
     pub fn tolerant(name: &'a str) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl<'a> PatchChunkPlacementRules<'a> {
         }
     }
 
-    /// Strict rules for placing chunks: lines must match exactly, except for their terminators.
+    /// Returns strict rules for placing chunks: lines must match exactly, except for their terminators.
     #[must_use]
     pub fn strict(name: &'a str) -> Self {
         Self {
@@ -99,37 +99,37 @@ impl<'a> PatchChunkPlacementRules<'a> {
 /// The result of applying a patch to a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchedText {
-    /// The patched text.
+    /// The text after all chunks of the patch are applied.
     pub text: String,
     /// The place where each chunk was applied, in the order of the patch.
     pub matches: Vec<PatchChunkMatch>,
-    /// The number of lines that the patch added.
+    /// The number of lines that the patch added to the text.
     pub added: usize,
-    /// The number of lines that the patch removed.
+    /// The number of lines that the patch removed from the text.
     pub removed: usize,
-    /// Whether the final newline was added or removed.
+    /// Whether the patch added or removed the final newline of the text.
     pub final_newline: FinalNewlineChange,
 }
 
 /// Whether a patch added or removed the final newline of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalNewlineChange {
-    /// The final newline is present or missing as before.
+    /// The text ends with a final newline exactly if it did before the patch.
     Unchanged,
-    /// The final newline was missing and is now present.
+    /// The patch added the final newline that the text lacked.
     TerminatorAdded,
-    /// The final newline was present and is now missing.
+    /// The patch removed the final newline that the text had.
     TerminatorDropped,
 }
 
-/// The place where a chunk was applied.
+/// The place in the text where a chunk of a patch was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchChunkMatch {
     /// The 1-based line of the text where the chunk was applied.
     pub line: usize,
-    /// The search pass that found the place of the chunk.
+    /// The matching pass that found the place of the chunk.
     pub pass: FuzzyTextMatchPass,
-    /// The typing slip in the chunk that was repaired to find its place.
+    /// The repair of a typing slip in the chunk that was necessary to find its place.
     pub repair: Option<PatchChunkRepair>,
     /// Whether the chunk was placed by its content, by a line number, or by default.
     pub basis: PatchPlacementBasis,
@@ -140,25 +140,25 @@ pub struct PatchChunkMatch {
 pub enum PatchPlacementBasis {
     /// The chunk was placed by its quoted lines, its anchor, or its end-of-file marker.
     Content,
-    /// The chunk was placed by the line number that it states, because it quotes no line.
+    /// The chunk quotes no line and was placed by the line number that it states.
     LineNumber,
     /// The chunk quotes no line and states no line number, so it was placed at the [`UnanchoredInsertionPoint`].
     Default,
 }
 
-/// A chunk that cannot be placed. Nothing was applied.
+/// The error for a chunk that cannot be placed; no chunk of the patch was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("chunk {chunk} (line {line} of the patch): {reason}")]
 pub struct PatchApplyError {
     /// The 0-based index of the chunk that cannot be placed.
     pub chunk: usize,
-    /// The 1-based line of the patch where the chunk starts.
+    /// The 1-based line of the patch where the failed chunk starts.
     pub line: usize,
-    /// Why the chunk cannot be placed.
+    /// The reason why the chunk cannot be placed.
     pub reason: PatchApplyErrorKind,
 }
 
-/// Why a chunk cannot be placed.
+/// The reason why a chunk cannot be placed in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchApplyErrorKind {
     /// The quoted lines of the chunk are not in the text.
@@ -172,37 +172,37 @@ pub enum PatchApplyErrorKind {
     /// An anchor of the chunk, given after `@@`, is not in the text.
     #[error("the line {anchor:?} after @@ is not in the text")]
     AnchorNotFound {
-        /// The missing anchor.
+        /// The anchor of the chunk that is not in the text.
         anchor: String,
     },
-    /// The chunk matches in several places.
+    /// The chunk matches in several places of the text.
     #[error("it matches in {} places; add context lines", lines.len())]
     Ambiguous {
         /// The 1-based first lines of all places where the chunk matches.
         lines: Vec<usize>,
-        /// The number of lines of the text that the chunk quotes.
+        /// The number of lines of the text that the ambiguous chunk quotes.
         count: usize,
     },
-    /// Another chunk changes the same lines.
+    /// Another chunk of the patch changes the same lines of the text.
     #[error("it changes the same lines as chunk {other}")]
     Overlap {
-        /// The 0-based index of the overlapping chunk.
+        /// The 0-based index of the other chunk that changes the same lines.
         other: usize,
-        /// The 1-based line that both chunks quote and at least one of them removes.
+        /// The 1-based line of the text that both chunks quote and at least one chunk removes.
         line: usize,
     },
-    /// The chunk quotes no line, and its line number does not fit the text.
+    /// The chunk quotes no line, and its stated line number does not fit the text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
-        /// The 1-based line after which, according to the chunk, its added lines belong.
+        /// The 1-based line after which the chunk states that its added lines belong.
         line: usize,
     },
-    /// The search for the chunk compares too many lines and was stopped.
+    /// The search for the chunk compared too many lines and was stopped.
     #[error("the search takes too long: the text repeats too many lines")]
     Exhausted,
 }
 
-/// Applies `chunks` to `text`. Returns the error of the first chunk that cannot be placed, if any.
+/// Applies `chunks` to `text`, or returns the error of the first chunk that cannot be placed.
 pub fn apply_chunks(
     text: &str,
     chunks: &[PatchChunk],
@@ -231,7 +231,6 @@ pub fn apply_chunks(
     Ok(applied)
 }
 
-/// Applies `chunks`, which are numbered from `first`, to one text.
 fn apply_to_original(
     text: &str,
     chunks: &[PatchChunk],
@@ -268,19 +267,17 @@ fn apply_to_original(
     })
 }
 
-/// A chunk with its place in the file.
 pub(super) struct PlacedPatchChunk<'c> {
-    /// The 0-based line where the chunk starts. A chunk that quotes no line inserts its lines before this line.
+    /// A chunk that quotes no line inserts its lines before this 0-based line.
     pub(super) start: usize,
     pub(super) lines: Cow<'c, [PatchChunkLine]>,
     pub(super) pass: FuzzyTextMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
-    /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them; or empty.
+    /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them.
     pub(super) candidate_starts: Vec<usize>,
 }
 
-/// Adds the removed and inserted lines of a placed chunk to `edits`.
 fn record_chunk_edits(
     edits: &mut PatchLineEdits,
     number: usize,
@@ -291,7 +288,7 @@ fn record_chunk_edits(
     let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == PatchStatedLineTerminator::NoNewline);
     let quotes_no_line = !placed.lines.iter().any(PatchChunkLine::is_in_old_text);
     let mut at = placed.start;
-    // The terminators of the removed lines. The lines that replace them get the same terminators.
+    // The lines that replace removed lines get the terminators of the removed lines.
     let mut removed_terminators: Vec<&'static str> = Vec::new();
     let mut added_count = 0;
     for line in placed.lines.iter() {
@@ -326,8 +323,7 @@ fn record_chunk_edits(
                 };
                 added_count += 1;
                 let (text, stated_terminator) = (line.text.clone(), line.stated_terminator);
-                // If a chunk appends lines without context, its lines come after the lines that replace the last line
-                // of the text.
+                // Lines that a chunk appends without context come after the lines that replace the last line.
                 let slot = if at == lines.len() && quotes_no_line { at + 1 } else { at };
                 let new = PatchInsertedLine { text, terminator, stated_terminator, is_explicit };
                 edits.inserted.entry(slot).or_default().push(new);
@@ -336,15 +332,13 @@ fn record_chunk_edits(
     }
 }
 
-/// Whether new lines take their terminators from the chunk or from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TerminatorSource {
     Chunk,
     File,
 }
 
-/// New lines take their terminators from the chunk in one case: the chunk has a `\r` or `\r\n` terminator, and its old
-/// lines have the same terminators as in the file.
+/// New lines take their terminators from the chunk only if its old lines have the same terminators in the file.
 fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
     let states_terminators = placed
         .lines
@@ -363,17 +357,16 @@ fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk
     if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
-/// The terminator for a new line at index `at`: that of the nearest line above that has one, otherwise that of the line
-/// below.
+/// Returns the terminator of the nearest terminated line above or, if none exists, of the line below.
 fn neighbouring_terminator(lines: &[LineWithTerminator<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
     let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
 }
 
-/// If the patch is already applied, the 1-based lines where the text has the result of each chunk; otherwise `None`.
-/// The patch is already applied if the text contains the new lines of every chunk, in one place each, and the old lines
-/// of none. The added lines must be distinctive, because common lines may be in the text by chance.
+/// Finds the 1-based lines where the text already has the result of each chunk. The result is `None` unless the text
+/// has the new lines of every chunk and the old lines of none. The added lines must be distinctive, because common
+/// lines may be in the text by chance.
 #[must_use]
 pub fn find_already_applied(
     text: &str,
@@ -400,7 +393,6 @@ pub fn find_already_applied(
     Some(undone.matches.iter().map(|matched| matched.line).collect())
 }
 
-/// Whether the lines that a chunk adds are so distinctive that they are not in a text by chance.
 fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     let (added, old): (Vec<&PatchLine>, Vec<&PatchLine>) =
         chunk.lines.iter().partition(|line| line.kind == PatchLineKind::Add);
@@ -408,7 +400,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     added.is_empty() || is_distinctive(&text(&old), &text(&added))
 }
 
-/// Whether the old lines of all chunks are missing from the text. Chunks with only context lines are not checked.
+/// Chunks with only context lines are not checked.
 fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPlacementRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
@@ -422,8 +414,7 @@ fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPla
         .all(|chunk| matches!(search.place_chunk(chunk, &no_edits), Err(PatchApplyErrorKind::NotFound { .. })))
 }
 
-/// The reverse of a chunk. The reverse states no line number, because the number in the patch refers to the unpatched
-/// text.
+/// The reversed chunk states no line number, because the number in the patch refers to the unpatched text.
 fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
     let reverse = |line: &PatchLine| {
         let kind = match line.kind {

@@ -1,4 +1,4 @@
-//! The parser for the chunks of one envelope section.
+//! Parses the chunks of one envelope section.
 
 use super::envelope::{MARKER, PatchParseCursor, marker_text};
 use super::{
@@ -9,7 +9,6 @@ use super::{
 const HEADING: &str = "@@";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Whether a line of a patch is the marker `\ No newline at end of file`.
 pub(super) fn is_no_newline_marker(text: &str) -> bool {
     text.starts_with("\\ ")
 }
@@ -38,7 +37,6 @@ pub(super) fn parse_chunks(cursor: &mut PatchParseCursor<'_, '_>) -> Result<Vec<
     Ok(chunks)
 }
 
-/// Whether a line of a patch is blank and not part of a chunk.
 fn is_blank_between_chunks(
     line: &PatchSourceLine<'_>,
     cursor: &PatchParseCursor<'_, '_>,
@@ -47,15 +45,13 @@ fn is_blank_between_chunks(
     if !line.text.trim().is_empty() {
         return false;
     }
-    // If the first chunk has no heading, a blank line at its start belongs to the chunk only if more lines of the chunk
-    // follow.
+    // A blank line at the start of a chunk without heading belongs to it only if more lines follow.
     let next = cursor.lines[cursor.position..].iter().find(|line| !line.text.trim().is_empty());
     let nothing_follows =
         next.is_none_or(|next| next.text.starts_with(MARKER) || parse_heading(next, cursor).is_some());
     nothing_follows || !chunks.is_empty()
 }
 
-/// The text after `@@`, if the line starts a chunk.
 fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchParseCursor<'_, '_>) -> Option<&'a str> {
     match cursor.grammar.space_around_markers {
         // A leading space is the sign of a context line.
@@ -116,7 +112,6 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
     Ok(chunk)
 }
 
-/// Consumes `*** End of File`, if present.
 fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
     if cursor.grammar.end_of_file_marker == PatchSyntaxTolerance::Accept
         && marker_text(line, cursor.grammar) == END_OF_FILE
@@ -126,8 +121,7 @@ fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLi
     }
 }
 
-/// Parses a line of a chunk that starts with a sign (`+`, `-` or space); `None` if the line has no sign. An empty line
-/// is an empty context line.
+/// Returns `None` if the line has no sign (`+`, `-` or space). An empty line is an empty context line.
 pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
     let (kind, text) = match text.as_bytes().first() {
         None => (PatchLineKind::Context, text),
@@ -141,7 +135,7 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
     Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarkerPresence::Absent })
 }
 
-/// The anchor in the text after `@@`, if there is one. Line numbers copied from a unified diff are ignored.
+/// Line numbers after `@@` that were copied from a unified diff are not an anchor.
 fn anchor_from_heading(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_suffix(HEADING).unwrap_or(text).trim();

@@ -1,6 +1,6 @@
-//! Placement of chunks in a text. A chunk is searched below its anchors. Matches after the previous chunk are preferred
-//! to matches before it. If a chunk is not found, the search is repeated with more lenient passes, and with typing
-//! slips in the chunk repaired. If several positions of a chunk remain, the result is an error.
+//! Finds the places of chunks in a text. A chunk is searched below its anchors, and matches after the previous chunk
+//! are preferred. If a chunk is not found, the search repeats with more lenient passes and with typing slips repaired.
+//! If several positions of a chunk remain, the result is an error.
 
 use std::borrow::Cow;
 
@@ -24,27 +24,22 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineLookupIndex<'t>,
     rules: &'i PatchChunkPlacementRules<'i>,
     anchors: PatchAnchorFinder<'i, 't>,
-    /// The line after the last line that the previous chunk changed. The next chunk may quote context lines from there.
+    /// The line after the last line that the previous chunk changed; the next chunk may quote lines from there.
     cursor: usize,
-    /// How many lines below its stated line number the previous chunk was found; negative if above.
+    /// The previous chunk was found this many lines below its stated line number; negative if above.
     line_offset: isize,
     number_trust: ObservedPatchLineNumberAccuracy,
     order: ObservedPatchChunkOrder,
-    /// Maps the line numbers of a patch, which counts only `\n`, to indexes of the lines of the text, which may also
-    /// end with `\r`.
+    /// A patch counts only `\n` as a line end, but lines of the text may also end with `\r`.
     numbered_line_starts: Vec<usize>,
 }
 
-/// Whether the line numbers that a unified diff states fit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObservedPatchLineNumberAccuracy {
-    /// All chunks so far were found at the line numbers that they state.
     Trusted,
-    /// A chunk was found at another line than the line number that it states.
     Untrusted,
 }
 
-/// Whether the chunks occur in the text in the order of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObservedPatchChunkOrder {
     Ascending,
@@ -55,12 +50,10 @@ enum PatchChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
-        /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them;
-        /// otherwise empty.
+        /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them.
         candidate_starts: Vec<usize>,
     },
     Ambiguous(Vec<usize>),
-    /// All matches of the chunk overlap another chunk.
     Overlapping {
         other_chunk: usize,
         line: usize,
@@ -91,7 +84,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Finds the place of a chunk; `edits` are the edits of the earlier chunks.
+    /// `edits` are the edits of the earlier chunks.
     pub(super) fn place_chunk<'c>(
         &mut self,
         chunk: &'c PatchChunk,
@@ -173,8 +166,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     }
 
     /// Checks the place of a chunk again after all chunks are placed. If one stated line number was wrong, no chunk may
-    /// be placed by its line number. If one chunk was out of order, the order of the chunks must not decide between
-    /// matches.
+    /// be placed by its line number. If a chunk was out of order, the order must not decide between matches.
     pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
         if placed.basis == PatchPlacementBasis::LineNumber
             && self.number_trust == ObservedPatchLineNumberAccuracy::Untrusted
@@ -186,14 +178,13 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
-    /// The 0-based line where a chunk should be: its stated line, shifted as far as the previous chunk was off.
+    /// Returns the stated 0-based line of a chunk, shifted as far as the previous chunk was off.
     fn expected_line(&self, chunk: &PatchChunk) -> Option<usize> {
         let number = chunk.declared_position?.start.checked_sub(1)?;
         let line = self.numbered_line_starts.get(number).copied().unwrap_or(self.index.lines.len());
         line.checked_add_signed(self.line_offset)
     }
 
-    /// For a chunk without context, the line before which its added lines are inserted.
     fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PatchPlacementBasis), PatchApplyErrorKind> {
         let end = self.index.lines.len();
         if let Some(DeclaredChunkPosition { start }) = chunk.declared_position {
@@ -229,7 +220,6 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Searches for one interpretation of a chunk with one pass.
     fn search_pass(
         &self,
         chunk: &PatchChunk,
@@ -257,8 +247,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
 
-    /// Chooses one match of a chunk. Of several, it takes the match at the marked end of the file, else the match at
-    /// the stated line, else the only match after the previous chunk.
+    /// Of several matches, prefers the one at the marked end of the file, then at the stated line, then after the
+    /// previous chunk.
     fn choose_match(
         &self,
         chunk: &PatchChunk,
@@ -323,20 +313,18 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     }
 }
 
-/// The context and removed lines of a chunk, which must be in the text.
 fn old_lines(lines: &[PatchChunkLine]) -> impl Iterator<Item = &PatchChunkLine> {
     lines.iter().filter(|line| line.is_in_old_text())
 }
 
-/// Whether all added lines can be shifted to the indentation of the match.
 fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
     let Some(shift) = &hit.indentation_shift else { return true };
     let mut added = lines.iter().filter(|line| line.kind == ResolvedLineKind::Add);
     added.all(|line| shift.apply_to_line(&line.text).is_some())
 }
 
-/// The first line of this chunk that an earlier chunk also quotes and that one of the two removes. Returns the index of
-/// the earlier chunk and the 1-based line.
+/// Finds the first line of a chunk that an earlier chunk also quotes and that one of the two removes. Returns the index
+/// of the earlier chunk and the 1-based line.
 fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);
@@ -344,7 +332,7 @@ fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -
     })
 }
 
-/// Whether the lines of `pattern` occur more than once in the text, also within longer lines.
+/// The lines of `pattern` are also found within longer lines.
 fn occurs_repeatedly(text: &str, pattern: &[LineToFind<'_>]) -> bool {
     let quote: Vec<&str> = pattern.iter().map(|line| line.text).collect();
     let quote = quote.join("\n");

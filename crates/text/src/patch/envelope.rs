@@ -1,7 +1,5 @@
-//! The parser for the envelope, which consists of `*** Begin Patch`, sections with a header each, and `*** End Patch`.
-//! This module decides where each section ends; [`super::chunk_parser`] parses the chunks. This module also removes a
-//! wrapper around any patch: a heredoc or a code fence that a model added, and the line endings of the surrounding
-//! text.
+//! Parses the envelope: `*** Begin Patch`, sections with a header each, and `*** End Patch`. This module also removes a
+//! heredoc or a code fence that a model added around the patch.
 
 use super::{
     FilePatch, PatchChunk, PatchParseError, PatchParseErrorKind, PatchParseOptions, PatchSectionKind, PatchSourceLine,
@@ -10,7 +8,6 @@ use super::{
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 pub(super) const END: &str = "*** End Patch";
-/// The prefix of every marker line of the envelope, such as `*** Begin Patch`.
 pub(super) const MARKER: &str = "***";
 
 const ADD: &str = "*** Add File:";
@@ -19,13 +16,10 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move File:";
 const MOVE_TO: &str = "*** Move to:";
 const ENVIRONMENT: &str = "*** Environment ID:";
-/// The separator between the old and the new path in a `*** Move File:` header.
 const ARROW: &str = " -> ";
 
-/// The lines of a patch without its wrapper.
-///
-/// If the first line ends in `\r\n`, the text was sent with CRLF, so each line loses one `\r`. If the first line ends
-/// in `\n` only, a `\r` at the end of a line is part of the line.
+/// If the first line of the patch ends in `\r\n`, the patch was sent with CRLF, so each line loses one `\r`. If the
+/// first line ends in `\n` only, a `\r` at the end of a line is part of the line.
 pub(super) fn split_patch_lines(
     text: &str,
     grammar: PatchParseOptions,
@@ -51,7 +45,6 @@ fn is_filled(line: &PatchSourceLine<'_>) -> bool {
     !line.text.trim().is_empty()
 }
 
-/// Removes a heredoc or a code fence.
 fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), PatchParseError> {
     let Some(first) = lines.iter().position(is_filled) else { return Ok(()) };
     let last = lines.iter().rposition(is_filled).unwrap_or(first);
@@ -79,8 +72,7 @@ fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), Patch
     }
 }
 
-/// The delimiter of the heredoc that this line opens; `None` if the line opens no heredoc. The result is `Some(Err)` if
-/// the quotes around the delimiter do not match.
+/// Returns `None` if the line opens no heredoc, and `Some(Err)` if the delimiter is malformed.
 fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     let rest = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
     let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
@@ -97,7 +89,6 @@ fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     Some(if is_closed && !word.is_empty() { Ok(word) } else { Err(()) })
 }
 
-/// The text of a patch line, trimmed if the grammar allows white space around markers.
 pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOptions) -> &'a str {
     match grammar.space_around_markers {
         PatchSyntaxTolerance::Accept => line.text.trim(),
@@ -105,7 +96,6 @@ pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOpt
     }
 }
 
-/// The index of the line after `*** Begin Patch`.
 pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let first = lines.iter().find(|line| is_filled(line));
     let number = first.map_or(1, |line| line.number);
@@ -120,7 +110,6 @@ pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptio
     }
 }
 
-/// A cursor over the lines of a patch.
 pub(super) struct PatchParseCursor<'l, 'a> {
     pub(super) lines: &'l [PatchSourceLine<'a>],
     pub(super) position: usize,
@@ -142,7 +131,7 @@ impl<'a> PatchParseCursor<'_, 'a> {
         }
     }
 
-    /// The path in the current line, if the line is the given header; `None` if it is another line.
+    /// Returns `None` if the current line is not the given header.
     fn path(&self, header: &str) -> Option<Result<&'a str, PatchParseError>> {
         let line = self.peek()?;
         let rest = marker_text(&line, self.grammar).strip_prefix(header)?;
@@ -157,7 +146,6 @@ impl<'a> PatchParseCursor<'_, 'a> {
     }
 }
 
-/// Parses the sections from line `first` to the end marker. The end marker must be the last line.
 pub(super) fn parse_sections(
     lines: &[PatchSourceLine<'_>],
     first: usize,
@@ -182,11 +170,10 @@ pub(super) fn parse_sections(
     Ok(sections)
 }
 
-/// The index of the end marker, which must be the last line.
+/// Finds the end marker, which must be the last line.
 fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let is_end = |line: &PatchSourceLine<'_>| match grammar.space_around_markers {
-        // An end marker with indentation may be a line of the patched file, so only white space after the marker is
-        // ignored.
+        // An indented end marker may be a line of the patched file, so only white space after the marker is ignored.
         PatchSyntaxTolerance::Accept => line.text.trim_end() == END,
         PatchSyntaxTolerance::Reject => line.text == END,
     };
@@ -204,7 +191,7 @@ fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOpti
     }
 }
 
-/// Skips the optional header `*** Environment ID:`, whose value is ignored.
+/// The value of the optional header `*** Environment ID:` is ignored.
 fn skip_environment(cursor: &mut PatchParseCursor<'_, '_>) -> Result<(), PatchParseError> {
     let mut count = 0;
     cursor.skip_blank();
@@ -249,7 +236,6 @@ fn parse_section(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchSectionKi
     Err(PatchParseErrorKind::UnknownHeader(line.text.to_owned()).at_line(line.number))
 }
 
-/// Parses an update section after its header.
 fn parse_update_section(
     cursor: &mut PatchParseCursor<'_, '_>,
     header: usize,
@@ -271,7 +257,7 @@ fn parse_update_section(
     }
 }
 
-/// Parses the content of a new file. Every line ends with a newline unless a no-newline marker follows.
+/// Every line of a new file ends with a newline unless a no-newline marker follows.
 fn parse_added_content(cursor: &mut PatchParseCursor<'_, '_>) -> Result<String, PatchParseError> {
     let mut content = String::new();
     while let Some(line) = cursor.peek() {
@@ -283,7 +269,7 @@ fn parse_added_content(cursor: &mut PatchParseCursor<'_, '_>) -> Result<String, 
         } else if cursor.peek_marker().is_some_and(|text| text.starts_with(MARKER)) {
             break;
         } else if cursor.grammar.line_without_sign == PatchSyntaxTolerance::Accept && !is_filled(&line) {
-            // An empty line between signed lines is part of the file. An empty line after the last signed line is not.
+            // An empty line between signed lines is part of the file, but not an empty line after the last signed line.
             let next = cursor.lines[cursor.position..].iter().find(|line| is_filled(line));
             if next.is_some_and(|line| line.text.starts_with('+')) {
                 content.push('\n');

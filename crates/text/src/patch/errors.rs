@@ -1,48 +1,48 @@
-//! Syntax errors of patches. Each error has a code and the expected syntax, so that no caller needs to parse a message.
+//! The syntax errors of patches. Each error has a code and the expected syntax, so no caller needs to parse a message.
 
 use super::envelope::{BEGIN, END};
 
-/// A patch that cannot be parsed.
+/// The error for a patch that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
 pub struct PatchParseError {
-    /// The 1-based line of the patch that has the error.
+    /// The 1-based line of the patch that has the syntax error.
     pub line: usize,
-    /// The kind of syntax error in the line.
+    /// The kind of syntax error in the line of the patch.
     pub fault: PatchParseErrorKind,
 }
 
 /// The kind of syntax error of a patch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchParseErrorKind {
-    /// The begin marker is missing.
+    /// The begin marker `*** Begin Patch` is missing.
     #[error("the first line of a patch must be {BEGIN:?}")]
     MissingBegin,
-    /// There is text before the begin marker.
+    /// Text precedes the begin marker `*** Begin Patch`.
     #[error("text before {BEGIN:?} is not allowed")]
     TextBeforeBegin,
-    /// The end marker is missing.
+    /// The end marker `*** End Patch` is missing.
     #[error("the last line of a patch must be {END:?}")]
     MissingEnd,
-    /// There is text after the end marker.
+    /// Text follows the end marker `*** End Patch`.
     #[error("text after {END:?} is not allowed")]
     TextAfterEnd,
-    /// The patch has no section.
+    /// The patch has no section that changes a file.
     #[error("the patch changes no file")]
     NoSections,
-    /// A section does not start with a header.
+    /// A section of the patch does not start with a known header.
     #[error("{0:?} is not a header; write *** Add File:, *** Update File:, *** Delete File: or *** Move File:")]
     UnknownHeader(String),
-    /// A header has no path.
+    /// A header of the patch has no path.
     #[error("the header has no path")]
     MissingPath(String),
-    /// A move has no target.
+    /// A move header of the patch has no target path.
     #[error("write a move as *** Move File: old -> new")]
     MissingArrow(String),
-    /// An update section has no chunk.
+    /// An update section of the patch has no chunk.
     #[error("the update has no chunk")]
     MissingChunks,
-    /// A chunk has no lines.
+    /// A chunk of the patch has no lines.
     #[error("no lines follow @@")]
     EmptyChunk,
     /// A line outside a chunk is not a chunk header (`@@`).
@@ -51,13 +51,13 @@ pub enum PatchParseErrorKind {
     /// A line of a new file does not start with a plus.
     #[error("{0:?} does not start with +; every line of a new file must")]
     NotAddLine(String),
-    /// The environment header is empty or repeated.
+    /// The header `*** Environment ID:` is empty or repeated.
     #[error("*** Environment ID: must be given once, with a name")]
     InvalidEnvironment,
-    /// A heredoc around the patch is not closed as it was opened.
+    /// The heredoc or code fence around the patch is not closed as it was opened.
     #[error("the heredoc around the patch is not closed as it was opened")]
     MalformedWrapper,
-    /// A hunk header cannot be parsed.
+    /// A hunk header of a unified diff cannot be parsed.
     #[error("{0:?} is not a hunk header")]
     NotHunkHeader(String),
     /// A unified diff requests a change that a text patch cannot make, such as a binary change.
@@ -66,7 +66,7 @@ pub enum PatchParseErrorKind {
 }
 
 impl PatchParseErrorKind {
-    /// The stable code of the syntax error, for programs.
+    /// Returns the stable code of the syntax error, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl PatchParseErrorKind {
         }
     }
 
-    /// The patch syntax that the parser expected instead of the erroneous line.
+    /// Returns the patch syntax that the parser expected instead of the erroneous line.
     #[must_use]
     pub fn expected(&self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl PatchParseErrorKind {
         }
     }
 
-    /// The text of the erroneous line, if the error quotes it.
+    /// Returns the text of the erroneous line, if the error quotes the line.
     #[must_use]
     pub fn got(&self) -> Option<&str> {
         if let Self::UnknownHeader(got)

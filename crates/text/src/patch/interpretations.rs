@@ -1,28 +1,28 @@
-//! Interpretations of a chunk. The first interpretation is literal. Each further one undoes a known typing slip of
-//! models, and is tried only if no earlier interpretation matches.
+//! Interprets a chunk, first literally. Each further interpretation undoes a known typing slip of models, and is tried
+//! only if no earlier interpretation matches.
 
 use crate::edit::decode_leading_tabs;
 use crate::lines;
 
 use super::{NoNewlineMarkerPresence, PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind};
 
-/// A typing slip that was undone to find a chunk.
+/// The repair of a typing slip in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchChunkRepair {
-    /// Lines had no sign, or context lines had no space as their sign.
+    /// The chunk had lines without a sign, or context lines without a space as their sign.
     MissingSigns,
     /// The chunk ended with empty lines that do not belong to it.
     TrailingBlankLine,
     /// The first line of the chunk was a comment with the file name.
     PathComment,
-    /// Leading tabs were written as `\t`.
+    /// The chunk had leading tabs that were written as `\t`.
     EscapedTabs,
-    /// Newlines inside a line were written as `\n`.
+    /// The chunk had newlines inside a line that were written as `\n`.
     EscapedNewlines,
 }
 
 impl PatchChunkRepair {
-    /// The name of the repair in replies to callers.
+    /// Returns the name of the chunk repair in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,6 @@ pub(super) enum ResolvedLineKind {
     Add,
 }
 
-/// The line terminator that a patch states for a line, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatchStatedLineTerminator {
     Unstated,
@@ -51,12 +50,11 @@ pub(super) enum PatchStatedLineTerminator {
     NoNewline,
 }
 
-/// One line of a file, with the text and terminator that the chunk states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatchChunkLine {
     pub(super) kind: ResolvedLineKind,
     pub(super) text: String,
-    /// A second text that also matches: a context line with its leading space, which may be text instead of a sign.
+    /// A context line also matches with its leading space, because the space may be text instead of a sign.
     pub(super) alternative: Option<String>,
     pub(super) stated_terminator: PatchStatedLineTerminator,
 }
@@ -79,13 +77,12 @@ pub(super) struct PatchChunkInterpretation {
 /// Whether known typing slips of models in a chunk are repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchTypingSlipRepairMode {
-    /// Chunks are applied literally, without repair.
+    /// The chunks of a patch are applied literally, without repair of typing slips.
     Off,
     /// Known typing slips in a chunk are repaired if the literal chunk does not match.
     Undo,
 }
 
-/// The interpretations of a chunk, most literal first.
 pub(super) fn interpretations(
     chunk: &PatchChunk,
     rules: &PatchChunkPlacementRules<'_>,
@@ -115,7 +112,7 @@ fn chunk_lines(lines: &[PatchLine]) -> Vec<PatchChunkLine> {
     lines.iter().flat_map(split_patch_line).collect()
 }
 
-/// The lines of a file that one line of a chunk stands for: several if the chunk line contains lone carriage returns.
+/// A chunk line with lone carriage returns stands for several lines of the file.
 fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
     let kind = match line.kind {
         PatchLineKind::Context | PatchLineKind::Unmarked => ResolvedLineKind::Context,
@@ -157,8 +154,7 @@ fn without_trailing_blank(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine
     (length < lines.len()).then(|| lines[..length].to_vec())
 }
 
-/// Treats lines without a sign between added lines as added lines. A context line also matches with its leading space,
-/// because the space may be text and the sign may be missing.
+/// Treats lines without a sign between added lines as added lines.
 fn infer_signs(chunk: &PatchChunk) -> Option<Vec<PatchChunkLine>> {
     let mut kinds: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
     for at in 0..kinds.len() {
@@ -185,7 +181,6 @@ fn infer_signs(chunk: &PatchChunk) -> Option<Vec<PatchChunkLine>> {
     Some(result)
 }
 
-/// Removes a first context line that is a comment with the file name.
 fn without_path_comment(lines: &[PatchChunkLine], name: &str) -> Option<Vec<PatchChunkLine>> {
     const COMMENT_STARTS: [&str; 7] = ["//", "#", "--", "/*", "<!--", ";", "%"];
     let first = lines.first().filter(|line| line.kind == ResolvedLineKind::Context)?;
@@ -194,7 +189,7 @@ fn without_path_comment(lines: &[PatchChunkLine], name: &str) -> Option<Vec<Patc
     (COMMENT_STARTS.iter().any(|start| text.starts_with(start)) && text.contains(file)).then(|| lines[1..].to_vec())
 }
 
-/// Decodes `\t` at the start of lines as tabs, except in TeX, where it is a command.
+/// Decodes `\t` at the start of lines as tabs, except in TeX, where `\t` starts a command.
 fn decode_tab_escapes(lines: &[PatchChunkLine], name: &str) -> Option<Vec<PatchChunkLine>> {
     const TEX: [&str; 5] = [".tex", ".sty", ".cls", ".ltx", ".dtx"];
     let is_escaped = |line: &PatchChunkLine| line.text.trim_start().starts_with("\\t");
@@ -205,7 +200,7 @@ fn decode_tab_escapes(lines: &[PatchChunkLine], name: &str) -> Option<Vec<PatchC
     Some(lines.iter().map(|line| PatchChunkLine { text: decode_leading_tabs(&line.text), ..line.clone() }).collect())
 }
 
-/// Decodes `\n` inside lines as newlines, if the chunk quotes a single line.
+/// Decodes `\n` inside lines as newlines only if the chunk quotes a single line.
 fn decode_newline_escapes(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine>> {
     let mut old = lines.iter().filter(|line| line.is_in_old_text());
     let (only, None) = (old.next()?, old.next()) else { return None };

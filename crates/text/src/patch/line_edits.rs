@@ -1,5 +1,5 @@
-//! Rebuilds a text from its lines and the inserted lines. An unchanged line keeps its bytes, with one exception: if the
-//! last line has no terminator and a line is inserted after it, the last line gets a terminator.
+//! Rebuilds a text from its lines and the inserted lines. An unchanged line keeps its bytes, except that a line before
+//! an inserted line gets a missing terminator.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use super::line_index::LineWithTerminator;
 /// Whether the text ends with a newline if the patch replaces its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchFinalNewlineRule {
-    /// A new last line gets a newline, except with a no-newline marker or after an old last line that has no newline.
+    /// A new last line gets a newline unless a no-newline marker follows it. A line appended to a text without a final
+    /// newline gets no newline either.
     FromPatch,
-    /// The text ends with a newline if it did before; a no-newline marker in the patch overrides this.
+    /// The text ends with a newline if it did before the patch; a no-newline marker in the patch overrides this rule.
     FromFile,
 }
 
@@ -20,18 +21,18 @@ pub(super) struct PatchInsertedLine {
     pub(super) text: String,
     pub(super) terminator: &'static str,
     pub(super) stated_terminator: PatchStatedLineTerminator,
-    /// Whether the chunk that inserts this line has a no-newline marker.
+    /// Whether the chunk that inserts the line has a no-newline marker.
     pub(super) is_explicit: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct PatchLineEdits {
-    /// For each line of the text, the index of the chunk that removes the line, if any.
+    /// The index of the chunk that removes each line of the text.
     pub(super) removed_by: Vec<Option<usize>>,
-    /// For each line of the text, the index of the last chunk that quotes the line.
+    /// The index of the last chunk that quotes each line of the text.
     pub(super) quoted_by: Vec<Option<usize>>,
-    /// The lines that the patch inserts, by the index of the line of the text that they precede. For a text of n lines,
-    /// lines at index n come after the last line. Lines at n + 1 come after those, from chunks without context.
+    /// The inserted lines, by the index of the line of the text that they precede. For a text of n lines, index n is
+    /// after the last line. Index n + 1 is for appended lines from chunks without context.
     pub(super) inserted: BTreeMap<usize, Vec<PatchInsertedLine>>,
 }
 
@@ -96,12 +97,10 @@ impl PatchLineEdits {
     }
 }
 
-/// The terminator of a new line if no neighbouring line has a terminator.
 pub(super) fn default_terminator(lines: &[LineWithTerminator<'_>]) -> &'static str {
     lines.iter().map(|line| line.terminator).find_map(static_terminator).unwrap_or("\n")
 }
 
-/// The line terminator as a `'static` string; `None` if it is empty.
 pub(super) fn static_terminator(terminator: &str) -> Option<&'static str> {
     match terminator {
         "\n" => Some("\n"),

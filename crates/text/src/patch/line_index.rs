@@ -1,6 +1,5 @@
 //! An index of the lines of a file, for the search for consecutive lines with each [`FuzzyTextMatchPass`]. Every
-//! distinct line has a number, and the search compares numbers. A search compares at most [`WORK_MAX`] lines, even if
-//! lines repeat often.
+//! distinct line has a number, and the search compares numbers.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -16,11 +15,10 @@ const WORK_MAX: usize = 20_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineWithTerminator<'t> {
     pub(super) body: &'t str,
-    /// The line terminator; empty for a last line without one.
+    /// The terminator of the line; empty for an unterminated last line.
     pub(super) terminator: &'t str,
 }
 
-/// A line that the search looks for in a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineToFind<'s> {
     pub(super) text: &'s str,
@@ -34,7 +32,6 @@ pub(super) struct LineRunMatch {
     pub(super) indentation_shift: Option<IndentationShift>,
 }
 
-/// The error of a search that compared more than [`WORK_MAX`] lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PatchSearchBudgetExceeded;
 
@@ -44,11 +41,9 @@ pub(super) struct LineLookupIndex<'t> {
     work: Cell<usize>,
 }
 
-/// The lines of a file, normalised as one search pass compares them and numbered.
 struct LinePositionsByNormalizedText {
     number_by_line: HashMap<String, usize>,
     line_numbers: Vec<usize>,
-    /// For each number, the indexes of the lines that have this number.
     lines_by_number: Vec<Vec<usize>>,
 }
 
@@ -63,7 +58,6 @@ impl<'t> LineLookupIndex<'t> {
         Self { lines, pass_indexes: Default::default(), work: Cell::new(0) }
     }
 
-    /// The positions in the range `within` where the consecutive lines `pattern` start.
     pub(super) fn find_line_run(
         &self,
         pattern: &[LineToFind<'_>],
@@ -116,7 +110,7 @@ impl<'t> LineLookupIndex<'t> {
         Ok(true)
     }
 
-    /// The indentation shift of a match; `None` if it differs between lines; `Some(None)` if the pass permits no shift.
+    /// Returns `None` if the shift differs between lines, and `Some(None)` if the pass permits no shift.
     fn shift_at(
         &self,
         pattern: &[LineToFind<'_>],
@@ -176,7 +170,6 @@ impl LinePositionsByNormalizedText {
         self.number_by_line.get(normalise_line(pass, text).as_ref()).copied()
     }
 
-    /// The pattern line that occurs least often in the text: its index in the pattern, and its positions in the text.
     fn rarest_line(&self, pattern_numbers: &[[Option<usize>; 2]]) -> Option<(usize, Vec<usize>)> {
         let occurrence_count = |numbers: &[Option<usize>; 2]| -> usize {
             numbers.iter().flatten().map(|number| self.lines_by_number[*number].len()).sum()
@@ -191,7 +184,6 @@ impl LinePositionsByNormalizedText {
     }
 }
 
-/// Normalises a line as the given search pass compares it.
 fn normalise_line(pass: FuzzyTextMatchPass, body: &str) -> Cow<'_, str> {
     match pass {
         FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => Cow::Borrowed(body),

@@ -1,6 +1,5 @@
-//! The parser for unified diffs of git and `diff -u`, with their headers for paths and the kind of change. The line
-//! counts in hunk headers are only a hint, because models count badly: a hunk ends where the next header starts. Text
-//! before the first header, such as a commit message, is skipped.
+//! Parses unified diffs of git and `diff -u`. The line counts in hunk headers are only a hint, because models count
+//! badly. Text before the first header, such as a commit message, is skipped.
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
@@ -13,23 +12,19 @@ const OLD: &str = "--- ";
 const NEW: &str = "+++ ";
 const DEV_NULL: &str = "/dev/null";
 
-/// The file modes of a plain text file; other modes mean symbolic links, submodules or executables.
+/// Other file modes mean symbolic links, submodules or executables.
 const PLAIN_MODES: [&str; 5] = ["", "100644", "100664", "0644", "644"];
 
-/// The most digits of an octal escape in a quoted path.
 const OCTAL_DIGITS: usize = 3;
 
-/// Whether the lines contain a unified diff.
 pub(super) fn looks_like_unified_diff(lines: &[PatchSourceLine<'_>]) -> bool {
     (0..lines.len()).any(|at| lines[at].text.starts_with(GIT) || is_header_pair(lines, at))
 }
 
-/// Whether a `---`/`+++` header pair starts at this line.
 fn is_header_pair(lines: &[PatchSourceLine<'_>], at: usize) -> bool {
     lines[at].text.starts_with(OLD) && lines.get(at + 1).is_some_and(|line| line.text.starts_with(NEW))
 }
 
-/// The headers of one file.
 #[derive(Default)]
 struct ParsedUnifiedDiffHeaders {
     old: Option<String>,
@@ -67,7 +62,7 @@ pub(super) fn parse_sections(lines: &[PatchSourceLine<'_>]) -> Result<Vec<FilePa
 }
 
 impl ParsedUnifiedDiffHeaders {
-    /// Parses the headers of one file and returns the start of its hunks.
+    /// Returns the start of the hunks.
     fn parse_headers(&mut self, lines: &[PatchSourceLine<'_>], start: usize) -> Result<usize, PatchParseError> {
         let mut at = start;
         while let Some(line) = lines.get(at) {
@@ -132,9 +127,8 @@ impl ParsedUnifiedDiffHeaders {
     }
 }
 
-/// Whether a header of a unified diff requests a change that a text patch cannot make, such as a binary change. A patch
-/// cannot set file modes, so headers that set a mode are rejected. If a mode were ignored, a symbolic link or an
-/// executable would become a plain file.
+/// A patch cannot set file modes, so headers that set a mode are rejected. If a mode were ignored, a symbolic link or
+/// an executable would become a plain file.
 fn is_unsupported_header(text: &str) -> bool {
     let is_unsupported = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
         .iter()
@@ -144,7 +138,6 @@ fn is_unsupported_header(text: &str) -> bool {
     is_unsupported || mode.is_some_and(|mode| ["120000", "160000"].contains(&mode))
 }
 
-/// The content of a file that a diff creates.
 fn added_content(chunks: &[PatchChunk]) -> String {
     let mut content = String::new();
     for line in chunks.iter().flat_map(|chunk| &chunk.lines).filter(|line| line.kind == PatchLineKind::Add) {
@@ -156,7 +149,7 @@ fn added_content(chunks: &[PatchChunk]) -> String {
     content
 }
 
-/// The path in a header line, which ends at a tab and may be quoted.
+/// The path in a header line ends at a tab and may be quoted.
 fn parse_path(text: &str) -> Option<String> {
     let text = text.trim_end_matches('\r');
     let path = match text.strip_prefix('"') {
@@ -166,7 +159,7 @@ fn parse_path(text: &str) -> Option<String> {
     (!path.is_empty()).then_some(path)
 }
 
-/// The two paths without the prefixes `a/` and `b/`, if both paths have their prefix.
+/// The prefixes `a/` and `b/` are removed only if both paths have their prefix.
 fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<String>, Option<String>) {
     let has_prefix = |path: &Option<String>, prefix: &str| {
         path.as_deref().is_none_or(|path| path == DEV_NULL || path.starts_with(prefix))
@@ -179,7 +172,7 @@ fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<Stri
     (strip(old), strip(new))
 }
 
-/// The path in a `diff --git` header, if both files have the same path.
+/// Returns the path in a `diff --git` header only if both files have the same path.
 fn path_from_git_header(names: &str) -> Option<String> {
     let names = names.trim_end_matches('\r');
     let middle = names.len() / 2;
@@ -188,7 +181,6 @@ fn path_from_git_header(names: &str) -> Option<String> {
     (old == new && !old.is_empty()).then(|| old.to_owned())
 }
 
-/// Decodes a C-quoted path.
 fn unquote_path(quoted: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = quoted.bytes().peekable();
@@ -215,7 +207,6 @@ fn unquote_path(quoted: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The numbers of a hunk header: the start of the old lines, and the number of old and of new lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HunkHeaderRanges {
     start: usize,
@@ -234,7 +225,7 @@ pub(super) fn parse_hunk_header(text: &str) -> Option<HunkHeaderRanges> {
     Some(HunkHeaderRanges { start, old, new })
 }
 
-/// Parses one hunk and returns the index of the line after the hunk.
+/// Returns the chunk and the index of the line after the hunk.
 fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk, usize), PatchParseError> {
     let header = lines[start];
     let numbers = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
@@ -280,18 +271,16 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     Ok((chunk, at))
 }
 
-/// Whether a hunk has as many lines as its header states.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HunkCompleteness {
     /// The hunk has fewer lines than the header states, so the next line belongs to the hunk.
     Incomplete,
-    /// The hunk has all lines that the header states.
     Complete,
     /// The header states no numbers of lines.
     Unknown,
 }
 
-/// Parses the line of a hunk at the index `at`; `None` if the hunk ends before this line.
+/// Returns `None` if the hunk ends before the line at the index `at`.
 fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, completeness: HunkCompleteness) -> Option<PatchLine> {
     let text = lines[at].text;
     let ends = match completeness {

@@ -1,26 +1,25 @@
-//! Classification of a line by its role for a name: whether it defines, uses or imports the name. The rules work on the
-//! text of one line, without parser or index. If the role is in doubt, the line counts as a usage. A definition that is
-//! not recognised is still listed, but further down.
+//! Classifies whether a line defines, uses or imports a name, from the text of one line. If the role of a line is in
+//! doubt, the line counts as a usage.
 
 use std::ops::Range;
 
 use super::{ProgrammingLanguage, line_shape};
 use crate::is_listed;
 
-/// The role of a line for a name: whether it defines, uses or imports the name.
+/// The role of a line for a name: whether the line defines, uses or imports the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolRole {
-    /// The line defines the name.
+    /// The line defines the searched name.
     Definition,
-    /// The line looks like a definition, but may be a class member, a key or a heading.
+    /// The line looks like a definition of the searched name, but may be a class member, a key or a heading.
     LikelyDefinition,
-    /// The line uses or mentions the name.
+    /// The line uses or mentions the searched name.
     Usage,
-    /// The line imports the name.
+    /// The line imports the searched name.
     Import,
 }
 
-/// The keywords that stand directly before the name that they define, separated by blanks.
+/// The keywords stand directly before the name that they define.
 fn definition_keywords(language: ProgrammingLanguage) -> &'static str {
     match language {
         ProgrammingLanguage::Rust => "fn struct enum trait union type mod const static macro_rules!",
@@ -51,8 +50,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The range of the last word in a search hit; it covers the whole word, even if the hit covers only a part. The result
-/// is `None` if the hit contains no word.
+/// Returns the last word that a search hit touches, even if the hit covers only a part of the word.
 pub(super) fn name_at(line: &str, hit: &Range<usize>) -> Option<Range<usize>> {
     let bytes = line.as_bytes();
     let end = hit.end.min(bytes.len());
@@ -66,8 +64,8 @@ pub(super) fn is_whole_name(hit: &Range<usize>, name: &Range<usize>) -> bool {
     hit.start <= name.start && name.end <= hit.end
 }
 
-/// Replaces a hit within a longer name by the next whole name in the line that has the same text, if there is one. For
-/// example, a hit for `Parse` in `func (p *Parser) Parse()` becomes the second `Parse`.
+/// Replaces a hit within a longer name by the next whole name in the line that has the same text. For example, a hit
+/// for `Parse` in `func (p *Parser) Parse()` becomes the second `Parse`.
 pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> {
     let whole = |hit: &Range<usize>| name_at(line, hit).is_none_or(|name| is_whole_name(hit, &name));
     let text = line.get(hit.clone()).unwrap_or_default();
@@ -78,7 +76,7 @@ pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> 
     again.into_iter().find(whole).unwrap_or_else(|| hit.clone())
 }
 
-/// The role of a line for the last name in a hit.
+/// Returns the role of a line for the last name in a search hit.
 pub fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>) -> SymbolRole {
     let hit = &prefer_whole_name(line, hit);
     let Some(name) = name_at(line, hit) else { return SymbolRole::Usage };
@@ -145,8 +143,7 @@ fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape
     if !spaced || !before.split_whitespace().last().is_some_and(is_keyword) {
         return false;
     }
-    // A name inside a string is not a definition. An odd number of quotation marks before the name means that a string
-    // is open.
+    // An odd number of quotation marks before the name means that the name is inside a string.
     before.matches('"').count().is_multiple_of(2)
 }
 
@@ -154,7 +151,7 @@ fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape
 mod tests {
     use super::*;
 
-    /// Test cases: a file path, a line of code, a name in the line, and the expected role of the line for the name.
+    /// Each case has a file path, a line of code, a name in the line, and the expected role.
     const LINES: &[(&str, &str, &str, SymbolRole)] = &[
         ("a.rs", "pub(crate) const fn parse<T>(x: T) {", "parse", SymbolRole::Definition),
         ("a.rs", "macro_rules! vec_of {", "vec_of", SymbolRole::Definition),

@@ -1,9 +1,9 @@
-//! The category of a file by its path alone. Search hits in hand-written source get the full score. Search hits in
-//! tests, examples, vendored files and generated files get a lower score.
+//! Determines the category of a file by its path alone. Search hits in hand-written source get the full score, and hits
+//! in other files get a lower score.
 
 use crate::is_listed;
 
-/// The category of a file.
+/// The category of a file, by which its search hits are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SearchRankFileCategory {
     /// The file is hand-written source.
@@ -20,7 +20,6 @@ pub enum SearchRankFileCategory {
     GeneratedDeclarations,
 }
 
-/// Names of directories that contain tests or examples, separated by blanks.
 const TEST_DIRECTORIES: &str = "\
     test tests testing __tests__ testdata spec specs example examples bench benches benchmark benchmarks fixtures \
     fixture mock mocks legacy e2e fuzz";
@@ -30,11 +29,10 @@ const GENERATED_DIRECTORIES: &str = "dist build generated __generated__ gen cove
 const GENERATED_SUFFIXES: &str = "\
     .min.js .min.css .map .lock .pb.go _pb2.py _pb2_grpc.py .g.dart .designer.cs -lock.json .snap .svg .bundle.js";
 
-/// Suffixes of files that declare names which are defined in other files.
 const DECLARATION_SUFFIXES: &str = ".d.ts .d.mts .d.cts .pyi";
 
 impl SearchRankFileCategory {
-    /// The category of a file with this path.
+    /// Returns the category of the file at `path`.
     pub fn from_path(path: &str) -> Self {
         let path = path.to_ascii_lowercase();
         let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -63,7 +61,6 @@ impl SearchRankFileCategory {
         }
     }
 
-    /// The factor for hits in a file of this category, in percent.
     pub(super) fn score_percent(self) -> u32 {
         match self {
             Self::Source => 100,

@@ -1,39 +1,39 @@
-//! The language of a file, by its name alone, and the syntax of comments and imports in that language.
+//! Determines the language of a file by its name alone, and recognises comments and imports in that language.
 
-/// A family of languages with the same syntax of definitions.
+/// A family of programming languages with the same syntax of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgrammingLanguage {
-    /// Rust.
+    /// The file contains Rust code.
     Rust,
-    /// Python.
+    /// The file contains Python code.
     Python,
-    /// JavaScript and TypeScript.
+    /// The file contains JavaScript or TypeScript code.
     JavaScript,
-    /// TypeScript declaration files.
+    /// The file is a TypeScript declaration file.
     TypeScriptDeclarations,
-    /// Go.
+    /// The file contains Go code.
     Go,
-    /// C and C++.
+    /// The file contains C or C++ code.
     C,
-    /// Headers of C and C++, where most functions are only declared.
+    /// The file is a header of C or C++, where most functions are only declared.
     CHeader,
-    /// Java, Kotlin, Scala.
+    /// The file contains Java, Kotlin, Scala or Groovy code.
     Java,
-    /// C#.
+    /// The file contains C# code.
     CSharp,
-    /// Ruby.
+    /// The file contains Ruby code.
     Ruby,
-    /// PHP.
+    /// The file contains PHP code.
     Php,
-    /// Shell scripts.
+    /// The file is a shell script.
     Shell,
-    /// SQL.
+    /// The file contains SQL statements.
     Sql,
-    /// Markdown and other text with headings.
+    /// The file is Markdown or another text with headings.
     Markdown,
-    /// Configuration files with keys and values: TOML, YAML, JSON, INI.
+    /// The file is a configuration file with keys and values, such as TOML, YAML, JSON or INI.
     Config,
-    /// Any other language.
+    /// The file is in any other language.
     Other,
 }
 
@@ -60,7 +60,7 @@ const LANGUAGE_BY_EXTENSION: &[(ProgrammingLanguage, &[&str])] = &[
 const DECLARATION_EXTENSIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
 
 impl ProgrammingLanguage {
-    /// The language of a file with this path.
+    /// Returns the programming language of the file at `path`, by its name.
     pub fn from_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         if DECLARATION_EXTENSIONS.iter().any(|ending| name.ends_with(ending)) {
@@ -71,7 +71,6 @@ impl ProgrammingLanguage {
         known.map_or(Self::Other, |(language, _)| *language)
     }
 
-    /// Whether a line starts with a comment.
     pub(super) fn is_comment(self, line: &str) -> bool {
         let line = line.trim_start();
         let starts = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));
@@ -96,7 +95,6 @@ impl ProgrammingLanguage {
         }
     }
 
-    /// Whether a line is an import.
     pub(super) fn is_import(self, line: &str) -> bool {
         let line = line.trim_start();
         let starts = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));

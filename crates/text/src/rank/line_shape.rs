@@ -1,12 +1,10 @@
-//! Recognises definitions by the shape of the line, if no keyword stands directly before the name. Each language family
-//! has its own function, which returns a definition, a likely definition or a usage.
+//! Recognises definitions by the shape of the line, if no keyword stands directly before the name.
 
 use std::ops::Range;
 
 use super::definition::SymbolRole;
 use crate::is_listed;
 
-/// A name with the text before and after it in its line.
 #[derive(Clone, Copy)]
 pub(super) struct SearchHitNameInLine<'a> {
     line: &'a str,
@@ -35,7 +33,6 @@ impl<'a> SearchHitNameInLine<'a> {
         self.name.starts_with(|first: char| first.is_uppercase())
     }
 
-    /// Whether only words of `list` precede the name in its line.
     fn has_only_words_before(&self, list: &str) -> bool {
         self.before.split_whitespace().all(|word| is_listed(list, word))
     }
@@ -48,19 +45,18 @@ impl<'a> SearchHitNameInLine<'a> {
             && !self.before.trim_end().ends_with([',', '.'])
     }
 
-    /// Whether the name has no lower-case letter, like most macros.
+    /// Most macros have names without lower-case letters.
     fn is_upper_case(&self) -> bool {
         self.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     }
 
-    /// The same name, with the word `first` removed from the start of its line.
     fn without_first_word(&self, first: &str) -> Self {
         let before = self.before.trim_start();
         let before = before.strip_prefix(first).map_or(self.before, str::trim_start);
         Self { before, ..*self }
     }
 
-    /// The text after the argument list that follows the name; `None` if no argument list ends in this line.
+    /// Returns `None` if no argument list ends in the line.
     fn after_arguments(&self) -> Option<&'a str> {
         let open = self.after.find('(')?;
         let mut depth = 0usize;
@@ -76,7 +72,7 @@ impl<'a> SearchHitNameInLine<'a> {
     }
 }
 
-/// Keywords whose presence before a name means that the line uses the name and does not define it.
+/// A line with one of these keywords before a name uses the name and does not define it.
 const USAGE_KEYWORDS: &str = "return new else throw case goto delete await yield in not and or extern assert do";
 
 fn definition_if(holds: bool) -> SymbolRole {
@@ -87,7 +83,6 @@ fn likely_definition_if(holds: bool) -> SymbolRole {
     if holds { SymbolRole::LikelyDefinition } else { SymbolRole::Usage }
 }
 
-/// Recognises enum variants and struct fields in Rust.
 pub(super) fn rust_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     let public = open.starts_with("pub");
@@ -108,7 +103,6 @@ pub(super) fn rust_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 
 const PRIMITIVES: &str = "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char str f32 f64";
 
-/// Recognises module variables and attributes in Python.
 pub(super) fn python_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let next = symbol.next();
     let assigned = (next.starts_with('=') && !next.starts_with("==") && symbol.after.starts_with(' '))
@@ -121,11 +115,9 @@ pub(super) fn python_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     }
 }
 
-/// Words that may precede a class member in JavaScript and TypeScript.
 const MEMBER_MODIFIERS: &str = "\
     export default public private protected readonly abstract override static async get set * declare #";
 
-/// Recognises methods, variables with a function as value, and members in JavaScript and TypeScript.
 pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     const CONTROL: &str = "if for while switch catch function return with";
     let next = symbol.next();
@@ -156,7 +148,7 @@ pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     }
     if next.starts_with(['(', '<']) {
         let rest = symbol.after_arguments().unwrap_or_default();
-        // A colon after the arguments starts a return type. A declaration can have a return type, but a call cannot.
+        // A colon after the arguments starts a return type, which only a declaration can have.
         return definition_if(rest.starts_with(['{', ':']));
     }
     if callable {
@@ -170,8 +162,8 @@ pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. A line with a further
-/// declarator may start with the bracket and comma that end the previous declarator.
+/// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. The line may start with
+/// the bracket and comma that end the previous declarator.
 fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
@@ -188,8 +180,8 @@ fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// The role of a JavaScript line `exports.name = value`. It is a usage if the value is `void 0` or another export, a
-/// likely definition if the value is the same name, also after dots, and otherwise a definition.
+/// An export of `void 0` or of another export is a usage. An export of a value with the same name is a likely
+/// definition, because the value is defined elsewhere.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -199,15 +191,13 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
     if path && value.rsplit('.').next() == Some(name) { SymbolRole::LikelyDefinition } else { SymbolRole::Definition }
 }
 
-/// Recognises definitions in TypeScript declaration files: those of JavaScript, and every name with arguments, because
-/// declaration files contain no calls.
+/// Every name with arguments is a definition, because TypeScript declaration files contain no calls.
 pub(super) fn typescript_declaration_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);
     if declared || arguments { SymbolRole::Definition } else { javascript_role(symbol) }
 }
 
-/// Recognises methods and names in grouped declarations in Go.
 pub(super) fn go_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("func (") && open.ends_with(") ") && symbol.after.starts_with(['(', '[']) {
@@ -230,11 +220,9 @@ pub(super) fn go_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(pair || member || (next.starts_with("= ") && symbol.after.starts_with(' ')))
 }
 
-/// Prefixes of argument types in Go, separated by blanks.
 const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint float complex rune bool byte error any";
 
-/// Whether a Go line declares an interface method instead of calling it. A declaration has a return type, typed
-/// arguments or no arguments.
+/// A Go interface method differs from a call by a return type, typed arguments or no arguments.
 fn is_go_declaration(symbol: &SearchHitNameInLine<'_>) -> bool {
     let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
     let end = symbol.after.len() - rest.len();
@@ -251,7 +239,6 @@ fn is_go_declaration(symbol: &SearchHitNameInLine<'_>) -> bool {
     }
 }
 
-/// Recognises top-level functions, types and variables, members and enumerators in C and C++.
 pub(super) fn c_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let comment = symbol.before.find("*/").map_or("", |end| symbol.before[..end + 2].trim_start());
     let symbol = &if comment.starts_with("/*") { symbol.without_first_word(comment) } else { *symbol };
@@ -295,8 +282,7 @@ pub(super) fn c_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Recognises definitions in C and C++ headers. A function without a body and without `inline` is only a likely
-/// definition, because it is probably defined in another file.
+/// A function in a header without a body is only a likely definition, because it is probably defined in another file.
 pub(super) fn c_header_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let role = c_role(symbol);
     let has_body = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
@@ -304,7 +290,7 @@ pub(super) fn c_header_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     if role == SymbolRole::Definition && function && !has_body { SymbolRole::LikelyDefinition } else { role }
 }
 
-/// Recognises C++ constructors: capitalised names with arguments and a body or an initialiser list.
+/// A C++ constructor has a capitalised name, arguments, and a body or an initialiser list.
 fn constructor_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     if !symbol.starts_upper() || symbol.is_upper_case() {
         return SymbolRole::Usage;
@@ -316,7 +302,6 @@ fn constructor_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     }
 }
 
-/// Recognises methods and fields in Java, C# and similar languages.
 pub(super) fn java_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     const MODIFIERS: &str = "\
         public private protected internal static final abstract virtual override readonly const sealed async \
@@ -342,7 +327,6 @@ pub(super) fn java_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(next.starts_with(['=', ';']) && !next.starts_with("=="))
 }
 
-/// Recognises constants and attributes in Ruby.
 pub(super) fn ruby_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let next = symbol.next();
     let open = symbol.before.trim_start();
@@ -352,7 +336,6 @@ pub(super) fn ruby_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(open.starts_with("attr_") && open.ends_with(':'))
 }
 
-/// Recognises `define` calls and variables in PHP.
 pub(super) fn php_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("define(") {
@@ -362,7 +345,6 @@ pub(super) fn php_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(open.ends_with('$') && (next.starts_with("= ") || next.starts_with(';')))
 }
 
-/// Recognises functions and variables in shell scripts.
 pub(super) fn shell_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     match symbol.before.trim_start() {
         "" => definition_if(
@@ -377,7 +359,6 @@ pub(super) fn markdown_heading_role(symbol: &SearchHitNameInLine<'_>) -> SymbolR
     likely_definition_if(symbol.line.starts_with('#') || symbol.line.starts_with("= "))
 }
 
-/// Recognises keys and sections in configuration files.
 pub(super) fn config_key_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
     let next = symbol.after.trim_start_matches(['"', '\'']).trim_start();

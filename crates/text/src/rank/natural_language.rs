@@ -1,8 +1,6 @@
-//! Ranking of files for a question in natural language, by their content, definitions and paths.
+//! Ranks files for a question in natural language, by their content, definitions and paths.
 //!
-//! A word that fewer files contain has more weight. Every further line with the same word adds less to the score. A
-//! word in a definition or a file name counts more than elsewhere. If the question has few words, files with all its
-//! words come first.
+//! A word that fewer files contain has more weight. Every further line with the same word adds less to the score.
 
 use super::{ProgrammingLanguage, SearchRankFileCategory, SymbolRole, role_of_hit};
 
@@ -12,12 +10,10 @@ const STOP_WORDS: &[&str] = &[
     "their", "them", "then", "there", "they", "this", "to", "too", "up", "was", "we", "what", "when", "where", "which",
     "who", "why", "with", "you",
 ];
-/// Suffixes that stemming removes, longest first.
+/// The suffixes are sorted so that stemming removes the longest suffix.
 const WORD_SUFFIXES: &[&str] =
     &["ations", "ation", "ings", "ing", "ies", "ied", "ers", "ed", "es", "er", "s", "e", "y"];
-/// The least number of characters that stemming leaves of a word.
 const STEM_CHARS_MIN: usize = 3;
-/// The most words of a question that are used.
 const WORDS_MAX: usize = 24;
 /// The BM25 parameter for the saturation of repeated words.
 const SATURATION: f64 = 1.2;
@@ -25,18 +21,18 @@ const SATURATION: f64 = 1.2;
 const LENGTH_WEIGHT: f64 = 0.75;
 /// A line that defines a word counts like this many lines that only contain the word.
 const DEFINITION_LINES: f64 = 4.0;
-/// A word in the path of a file counts like this many lines that contain it.
+/// A word in the path of a file counts like this many lines that contain the word.
 const PATH_LINES: f64 = 6.0;
-/// A word in the name of a file counts like this many lines that contain it.
+/// A word in the name of a file counts like this many lines that contain the word.
 const STEM_LINES: f64 = 12.0;
 /// If a question has at most this many words, files that contain all its words come first.
 const ALL_WORDS_MAX: usize = 4;
-/// The score of a documentation file is multiplied by at most this factor, in percent.
+/// A documentation file keeps at most this percentage of its score.
 const DOCUMENTATION_PERCENT: u32 = 50;
-/// The score of a test is multiplied by at least this factor, in percent, because a question may well be about a test.
+/// A test file keeps at least this percentage of its score, because a question may well be about a test.
 const TEST_PERCENT: u32 = 50;
 
-/// The words of a question in lower case, without stop words and reduced to their stems.
+/// Splits a question into lower-case words without stop words, reduced to their stems.
 pub fn query_words(question: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in question.split(|letter: char| !letter.is_alphanumeric() && letter != '_') {
@@ -56,13 +52,13 @@ fn word_stem(word: &str) -> &str {
     WORD_SUFFIXES.iter().find_map(|suffix| without(suffix)).unwrap_or(word)
 }
 
-/// How often each word of a question occurs in one file.
+/// The counts of how often each word of a question occurs in one file.
 #[derive(Debug, Clone)]
 pub struct FileQueryWordCounts {
     path: String,
     bytes: u64,
     language: ProgrammingLanguage,
-    /// For each word, the weighted number of lines that contain it.
+    /// The weighted number of lines that contain each word of the question.
     lines: Vec<f64>,
 }
 
@@ -82,15 +78,14 @@ impl FileQueryWordCounts {
         Self { path: path.to_owned(), bytes, language: ProgrammingLanguage::from_path(path), lines }
     }
 
-    /// Counts the words of a line. Returns the score of the line, which is higher for more words of the question and
-    /// for definitions.
+    /// Counts the question's words in a line of the file and returns the score of the line. The score of a line is
+    /// higher for more words of the question and for definitions.
     pub fn add_line(&mut self, line: &str, words: &[String]) -> u32 {
         let lower = line.to_lowercase();
         let mut score = 0;
         for (count, word) in self.lines.iter_mut().zip(words) {
             let Some(at) = lower.find(word.as_str()) else { continue };
-            // If the lower-case line has another length, its offsets do not fit the original line. The line then does
-            // not count as a definition.
+            // If the lower-case line has another length, its offsets do not fit the original line.
             let defines = lower.len() == line.len()
                 && role_of_hit(self.language, line, &(at..at + word.len())) == SymbolRole::Definition;
             *count += if defines { DEFINITION_LINES } else { 1.0 };
@@ -109,14 +104,14 @@ impl FileQueryWordCounts {
         f64::from(percent) / 100.0
     }
 
-    /// The number of distinct words of the question that the file or its path contains.
+    /// Returns the number of distinct words of the question that the file or its path contains.
     pub fn distinct_words_found(&self) -> usize {
         self.lines.iter().filter(|count| **count > 0.0).count()
     }
 }
 
-/// The score of each file for the question. Every file in `files` contains at least one word of the question;
-/// `total_files` also counts the searched files that contain none.
+/// Computes the score of each file for a question. Every file in `files` contains at least one word of the question.
+/// The number `total_files` also counts the searched files without a word of the question.
 pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
     let word_count = files.first().map_or(0, |file| file.lines.len());
     let total = (total_files.max(files.len() as u64)) as f64;
@@ -140,7 +135,7 @@ pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> 
     files.iter().map(score).collect()
 }
 
-/// The indexes of the files, best score first. If the question is short, files that contain all its words come first.
+/// Returns the indexes of the files, best score first. For a short question, files with all its words come first.
 pub fn rank_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<usize> {
     let scores = score_files(files, total_files);
     let has_all_words = |at: usize| {

@@ -1,9 +1,7 @@
-//! Unified diffs that equal the output of jsdiff byte for byte. The format has an `Index:` line, a separator line and
-//! both file names. The changed lines are chosen by the same greedy search as in jsdiff.
+//! Writes unified diffs that equal the output of jsdiff byte for byte.
 //!
-//! The format for people and `patch` is [`super::unified_diff`]. If a header line cannot hold a file name as it is, the
-//! name is C-quoted. To bound the time, texts that differ too much for the search are compared by [`crate::diff`]
-//! instead; such a diff is correct, but may differ from the diff of jsdiff.
+//! To bound the time, texts that differ too much for the search of jsdiff are compared by [`crate::diff`]. Such a diff
+//! is correct, but may differ from the diff of jsdiff.
 
 use std::fmt::Write as _;
 
@@ -11,12 +9,11 @@ use super::{CONTEXT_LINES, as_bytes};
 use crate::diff::line_hunks;
 
 const SEPARATOR_LINE: &str = "===================================================================";
-/// The most steps of the greedy search; if it needs more, [`crate::diff`] compares the texts instead.
+/// If the greedy search needs more steps, [`crate::diff`] compares the texts instead.
 const STEPS_MAX: usize = 4_000_000;
-/// A node index that means "no node".
 const NO_NODE: usize = usize::MAX;
 
-/// The diff of one file from `old` to `new` in the format of jsdiff; empty if the texts are equal.
+/// Writes the diff of one file from `old` to `new` in the format of jsdiff. The result is empty if the texts are equal.
 #[must_use]
 pub fn jsdiff_patch(name: &str, old: &str, new: &str) -> String {
     if old == new {
@@ -33,7 +30,7 @@ pub fn jsdiff_patch(name: &str, old: &str, new: &str) -> String {
     text
 }
 
-/// The file name, C-quoted if a header line cannot hold it as it is.
+/// The file name is C-quoted if a header line cannot hold it as it is.
 fn quote_name(name: &str) -> String {
     let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     if name.bytes().all(plain) {
@@ -69,18 +66,16 @@ enum DiffRunKind {
     Removed,
 }
 
-/// Consecutive lines of a diff of the same kind: equal, removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DiffRun {
     kind: DiffRunKind,
     count: usize,
-    /// The index of the first line of the run in the old text; for an added run, the line before which it is inserted.
+    /// An added run is inserted before this line of the old text.
     old: usize,
-    /// The index of the first line of the run in the new text; for a removed run, the line before which it was.
+    /// A removed run was before this line of the new text.
     new: usize,
 }
 
-/// A run on a path of the search, linked to the previous run.
 #[derive(Clone, Copy)]
 struct MyersPathNode {
     kind: DiffRunKind,
@@ -88,7 +83,6 @@ struct MyersPathNode {
     previous: usize,
 }
 
-/// The furthest position in the old text that a path of the search reached, and the last run of the path.
 #[derive(Clone, Copy)]
 struct MyersFurthestPoint {
     old: usize,
@@ -114,7 +108,7 @@ impl MyersSearch<'_> {
         MyersFurthestPoint { old: from.old + step, last_node: self.nodes.len() - 1 }
     }
 
-    /// Advances `point` over equal lines and returns the position that it reaches in the new text.
+    /// Returns the position in the new text after the equal lines.
     fn follow_equal_lines(&mut self, point: &mut MyersFurthestPoint, mut at_new: usize) -> usize {
         let mut count = 0;
         while point.old < self.old.len() && at_new < self.new.len() && self.old[point.old] == self.new[at_new] {
@@ -149,7 +143,7 @@ impl MyersSearch<'_> {
     }
 }
 
-/// The runs that turn the old text into the new one; `None` if the search takes too many steps.
+/// Returns `None` if the search takes too many steps.
 fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     let mut search = MyersSearch { old, new, nodes: Vec::new() };
     let mut start = MyersFurthestPoint { old: 0, last_node: NO_NODE };
@@ -166,8 +160,7 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     let mut highest = if start.old >= old.len() { middle - 1 } else { old.len() + new.len() + 1 };
     let mut steps = 0;
     for edits in 1..=old.len() + new.len() {
-        // Each round visits every second diagonal. If `lowest` changes, a round may visit the other half of the
-        // diagonals; jsdiff does the same.
+        // If `lowest` changes, a round may visit the other half of the diagonals; jsdiff does the same.
         let mut at = lowest.max(middle.saturating_sub(edits));
         while at <= highest.min(middle + edits) {
             steps += 1;
@@ -175,8 +168,7 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
                 return None;
             }
             let (removing, adding) = (best[at - 1].take(), best[at + 1]);
-            // The line of the new text that an insertion from the diagonal above adds; `None` if the new text has no
-            // such line.
+            // The line of the new text that an insertion from the diagonal above adds.
             let new_at =
                 |point: &MyersFurthestPoint| (point.old + middle).checked_sub(at + 1).filter(|line| *line < new.len());
             let adding = adding.filter(|point| new_at(point).is_some());
@@ -211,7 +203,6 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     None
 }
 
-/// The runs of equal, removed and added lines that [`crate::diff`] finds.
 fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     let mut runs = Vec::new();
     let (mut at_old, mut at_new) = (0, 0);
@@ -230,8 +221,8 @@ fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     runs
 }
 
-/// Groups the runs of a diff into hunks. Two changes are in the same hunk if at most twice [`CONTEXT_LINES`] equal
-/// lines are between them. The first and the last run of a hunk are changes.
+/// Two changes are in the same hunk if at most twice [`CONTEXT_LINES`] equal lines are between them. The first and the
+/// last run of a hunk are changes.
 fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
     runs.split(|run| run.kind == DiffRunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
         let first = group.iter().position(|run| run.kind != DiffRunKind::Equal)?;
@@ -266,7 +257,6 @@ fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[DiffRun]) {
     write_lines(text, ' ', &old[old_end..old_end + after]);
 }
 
-/// The number of equal lines directly before a change.
 fn equal_lines_before(old: &[&str], new: &[&str], first: &DiffRun) -> usize {
     old[..first.old].iter().rev().zip(new[..first.new].iter().rev()).take_while(|(a, b)| a == b).count()
 }
@@ -330,7 +320,7 @@ mod tests {
         assert!(quoted.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));
     }
 
-    /// The lines of all equal runs and all runs of `kind`: the old text for `Removed`, and the new text for `Added`.
+    /// The lines are the old text for `Removed`, and the new text for `Added`.
     fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: DiffRunKind) -> Vec<&'a str> {
         let start = |run: &DiffRun| if kind == DiffRunKind::Removed { run.old } else { run.new };
         let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();

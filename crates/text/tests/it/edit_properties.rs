@@ -9,7 +9,7 @@ use stead_text::edit::{
 use stead_text::lines;
 use stead_text::locate::{FuzzyTextMatchPass, QuoteSearchHaystack, QuoteSearchOptions};
 
-/// Generates texts with few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
+/// The texts have few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
 fn any_text() -> impl Strategy<Value = String> {
     "([ \t]{0,2}(a|b|let x|\u{201c}q\u{201d}|\u{a0}|é漢|12\t|\\\\n|)[ ]{0,1}(\n|\n|\r\n|\r)){0,12}(a|b| )?"
 }
@@ -32,7 +32,7 @@ fn any_rules() -> impl Strategy<Value = EditMatchingRules> {
     ]
 }
 
-/// Generates a quote: some lines of the text, perhaps with small differences, or arbitrary text.
+/// A quote is some lines of the text, perhaps with small differences, or arbitrary text.
 fn any_quote(text: String) -> impl Strategy<Value = String> {
     let count = lines::count_lines(text.as_bytes()) + 1;
     let part = (0..count, 1_usize..4, 0_u8..6).prop_map(move |(first, length, way)| {

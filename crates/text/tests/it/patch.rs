@@ -104,7 +104,6 @@ fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
     assert!(!error.to_string().is_empty() && error.line > 1, "{id}");
 }
 
-/// Applies a patch with a single section to a text.
 fn apply_to_text(
     before: &str,
     patch: &ParsedPatch,
@@ -113,7 +112,6 @@ fn apply_to_text(
     apply_chunks(before, chunks_of(patch), rules)
 }
 
-/// The lines where a patch with a single section is already applied; `None` if it is not.
 fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchChunkPlacementRules<'_>) -> Option<Vec<usize>> {
     find_already_applied(before, chunks_of(patch), rules)
 }
@@ -251,14 +249,12 @@ fn repetitive_text_is_patched_in_bounded_time() {
     assert!(matches!(error.reason, PatchApplyErrorKind::Exhausted | PatchApplyErrorKind::Ambiguous { .. }));
 }
 
-/// Generates texts with few distinct lines and every kind of line terminator.
 fn any_text() -> impl Strategy<Value = String> {
     let line = ("[abc ]{0,2}", prop_oneof![6 => Just("\n"), 1 => Just("\r\n"), 1 => Just("\r")]);
     (prop::collection::vec(line, 0..12), "[abc]{0,2}")
         .prop_map(|(lines, rest)| lines.into_iter().map(|(body, end)| body + end).collect::<String>() + &rest)
 }
 
-/// Generates patch texts with valid lines in any order.
 fn any_patch_text() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         Just("*** Begin Patch"),

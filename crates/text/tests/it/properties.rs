@@ -9,12 +9,11 @@ use stead_text::merge::{MergeResult, merge, merge_bytes};
 use stead_text::unified::{DiffLabels, unified_diff};
 use stead_text::visible::{escape_deceptive, is_deceptive};
 
-/// Generates texts with few distinct lines, so that equal lines, moves and ambiguous matches are frequent.
+/// The texts have few distinct lines, so that equal lines, moves and ambiguous matches are frequent.
 fn any_text() -> impl Strategy<Value = String> {
     "([a-d]{0,2}(\n|\n|\r\n|\r)){0,20}[a-dé漢]{0,2}"
 }
 
-/// Generates a text and two changed versions of it, with some lines replaced, removed or doubled.
 fn any_versions() -> impl Strategy<Value = (String, String, String)> {
     let edits = || vec((0_usize..24, 0_u8..4), 0..4);
     (any_text(), edits(), edits()).prop_map(|(base, ours, theirs)| {
@@ -51,7 +50,7 @@ fn apply_hunks(old: &str, new: &str, hunks: &[DiffHunkRanges]) -> String {
     result
 }
 
-/// Applies a unified diff to `old`, with code that is independent of the code that writes diffs.
+/// Applies a unified diff with code that is independent of the code that writes diffs.
 fn apply_patch(old: &str, patch: &str) -> String {
     let mut source = old.split_inclusive('\n');
     let mut taken = 0;

@@ -14,13 +14,11 @@ use super::error_table::DeclaredErrorRow;
 // The schema uses the tier of the engine. A definition may declare only the tiers that do not block a tool.
 use DeclaredApprovalTier as SupervisionTier;
 
-/// The native dialect, whose tools are the operations of the engine.
 pub(crate) const NATIVE_DIALECT: &str = "stead";
 
-/// The most characters of the summary of an operation, so that it fits one line of help.
+/// The summary of an operation must fit one line of help.
 const SUMMARY_CHARS_MAX: usize = 79;
 
-/// Whether an operation runs freely, is reported, or needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeclaredApprovalTier {
@@ -63,7 +61,7 @@ impl ToolArgumentType {
 }
 
 impl DialectDefinition {
-    /// Reads and checks one definition. The native dialect has the errors of `error_table`; others declare their own.
+    /// The native dialect has the errors of `error_table`; other dialects declare their own errors.
     pub(crate) fn load(path: &Path, error_table: &[DeclaredErrorRow]) -> Result<Self, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;

@@ -1,5 +1,4 @@
-//! The schema of `definitions/errors.yaml`, and the files that are derived from it alone: the Rust tables of the engine
-//! and of the protocols, and the reference pages about errors and exit codes.
+//! Reads `definitions/errors.yaml`, and renders the files that are derived from it alone.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -9,7 +8,7 @@ use super::reference::{NOTICE, escape_cell, push_line};
 
 const RUST_NOTICE: &str = "// Generated from definitions/errors.yaml by cargo xtask generate; do not edit.\n";
 
-/// The published HTTP status codes of errors, and the constants of `axum::http::StatusCode`.
+/// The names are the constants of `axum::http::StatusCode`.
 const HTTP_STATUS_CODES: &[(u16, &str)] = &[
     (400, "BAD_REQUEST"),
     (403, "FORBIDDEN"),
@@ -28,7 +27,7 @@ const HTTP_STATUS_CODES: &[(u16, &str)] = &[
     (507, "INSUFFICIENT_STORAGE"),
 ];
 
-/// The published JSON-RPC error codes of failed calls, and the constants of `stead_protocols::rpc::errors`.
+/// The names are the constants of `stead_protocols::rpc::errors`.
 const RPC_ERROR_CODES: &[(i64, &str)] = &[
     (-32601, "METHOD_NOT_FOUND"),
     (-32602, "INVALID_PARAMS"),
@@ -39,7 +38,7 @@ const RPC_ERROR_CODES: &[(i64, &str)] = &[
     (-32004, "CALL_FAILED"),
 ];
 
-/// The exit codes of the command line, the variants of `CommandExit`, and their meaning.
+/// The names are the variants of `CommandExit`.
 const EXIT_CODES: &[(u8, &str, &str)] = &[
     (0, "Success", "the command succeeded"),
     (1, "Failed", "the command failed because of the current state or a system failure"),
@@ -49,8 +48,7 @@ const EXIT_CODES: &[(u8, &str, &str)] = &[
     (5, "Tampered", "verification found that the journal was tampered with"),
 ];
 
-/// One error kind. The columns `retry`, `comma`, `krux` and `acp` become enum variants, so the compiler rejects unknown
-/// words in them.
+/// The columns `retry`, `comma`, `krux` and `acp` become enum variants, so the compiler rejects unknown words in them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeclaredErrorRow {
@@ -67,7 +65,6 @@ pub(crate) struct DeclaredErrorRow {
     meaning: String,
 }
 
-/// Whether a rule, the state of the workspace or the system causes an error.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DeclaredErrorClass {
@@ -106,7 +103,6 @@ fn parse(text: &str) -> Result<Vec<DeclaredErrorRow>, String> {
     }
 }
 
-/// `crates/engine/src/generated/error_kind.rs`.
 pub(crate) fn engine_table(rows: &[DeclaredErrorRow]) -> String {
     let mut text = format!("{RUST_NOTICE}\nerror_kinds! {{\n");
     for row in rows {
@@ -116,7 +112,6 @@ pub(crate) fn engine_table(rows: &[DeclaredErrorRow]) -> String {
     text + "}\n"
 }
 
-/// `crates/protocols/src/generated/error_rows.rs`.
 pub(crate) fn protocol_table(rows: &[DeclaredErrorRow]) -> Result<String, String> {
     let mut text = format!("{RUST_NOTICE}// kind: http, rpc, exit, retry, comma, krux, acp\n\nerror_rows! {{\n");
     for row in rows {
@@ -140,7 +135,6 @@ fn constant_name<'a, N: PartialEq + std::fmt::Display>(
     found.map(|(_, name)| *name).ok_or_else(|| format!("errors.yaml: {}: {number} is not a published code", row.kind))
 }
 
-/// `docs/reference/errors.md`.
 pub(crate) fn errors_page(rows: &[DeclaredErrorRow]) -> String {
     let mut page = format!("{NOTICE}\n\n# Errors\n\n");
     page.push_str(
@@ -157,7 +151,6 @@ pub(crate) fn errors_page(rows: &[DeclaredErrorRow]) -> String {
     page
 }
 
-/// `docs/reference/exit-codes.md`.
 pub(crate) fn exit_codes_page(rows: &[DeclaredErrorRow]) -> String {
     let mut page = format!("{NOTICE}\n\n# Exit codes\n\n");
     page.push_str(

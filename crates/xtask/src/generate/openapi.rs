@@ -1,5 +1,4 @@
-//! Renders the OpenAPI document: the file endpoints and one endpoint per operation, with the same schemas as in the
-//! OpenRPC document.
+//! Renders the OpenAPI document: the file endpoints and one endpoint per operation.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +14,7 @@ use super::{
 
 const OPENAPI_VERSION: &str = "3.1.0";
 
-/// The content of `docs/reference/openapi.json`, which the server also embeds.
+/// The server also embeds `docs/reference/openapi.json`.
 pub(crate) fn openapi_document(definitions: &[DialectDefinition]) -> String {
     let native = definitions.iter().find(|definition| definition.dialect == NATIVE_DIALECT);
     let operations = native.map(|native| native.operations.as_slice()).unwrap_or_default();
@@ -68,7 +67,6 @@ fn error_response() -> Value {
     })
 }
 
-/// The success responses, with the error response as the default.
 fn responses(good: &[(&str, Value)]) -> Value {
     let mut answers: Map<String, Value> =
         good.iter().map(|(status, answer)| ((*status).to_owned(), answer.clone())).collect();
@@ -89,7 +87,6 @@ fn idempotency_key_header() -> Value {
     header_with_schema("Idempotency-Key", description, json!({ "type": "string", "minLength": 1, "maxLength": 200 }))
 }
 
-/// Extends the JSON Schema of an optional argument, so that it also accepts null.
 fn make_nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     if let Some(kind) = schema.get("type").cloned() {
         schema.insert("type".to_owned(), json!([kind, "null"]));

@@ -1,5 +1,5 @@
-//! Renders the OpenRPC document of the JSON-RPC methods. At run time, the server assembles an OpenRPC document for the
-//! dialects that it serves. The file `docs/reference/openrpc.json` is the document for the default dialects.
+//! Renders the OpenRPC document of the JSON-RPC methods. The file `docs/reference/openrpc.json` is the OpenRPC document
+//! for the default dialects.
 
 use serde_json::{Map, Value, json};
 
@@ -11,8 +11,7 @@ const OPENRPC_VERSION: &str = "1.3.2";
 /// The dialects that `stead rpc` serves by default.
 const DEFAULT_DIALECTS: &[&str] = &["stead", "krux"];
 
-/// The parts from which the server assembles the OpenRPC document: the frame, the methods of the protocol, and the
-/// methods of each dialect.
+/// At run time, the server assembles the OpenRPC document for the dialects that it serves from these parts.
 pub(crate) fn openrpc_parts(definitions: &[DialectDefinition]) -> String {
     let dialects: Map<String, Value> = definitions
         .iter()
@@ -21,7 +20,6 @@ pub(crate) fn openrpc_parts(definitions: &[DialectDefinition]) -> String {
     format!("{}\n", json!({ "frame": document_frame(), "face": protocol_methods(), "dialects": dialects }))
 }
 
-/// `docs/reference/openrpc.json`.
 pub(crate) fn openrpc_document(definitions: &[DialectDefinition]) -> String {
     let mut all = protocol_methods();
     for definition in definitions.iter().filter(|definition| DEFAULT_DIALECTS.contains(&definition.dialect.as_str())) {
@@ -59,7 +57,7 @@ fn document_frame() -> Value {
     })
 }
 
-/// The JSON-RPC methods that belong to no dialect, such as `rpc.discover`.
+/// Some JSON-RPC methods, such as `rpc.discover`, belong to no dialect.
 fn protocol_methods() -> Vec<Value> {
     let text = json!({ "type": "string" });
     let any = json!({ "type": "object" });
@@ -138,7 +136,6 @@ fn dialect_methods(definition: &DialectDefinition) -> Vec<Value> {
     definition.operations.iter().map(method_of_operation).collect()
 }
 
-/// The JSON Schema of one result field.
 pub(super) fn output_schema(output: &ToolResultFieldDefinition) -> Value {
     if output.nullable {
         return json!({ "type": [output.kind, "null"], "description": output.description });
@@ -178,7 +175,6 @@ fn parameter_object(name: &str, description: &str, presence: ParameterPresence, 
     json!({ "name": name, "description": description, "required": presence == ParameterPresence::Required, "schema": schema })
 }
 
-/// The JSON Schema of one argument.
 pub(super) fn input_schema(input: &ToolArgumentDefinition) -> Map<String, Value> {
     let mut schema = input.schema.clone().unwrap_or_default();
     let kind = match input.kind {

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::definition::schema::{DialectDefinition, ToolExample};
 
-/// The definition without its examples and its published error kinds.
 pub(crate) fn runtime_definition(definition: &DialectDefinition) -> Result<String, String> {
     json_line(definition)
 }

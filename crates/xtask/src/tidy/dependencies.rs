@@ -1,11 +1,10 @@
-//! Checks the dependencies between crates, and that certain external libraries are used only by certain crates. An
-//! additional dependency is a design change and needs a change of the tables.
+//! Checks the dependencies between crates, and that certain external libraries are used only by certain crates.
 
 use toml::{Table, Value};
 
 use super::{RepositoryFile, TidyFinding, is_project_path};
 
-/// Crates of the workspace, each with the crates it may use.
+/// Each crate of the workspace is listed with the crates it may use.
 const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("stead-path", &[]),
     ("stead-text", &[]),
@@ -48,10 +47,10 @@ const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("stead-bench", &["stead-text", "xtask"]),
 ];
 
-/// The crate that the tests of every crate may use.
+/// The tests of every crate may use the test crate.
 const TEST_CRATE: &str = "testkit";
 
-/// External libraries with the crates that may use them.
+/// Each external library is listed with the crates that may use it.
 const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("rustix", &["stead-disk", "testkit"]),
     ("nix", &["stead-disk", "testkit"]),
@@ -68,11 +67,10 @@ const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tempfile", &["testkit", "stead-bench"]),
 ];
 
-/// The crates, by directory, whose own `clippy.toml` may allow methods that the workspace forbids.
+/// The own `clippy.toml` of these crates may allow methods that the workspace forbids.
 const CRATES_WITH_LIFTED_LINTS: &[&str] = &["disk", "testkit", "xtask"];
-/// The manifests of the two workspaces that must have the same lints: the project and the benchmarks.
+/// The workspaces of the project and of the benchmarks must have the same lints.
 const WORKSPACE_MANIFESTS: [&str; 2] = ["Cargo.toml", "bench/Cargo.toml"];
-/// The setting that every `clippy.toml` must have.
 const FUNCTION_LINES_SETTING: &str = "too-many-lines-threshold = 70";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +79,6 @@ enum CargoDependencyKind {
     TestOnly,
 }
 
-/// Checks dependencies between the crates of the workspace.
 pub(super) fn check_crate_dependencies(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, name, table) in crate_manifests(files, &mut findings) {
@@ -101,7 +98,6 @@ pub(super) fn check_crate_dependencies(files: &[RepositoryFile]) -> Vec<TidyFind
     findings
 }
 
-/// Checks that restricted libraries are used only by the crates that wrap them.
 pub(super) fn check_restricted_dependencies(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, name, table) in crate_manifests(files, &mut Vec::new()) {
@@ -117,8 +113,7 @@ pub(super) fn check_restricted_dependencies(files: &[RepositoryFile]) -> Vec<Tid
     findings
 }
 
-/// Checks that every crate inherits the workspace lints, that the workspace of the benchmarks has the same lints, and
-/// that only some crates change the Clippy settings.
+/// Every crate must inherit the workspace lints, and only some crates may change the Clippy settings.
 pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, name, table) in crate_manifests(files, &mut Vec::new()) {
@@ -148,7 +143,7 @@ pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> 
     findings
 }
 
-/// The parsed `Cargo.toml` of each crate of the project and of the benchmarks; a malformed one is added to `findings`.
+/// A malformed `Cargo.toml` is added to `findings`.
 fn crate_manifests<'a>(
     files: &'a [RepositoryFile],
     findings: &mut Vec<TidyFinding>,
@@ -166,7 +161,7 @@ fn crate_manifests<'a>(
     found
 }
 
-/// The dependencies of a manifest by package name, including platform tables.
+/// The dependencies include those in platform tables.
 fn manifest_dependencies(manifest: &Table) -> Vec<(String, CargoDependencyKind)> {
     let platforms = manifest.get("target").and_then(Value::as_table);
     let tables = platforms.into_iter().flat_map(Table::values).filter_map(Value::as_table).chain([manifest]);

@@ -6,10 +6,8 @@ use super::{RepositoryFile, TidyFinding, has_extension, is_project_path, rust_so
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const INSIDE_DIRECTORY: &str = "docs/inside/";
-/// Extensions that mark a quoted word as a file name.
 const FILE_ENDINGS: &[&str] = &["rs", "md", "toml", "yaml", "json"];
 
-/// Requires that every Markdown document has exactly one first-level heading.
 pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let documents = files.iter().filter(|file| has_extension(&file.path, "md"));
     let titles = |file: &RepositoryFile| prose_lines(&file.text).filter(|(_, line)| line.starts_with("# ")).count();
@@ -20,8 +18,7 @@ pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Requires that names in backticks exist, as identifiers in the code or as paths in the repository. Commands and flags
-/// in backticks are not checked.
+/// Names in backticks must exist as identifiers in the code or as paths in the repository.
 pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let crate_files = files.iter().filter(|file| is_project_path(&file.path));
     let mut known: HashSet<&str> =
@@ -42,7 +39,6 @@ pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// The first part of a name in backticks that is not in the code, or the whole name if it is a path that is missing.
 fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &HashSet<&str>) -> Option<&'a str> {
     let name = quoted.trim_end_matches("()").trim_end_matches('!');
     let is_file = name.contains('/') || FILE_ENDINGS.iter().any(|ending| has_extension(name, ending));
@@ -61,7 +57,7 @@ fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &Hash
     name.split("::").find(|part| !known.contains(part))
 }
 
-/// The lines of a Markdown document outside code fences, numbered from one.
+/// The line numbers start at one, and lines in code fences are skipped.
 fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {

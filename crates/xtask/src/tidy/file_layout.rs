@@ -2,7 +2,6 @@
 
 use super::{RepositoryFile, TidyFinding, has_extension};
 
-/// The most lines of a source file, including its tests.
 const FILE_LINES_MAX: usize = 600;
 
 fn is_generated(file: &RepositoryFile) -> bool {

@@ -5,12 +5,11 @@ use super::{
     rust_source::{RustCodeAndComments, identifiers},
 };
 
-/// Marks of unfinished work, which belongs in an issue.
 const TODO_MARKS: &[&str] = &["FIXME", "TODO", "XXX"];
-/// Top-level directories whose absolute paths exist on one machine only.
+/// Absolute paths in these top-level directories exist on one machine only.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
 
-/// Finds marks of unfinished work in comments and documents, but not in strings.
+/// Marks of unfinished work in strings are allowed.
 pub(super) fn find_todo_marks(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in files {
@@ -37,7 +36,6 @@ pub(super) fn find_machine_paths(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Whether the line has an absolute path that starts with `/name/`.
 fn contains_path(line: &str, name: &str) -> bool {
     let start = format!("/{name}/");
     line.match_indices(&start).any(|(at, _)| {

@@ -9,15 +9,12 @@ use super::{
 };
 
 const LIMITS_FILE: &str = "/src/limits.rs";
-/// The words before the name of a constant that other modules of its crate can use.
 const SHARED_CONSTANT_PREFIXES: &[&str] = &["pub const ", "pub(crate) const "];
 
-/// The lists of limits, each with the directory of its crate.
 fn limit_lists(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, &RustCodeAndComments, &str)> {
     rust_files(files).filter_map(|(file, source)| Some((file, source, file.path.strip_suffix(LIMITS_FILE)?)))
 }
 
-/// Finds constants in `limits.rs` files that no other file uses.
 pub(super) fn find_unused_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, limits, _) in limit_lists(files) {
@@ -31,8 +28,8 @@ pub(super) fn find_unused_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Finds limits that are outside the list of their crate: a limit that several modules use, and a second constant with
-/// the name of a limit. A private constant of one algorithm may be next to its code.
+/// A limit that several modules use belongs in the list of limits of its crate. A private constant of one algorithm may
+/// be next to its code.
 pub(super) fn find_scattered_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (list, limits, directory) in limit_lists(files) {
@@ -57,7 +54,6 @@ pub(super) fn find_scattered_limits(files: &[RepositoryFile]) -> Vec<TidyFinding
     findings
 }
 
-/// Finds limits without a sentence that says what they limit.
 pub(super) fn find_undescribed_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, limits, _) in limit_lists(files) {

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{RepositoryFile, TidyFinding, is_project_path};
 
-/// Words ending in "-ing" that are established nouns, which type names may be.
+/// Words ending in "-ing" that are established nouns are allowed.
 const GERUNDS_ALLOWED: &[&str] = &["Encoding", "Mapping", "Setting", "Warning"];
-/// Irregular past forms of verbs, which type names must not be, without words that are also nouns (`Read`, `Set`,
-/// `Split`).
+/// Irregular past forms that are also nouns (`Read`, `Set`, `Split`) are not listed.
 const IRREGULAR_PAST_FORMS: &str = "Became Been Begun Bent Bitten Blown Born Bought Bound Broken Brought Built Burnt Came Caught Chosen \
     Clung Crept Dealt Done Drawn Driven Drunk Dug Eaten Fallen Fed Felt Fled Flown Forbidden Forgotten Fought \
     Found Frozen Gave Given Gone Got Grown Heard Held Hidden Hung Hurt Kept Knew Known Laid Lain Learnt Led \
@@ -16,7 +15,6 @@ const IRREGULAR_PAST_FORMS: &str = "Became Been Begun Bent Bitten Blown Born Bou
     Swept Sworn Swung Taken Taught Thought Threw Thrown Told Took Torn Understood Undone Went Withdrawn \
     Withheld Woken Won Worn Woven Written Wrote";
 
-/// Finds types that have the same name as another type of the project, except for associated types.
 pub(super) fn find_duplicate_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut first_definitions = BTreeMap::new();
     let mut findings = Vec::new();

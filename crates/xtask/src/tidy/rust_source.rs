@@ -1,19 +1,16 @@
 //! Splits Rust source into code and comments, and finds the types it defines.
 //!
-//! A small lexer recognises comments, strings and characters; the rest of the Rust syntax is not parsed. Removed text
-//! is replaced by blanks, so that line numbers stay the same.
+//! Removed text is replaced by blanks, so that line numbers stay the same.
 
 #[derive(Debug)]
 pub(super) struct RustCodeAndComments {
-    /// The source with comments and the contents of strings replaced by blanks.
+    /// In the code, comments and the contents of strings are replaced by blanks.
     pub(super) code: String,
-    /// The source with everything except comments replaced by blanks.
+    /// In the comments, everything else is replaced by blanks.
     pub(super) comments: String,
 }
 
-/// Keywords that are followed by the name of a definition.
 const DEFINING_WORDS: &[&str] = &["fn", "struct", "enum", "trait", "type", "mod", "const", "static", "union"];
-/// Keywords that are followed by the name of a type.
 const TYPE_KEYWORDS: &[&str] = &["struct", "enum", "trait", "type"];
 /// The first of these keywords before a `{` tells what the block in braces belongs to.
 const ITEM_KEYWORDS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "mod", "union", "match", "let"];
@@ -46,7 +43,6 @@ impl RustCodeAndComments {
         Self { code, comments }
     }
 
-    /// The names that the source defines, each with its line number.
     pub(super) fn definitions(&self) -> Vec<(usize, &str)> {
         let mut found = Vec::new();
         for (index, line) in self.code.lines().enumerate() {
@@ -61,7 +57,7 @@ impl RustCodeAndComments {
         found
     }
 
-    /// The types that the source defines, each with its line number, without associated types.
+    /// Associated types are not counted as types.
     pub(super) fn type_definitions(&self) -> Vec<(usize, &str)> {
         let mut found = Vec::new();
         // The item keyword of each open block, and that of the statement before the next brace.
@@ -96,7 +92,6 @@ impl RustCodeAndComments {
         found
     }
 
-    /// Whether a doc comment has a code fence.
     pub(super) fn has_doc_example(&self) -> bool {
         self.comments.lines().map(str::trim_start).any(|line| {
             let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
@@ -105,7 +100,6 @@ impl RustCodeAndComments {
     }
 }
 
-/// The identifiers of a piece of code, in order.
 pub(super) fn identifiers(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !is_identifier_char(c)).filter(|word| !word.is_empty())
 }
@@ -120,7 +114,6 @@ enum RustTokenKind {
     Comment,
 }
 
-/// The kind and length in bytes of the token at the start of `rest`.
 fn next_piece(rest: &str, previous: Option<char>) -> (RustTokenKind, usize) {
     if rest.starts_with("//") {
         return (RustTokenKind::Comment, rest.find('\n').unwrap_or(rest.len()));
@@ -141,7 +134,7 @@ fn next_piece(rest: &str, previous: Option<char>) -> (RustTokenKind, usize) {
     (RustTokenKind::Code, rest.chars().next().map_or(rest.len(), char::len_utf8))
 }
 
-/// The length of a block comment; block comments nest.
+/// Block comments nest.
 fn block_comment_length(rest: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -163,7 +156,7 @@ fn block_comment_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of `r"…"`, `r#"…"#` and their byte and C forms.
+/// Raw strings are `r"…"`, `r#"…"#` and their byte and C forms.
 fn raw_string_length(rest: &str) -> Option<usize> {
     let prefix = ["br", "cr", "r"].into_iter().find(|prefix| rest.starts_with(prefix))?;
     let hashes = rest[prefix.len()..].bytes().take_while(|byte| *byte == b'#').count();
@@ -174,7 +167,6 @@ fn raw_string_length(rest: &str) -> Option<usize> {
     Some(rest[inside..].find(&close).map_or(rest.len(), |found| inside + found + close.len()))
 }
 
-/// The length of a quoted literal with escapes.
 fn quoted_length(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -188,7 +180,7 @@ fn quoted_length(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The length of a character literal; `None` for a lifetime.
+/// Returns `None` for a lifetime.
 fn character_length(rest: &str) -> Option<usize> {
     let inside = rest.strip_prefix('\'')?;
     let first = inside.chars().next()?;

@@ -32,7 +32,6 @@ pub(crate) struct BufferChangeArgs {
 
 struct MergedBufferText {
     text: String,
-    /// Whether the text has changes of an agent, so that it differs from the text that the editor sent.
     merged: bool,
 }
 

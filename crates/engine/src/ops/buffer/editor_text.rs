@@ -13,7 +13,6 @@ use crate::{
     ops::{decode_diff_text, encode_like},
 };
 
-/// Encodes the text of an editor with the encoding and line endings of the file on disk.
 pub(super) fn encode_editor_text(
     text: &str,
     saved: Option<&[u8]>,
@@ -49,7 +48,6 @@ fn check_buffer_size(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     .with_detail("limit_bytes", limits::BUFFER_BYTES_MAX))
 }
 
-/// The first and the last line of each merge conflict, for the error about the conflicts.
 pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<Vec<usize>> {
     let lines = |range: &Range<usize>| vec![range.start + 1, range.end.max(range.start + 1)];
     ranges.take(limits::ERROR_LOCATIONS_MAX).map(lines).collect()
@@ -71,14 +69,12 @@ pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorLineEndingConversio
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BufferTextEdit {
-    /// The line and column of the first replaced character.
     from: [usize; 2],
-    /// The line and column after the last replaced character; equal to `from` for an insertion.
+    /// The replaced range ends before this line and column; an insertion has equal `from` and `to`.
     to: [usize; 2],
     text: String,
 }
 
-/// Applies text edits in order, each to the result of the previous edit.
 pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<String, Error> {
     if edits.len() > limits::EDITS_MAX {
         return Err(Error::new(
@@ -96,7 +92,7 @@ pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<S
     })
 }
 
-/// The byte offset of a line and column in a text. The line number after the last line means the end of the text.
+/// In a position of a text edit, the line number after the last line means the end of the text.
 fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<usize, Error> {
     let mut start = 0;
     for (number, content) in lines::iter(text).enumerate() {
@@ -115,7 +111,7 @@ fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<u
     Err(outside_text_error(index, "the text has no such line"))
 }
 
-/// The byte offset of a column in a line. The last valid column is the one after the last character of the line.
+/// The last valid column of a line is the one after its last character.
 fn column_offset(content: &str, column: usize) -> Option<usize> {
     let body = content.trim_end_matches('\n').trim_end_matches('\r');
     let mut offsets = body.char_indices().map(|(at, _)| at).chain([body.len()]);

@@ -62,7 +62,6 @@ impl Operation for BufferOpenArgs {
 }
 
 impl BufferOpenArgs {
-    /// The caller's drafts of the file, newest first, or only the draft that the call names.
     fn find_drafts(
         &self,
         context: &CallContext<'_>,
@@ -126,8 +125,7 @@ impl BufferOpenArgs {
     }
 }
 
-/// The caller's drafts that a new buffer makes superfluous: drafts with the same text as the buffer, and drafts without
-/// unsaved text.
+/// A new buffer makes the caller's drafts with the same text, and drafts without unsaved text, superfluous.
 fn superseded_drafts(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -144,7 +142,7 @@ fn superseded_drafts(
     Ok(drafts.into_iter().map(|draft| draft.id).collect())
 }
 
-/// Rejects a connection whose end cannot be detected, because a buffer is closed when its connection ends.
+/// A buffer is closed when its connection ends, so the server must be able to detect the end of the connection.
 fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     match context.caller.lifetime {
         CallerResourceLifetime::Process | CallerResourceLifetime::Connection(_) => Ok(()),
@@ -156,7 +154,6 @@ fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-/// Resumes the newest draft, which is the first in `drafts`.
 fn resume_draft(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

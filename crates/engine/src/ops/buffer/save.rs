@@ -82,7 +82,6 @@ impl Operation for BufferSaveArgs {
     }
 }
 
-/// The text of the buffer, merged with the changes that were made on disk since the text was loaded.
 fn bytes_to_write(
     context: &CallContext<'_>,
     buffer: &EditorBufferMetadata,

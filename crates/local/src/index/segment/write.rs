@@ -14,24 +14,23 @@ use stead_path::{FileName, RelPath};
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
 use crate::index::blocks::{IndexBlockKind, RandomIndexFileId, SearchIndexBlockHashKey, write_bytes};
 
-/// A segment of the index is full once its posting lists have this size in bytes.
+/// The size in bytes of the posting lists at which an index segment is full.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
-/// A segment of the index is full once it has this many files.
 const FILES_MAX: u32 = 1 << 20;
-/// The size in bytes of a block of posting lists; a longer list gets a block of its own.
+/// The size in bytes of a block of posting lists; a longer posting list gets a block of its own.
 const BLOCK_BYTES: usize = 4 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 const SEGMENT_FILE_MODE: u32 = 0o600;
 
-/// The numbers of the files that contain one trigram; each number is encoded as its difference from the previous one.
+/// Each file number of a posting list is encoded as its difference from the previous number.
 #[derive(Default)]
 struct PostingList {
-    /// The last file number of the list plus one; 0 while the list is empty.
+    /// The last file number of the posting list plus one; 0 while the posting list is empty.
     next_number: u32,
     encoded_steps: Vec<u8>,
 }
 
-/// A fast hash function for trigrams, which need not resist attackers because collisions only slow down a build.
+/// The hash function for trigrams need not resist attackers, because collisions only slow down a build.
 #[derive(Default)]
 struct GramHasher(u64);
 
@@ -60,12 +59,10 @@ pub(in crate::index) struct IndexSegmentWriter<'d> {
     buffer: Vec<u8>,
     posting_lists: HashMap<Trigram, PostingList, BuildHasherDefault<GramHasher>>,
     posting_lists_bytes: usize,
-    /// The directory whose files are being added to the segment.
     current_directory: Option<(RelPath, Vec<NamedIndexedFile>)>,
-    /// The path, first file number, offset and length of every directory that is already written to the segment.
     directories: Vec<(Vec<u8>, u32, u64, u64)>,
     files: u32,
-    /// The time at which the segment was begun, by the clock of the file system: the modification time of its new file.
+    /// The time at which the segment was begun, by the clock of the file system.
     pub(in crate::index) started_ns: i128,
 }
 
@@ -100,7 +97,6 @@ impl<'d> IndexSegmentWriter<'d> {
         self.posting_lists_bytes >= POSTING_LISTS_BYTES_MAX || self.files >= FILES_MAX
     }
 
-    /// The approximate size of the finished segment.
     pub(in crate::index) fn size(&self) -> u64 {
         self.staged.size() + (self.buffer.len() + self.posting_lists_bytes) as u64
     }
@@ -109,7 +105,7 @@ impl<'d> IndexSegmentWriter<'d> {
         self.files == 0
     }
 
-    /// Adds a file to the segment; the files of one directory must follow each other, in byte order of their names.
+    /// The files of one directory must be added to a segment one after the other, in byte order of their names.
     pub(in crate::index) fn add_file(
         &mut self,
         directory: &RelPath,
@@ -147,7 +143,6 @@ impl<'d> IndexSegmentWriter<'d> {
         Ok(())
     }
 
-    /// Appends a block and its hash to the segment file, and returns the offset of the block.
     fn write_block(&mut self, kind: IndexBlockKind, block: &[u8]) -> Result<u64, DiskError> {
         let offset = self.staged.size() + self.buffer.len() as u64;
         self.buffer.extend_from_slice(block);
@@ -164,7 +159,6 @@ impl<'d> IndexSegmentWriter<'d> {
         Ok(())
     }
 
-    /// Writes the posting lists, and returns the first trigram, offset and length of every block of posting lists.
     fn write_posting_lists(&mut self) -> Result<Vec<(Trigram, u64, u64)>, DiskError> {
         let mut lists: Vec<(Trigram, PostingList)> = std::mem::take(&mut self.posting_lists).into_iter().collect();
         lists.sort_unstable_by_key(|(gram, _)| *gram);
@@ -188,8 +182,7 @@ impl<'d> IndexSegmentWriter<'d> {
         Ok(blocks)
     }
 
-    /// Finishes the segment and renames it to its final name. The segment is not synced: if a power cut damages a
-    /// block, the wrong hash of the block shows the damage.
+    /// The segment file is not synced: if a power cut damages a block, the block's wrong hash shows the damage.
     pub(in crate::index) fn finish(mut self) -> Result<WrittenIndexSegment, DiskError> {
         match self.write_tables() {
             Ok(()) => Ok(WrittenIndexSegment { name: self.name }),
@@ -233,7 +226,6 @@ impl<'d> IndexSegmentWriter<'d> {
         self.directory.rename_staged_to_new(&self.staged, &name)
     }
 
-    /// Deletes the unfinished segment file.
     pub(in crate::index) fn discard(self) {
         self.staged.discard(self.directory).unwrap_or_default();
     }

@@ -19,7 +19,6 @@ const GIT_DIRECTORY: &[u8] = b".git";
 const GIT_INFO_DIRECTORY: &[u8] = b"info";
 
 impl IndexedTreeCache {
-    /// Lists a directory of the tree model again, and schedules its new subdirectories for listing.
     pub(super) fn relist_directory(
         &mut self,
         context: &IndexContext,
@@ -44,7 +43,7 @@ impl IndexedTreeCache {
         self.fill_directory(number, &path, &directory, &listed, ignored)
     }
 
-    /// Opens a directory, watches it, and only then lists it.
+    /// A directory is watched before it is listed, so that no change is missed.
     fn watch_and_list(
         &mut self,
         context: &IndexContext,
@@ -92,7 +91,7 @@ impl IndexedTreeCache {
         Ok(())
     }
 
-    /// Watches `.git` and `.git/info`, which contain ignore patterns.
+    /// The directories `.git` and `.git/info` contain ignore patterns.
     fn watch_git(
         &mut self,
         number: u32,
@@ -113,8 +112,7 @@ impl IndexedTreeCache {
             let opened = at.as_ref().unwrap_or(directory).open_directory(&name);
             let opened = match opened {
                 Ok(opened) => opened,
-                // A missing directory contains no patterns. If it is created, the watch of its parent directory reports
-                // the creation.
+                // A missing directory contains no patterns; the watch of its parent reports when it is created.
                 Err(_) => return Ok(()),
             };
             self.watch_for_purpose(number, &opened, role).map_err(|_| IndexedTreeCacheDiscardReason::WatchFailed)?;
@@ -123,7 +121,6 @@ impl IndexedTreeCache {
         Ok(())
     }
 
-    /// Stores a new listing of a directory in the tree model.
     fn fill_directory(
         &mut self,
         number: u32,
@@ -180,8 +177,6 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Updates the subdirectories of a directory in the tree model: removes those that no longer exist, and schedules
-    /// new ones for listing.
     fn add_children(&mut self, number: u32, entered: Vec<(FileName, RelPath)>, ignored: &IndexIgnoreRules) {
         let before = self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default();
         let named = |below: &u32| Some((self.directory(*below)?.name().to_vec(), *below));
@@ -212,7 +207,6 @@ impl IndexedTreeCache {
         number
     }
 
-    /// Marks a directory of the tree model as unreadable and empty.
     fn mark_unreadable(&mut self, number: u32) {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
@@ -230,7 +224,6 @@ impl IndexedTreeCache {
     }
 }
 
-/// The result of listing a directory.
 enum IndexerDirectoryListingOutcome {
     Listed(DirectoryHandle, Vec<DirectoryEntry>),
     Gone,
@@ -239,7 +232,7 @@ enum IndexerDirectoryListingOutcome {
 
 impl From<DiskErrorKind> for IndexerDirectoryListingOutcome {
     fn from(kind: DiskErrorKind) -> Self {
-        // These errors mean that the directory was removed or replaced. The new listing of its parent shows the change.
+        // These errors mean that the directory was removed or replaced.
         let gone = [
             DiskErrorKind::NotFound,
             DiskErrorKind::NotDirectory,
@@ -250,12 +243,11 @@ impl From<DiskErrorKind> for IndexerDirectoryListingOutcome {
     }
 }
 
-/// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexedFileWatchCoverage {
     /// No watch reports changes of the file, so its index data is used only after a check of the file.
     Nothing,
-    /// The watches report writes through this name, but not through other hard links of the file.
+    /// The watches report writes through one name of the file, but not through its other hard links.
     ThisName,
 }
 

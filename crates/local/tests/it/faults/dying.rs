@@ -20,11 +20,8 @@ use super::{
 };
 use crate::support::test_options_at;
 
-/// The environment variable with the task of the child process.
 const CHILD_TASK_ENV: &str = "STEAD_TEST_DYING";
-/// The line that the child process prints when the change is acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
-/// The line that the child process prints if it did not die.
 const SURVIVED: &str = "lived";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +63,7 @@ fn run_child(
     CrashTestChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
 }
 
-/// Runs in the child process; in an ordinary test run, this function returns at once.
+/// The test `child_process` does something only in a child process with its environment variable.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(CHILD_TASK_ENV) else { return };
@@ -96,7 +93,6 @@ fn child_process() {
         }
     }
     println!("{SURVIVED}");
-    // No cleanup: the process exits at once.
     std::process::exit(0);
 }
 
@@ -118,7 +114,6 @@ fn die_at_every_call(base: &CallUnderFaultInjection, direction: FaultTestDoUndoR
     assert!(at > 10, "{}: only {at} calls were seen", base.name);
 }
 
-/// Opens the workspace of a dead process and checks its tree, journal and leftovers.
 fn check_reopened(rig: &FaultScenarioFixture, directory: &Arc<TempDir>, reply: FaultTestReply, context: &str) {
     let before = find_leftovers(&directory.path().join("ws"));
     let fixture = open(directory);
@@ -140,7 +135,6 @@ fn check_reopened(rig: &FaultScenarioFixture, directory: &Arc<TempDir>, reply: F
     close(fixture);
 }
 
-/// Lets the process die at one system call of a change, and then at one system call after the other during recovery.
 fn die_in_recovery(base: &CallUnderFaultInjection, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, direction);
@@ -169,7 +163,6 @@ fn die_in_recovery(base: &CallUnderFaultInjection, direction: FaultTestDoUndoRed
     assert!(recovered > 0, "{}: recovery had nothing to do", base.name);
 }
 
-/// Tests that a process with the workspace open can repeat a change during which another process died.
 fn check_living_process(base: &CallUnderFaultInjection) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);

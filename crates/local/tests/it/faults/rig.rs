@@ -13,7 +13,7 @@ use super::{
 };
 use crate::support::{LocalFixture, test_options};
 
-/// A directory in memory, which is used if it exists, because there are thousands of test runs.
+/// A directory in memory is used if it exists, because there are thousands of test runs.
 const FAST_PLACE: &str = "/dev/shm";
 
 pub(crate) fn fast_temporary_directory() -> TempDir {
@@ -29,12 +29,10 @@ pub(crate) struct FaultScenarioFixture {
     pub(crate) after: TestTreeSnapshot,
 }
 
-/// The reply that the caller got in a fault test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultTestReply {
     Success,
     Failure,
-    /// The process died before it could reply.
     NoReply,
 }
 
@@ -54,12 +52,11 @@ impl FaultScenarioFixture {
         Self { template, direction, operation, arguments, before, after }
     }
 
-    /// A fresh copy of the workspace in its state before the call.
     pub(crate) fn copy_template(&self) -> Arc<TempDir> {
         copy_directory(&self.template)
     }
 
-    /// Checks that the tree is completely old or completely new, as the reply of the call said.
+    /// The tree must be completely old or completely new, as the reply of the call said.
     pub(crate) fn check_before_or_after(&self, root: &Path, reply: FaultTestReply, context: &str) -> FaultTestReply {
         let now = take_snapshot(root);
         let fits = match reply {
@@ -85,7 +82,6 @@ impl FaultScenarioFixture {
         format!("there is [{}], old is [{}], new is [{}]", names(now), names(&self.before), names(&self.after))
     }
 
-    /// Checks a workspace that was opened again.
     pub(crate) fn check_opened(&self, fixture: &LocalFixture, reply: FaultTestReply, context: &str) {
         let root = fixture.path("");
         let state = self.check_before_or_after(&root, reply, context);
@@ -106,7 +102,6 @@ impl FaultScenarioFixture {
     }
 }
 
-/// Checks that the journal verifies and matches the disk.
 pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
     let report = fixture.workspace.verify_journal(None, &[]).unwrap();
     assert_eq!(report.integrity_error, None, "{context}");
@@ -133,7 +128,6 @@ pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
     assert_eq!(shown, told, "{context}: the journal does not agree with the disk");
 }
 
-/// Checks that the cleanup removes all staged files, and, if `expected` is `None`, that there were none before.
 pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExpectation, context: &str) {
     let root = fixture.path("");
     let left = find_leftovers(&root);
@@ -150,7 +144,7 @@ pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExp
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftoverFilesExpectation {
     None,
-    /// Staged files may exist, because the fault hit the cleanup, or the process died before the entry was recorded.
+    /// The fault hit the cleanup, or the process died before the entry was recorded.
     Possible,
 }
 

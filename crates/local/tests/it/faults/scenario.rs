@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::support::LocalFixture;
 
-/// A call under test, and the preparation of the workspace for it.
 #[derive(Clone, Copy)]
 pub(crate) struct CallUnderFaultInjection {
     pub(crate) name: &'static str,
@@ -18,7 +17,7 @@ pub(crate) enum FaultTestDoUndoRedo {
     Redo,
 }
 
-/// A file size above the limit for content in the database.
+/// A large file exceeds the limit for content in the database.
 const LARGE_FILE_BYTES: usize = 80 << 10;
 
 fn text(letter: &str) -> String {
@@ -134,7 +133,6 @@ pub(crate) const SCENARIOS: &[CallUnderFaultInjection] = &[
     },
 ];
 
-/// Prepares a workspace for a scenario and returns the call under test.
 pub(crate) fn prepare_scenario(
     fixture: &LocalFixture,
     base: &CallUnderFaultInjection,
@@ -155,7 +153,6 @@ pub(crate) fn prepare_scenario(
     }
 }
 
-/// The operation that reverses the call of a scenario.
 pub(crate) fn inverse_operation(direction: FaultTestDoUndoRedo) -> &'static str {
     match direction {
         FaultTestDoUndoRedo::Do | FaultTestDoUndoRedo::Redo => "undo",

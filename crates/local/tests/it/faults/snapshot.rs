@@ -11,7 +11,7 @@ pub(crate) enum TestTreeSnapshotEntry {
     Link(String),
 }
 
-/// The content of a workspace by path, without staged files.
+/// A snapshot contains no staged files.
 pub(crate) type TestTreeSnapshot = BTreeMap<String, TestTreeSnapshotEntry>;
 
 pub(crate) fn take_snapshot(root: &Path) -> TestTreeSnapshot {
@@ -56,7 +56,6 @@ fn walk_directory(directory: &Path, above: &str, see: &mut impl FnMut(String, Te
     }
 }
 
-/// Copies a closed workspace with its state directory.
 pub(crate) fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     std::fs::set_permissions(to, from.metadata().unwrap().permissions()).unwrap();

@@ -1,6 +1,6 @@
-//! Tests how SQLite handles failed system calls. A tracer makes them fail, because the process itself cannot. While the
-//! workspace is open, a change that was not acknowledged is not visible, and reads continue to work. After a failed
-//! sync, nothing is written until the next open, and then the journal matches the disk.
+//! Tests how SQLite handles failed system calls. A tracer makes the calls fail, because the process itself cannot. A
+//! change that was not acknowledged is not visible while the workspace is open. After a failed sync, nothing is written
+//! until the next open.
 
 #![expect(clippy::disallowed_methods, reason = "the test needs a traced process")]
 
@@ -39,7 +39,6 @@ impl FaultTestChildOutput {
     }
 }
 
-/// Runs the child process under a tracer that lets call number `at` fail; `None` if the child makes fewer calls.
 fn run_traced_child(
     directory: &std::path::Path,
     injection: &SyscallErrorInjection,
@@ -62,7 +61,7 @@ fn run_traced_child(
     trace.contains("(INJECTED)").then_some(FaultTestChildOutput(said))
 }
 
-/// Runs in the child process; in an ordinary test run, this function returns at once.
+/// The test `child_process` does something only in a child process with its environment variable.
 #[test]
 fn child_process() {
     let Ok(directory) = std::env::var(CHILD_DIRECTORY_ENV) else { return };

@@ -15,13 +15,11 @@ use tempfile::TempDir;
 
 use super::{SearchTestWorkspace, wait_for_new_timestamps};
 
-/// The environment variables that tell `child_process` where to build the index, and at which system call to end.
 const CHILD_DIRECTORY_ENV: &str = "STEAD_TEST_INDEX";
 const CHILD_CALL_ENV: &str = "STEAD_TEST_INDEX_AT";
 const FILES: usize = 40;
 const QUERIES: &[&str] = &["needle7", "common", "nothing like it", "Übergröße"];
 
-/// A tree with a search index, and the results that searches without the index return.
 struct IndexAttackFixture {
     directory: TempDir,
     expected: Vec<String>,
@@ -60,7 +58,7 @@ impl IndexAttackFixture {
         files
     }
 
-    /// Checks the search results twice, because the first search may detect the damage of the index.
+    /// The search results are checked twice, because the first search may detect the damage of the index.
     fn assert_answers(&self, what: &str) {
         let side = self.open();
         for time in ["first", "second"] {
@@ -246,7 +244,7 @@ fn disk_errors_leave_the_index_intact() {
     fixture.assert_rebuilds("all of it");
 }
 
-/// Builds the index in a child process, which ends at one of its system calls.
+/// The test `child_process` does something only in a child process with its environment variables.
 #[test]
 fn child_process() {
     let (Ok(directory), Ok(at)) = (std::env::var(CHILD_DIRECTORY_ENV), std::env::var(CHILD_CALL_ENV)) else {

@@ -21,7 +21,6 @@ const NAMES: &[&str] =
 const IGNORE_PATTERNS: &[&str] =
     &["*.log\n", "target/\n", "/a\n", "!four.log\n", "*.rs\n!one.rs\n", "!.git\n!.hidden\n", ""];
 
-/// A random word that files in the test tree may contain.
 pub(super) fn random_word(chance: &mut SeededRng) -> String {
     let word = chance.pick(WORDS).copied().unwrap_or_default();
     if chance.below(3) == 0 { format!("{word}{}", chance.below(9)) } else { word.to_owned() }
@@ -66,7 +65,7 @@ impl RandomTree {
         fs::write(path, bytes).unwrap_or_default();
     }
 
-    /// Makes one random change of the tree; a change that fails is ignored.
+    /// A random change that fails is ignored.
     pub(super) fn random_edit(&self, chance: &mut SeededRng, engine: &Engine) -> String {
         let path = self.random_path(chance);
         let other = self.random_path(chance);
@@ -112,7 +111,6 @@ impl RandomTree {
         format!("{kind} {shown}")
     }
 
-    /// Replaces the content of a file by other bytes of the same length, and keeps the modification time.
     fn rewrite_with_same_size_and_time(&self, path: &Path) {
         let (Ok(bytes), Ok(metadata)) = (fs::read(path), fs::symlink_metadata(path)) else { return };
         if !metadata.is_file() {
@@ -142,7 +140,6 @@ fn random_ignore_file(chance: &mut SeededRng) -> &'static [u8] {
     chance.pick(IGNORE_PATTERNS).copied().unwrap_or_default().as_bytes()
 }
 
-/// Random file content: text in several encodings, or binary data.
 fn random_content(chance: &mut SeededRng) -> Vec<u8> {
     let mut text = String::new();
     for _ in 0..chance.below(30) {

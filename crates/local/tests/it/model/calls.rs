@@ -7,7 +7,6 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use stead_engine::ErrorKind;
 
-/// A seeded random number generator.
 pub(crate) struct RandomCallRng(u64);
 
 impl RandomCallRng {
@@ -27,7 +26,6 @@ impl RandomCallRng {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// Returns true once in `of` calls on average.
     pub(crate) fn one_in(&mut self, of: usize) -> bool {
         self.random_below(of) == 0
     }
@@ -37,7 +35,7 @@ impl RandomCallRng {
     }
 }
 
-/// Data from the results of earlier calls: trash ids of both workspaces, versions, and the highest entry number.
+/// The trash ids are pairs: the id in the local workspace and the id in the model.
 #[derive(Default)]
 pub(crate) struct ModelBasedTestKnownIds {
     trash: Vec<(String, String)>,
@@ -86,7 +84,7 @@ pub(crate) fn path(random: &mut RandomCallRng) -> &'static str {
     random.pick(PATHS)
 }
 
-/// A text of mostly equal lines, so that undo has something to merge, or sometimes a large text.
+/// Most lines are equal, so that undo has something to merge.
 pub(crate) fn random_content(random: &mut RandomCallRng) -> String {
     if random.one_in(12) {
         return random.pick(&["x", "y"]).repeat(70_000);
@@ -159,18 +157,17 @@ pub(crate) fn random_call(
     RandomCall { caller: random.random_below(3), operation, arguments, key, model_trash }
 }
 
-/// Treats `Expired` as `Conflict`, because local workspace and model refuse an undo of large content with different
-/// errors. The local workspace retains large content only once its file is replaced.
+/// The local workspace and the model refuse an undo of large content with different errors, because the local workspace
+/// retains large content only once its file is replaced.
 pub(crate) fn comparable_kind(kind: ErrorKind) -> ErrorKind {
     if kind == ErrorKind::Expired { ErrorKind::Conflict } else { kind }
 }
 
-/// Removes result fields that may differ between local workspace and model: trash ids, hashes, times and reasons.
 pub(crate) fn remove_incomparable_fields(answer: &mut Value) {
     match answer {
         Value::Object(fields) => {
             fields.remove("reason");
-            // The test inspects the tree through the local workspace, so that one has recorded more reads.
+            // The test inspects the tree through the local workspace, which therefore has recorded more reads.
             for name in ["trash", "restores", "hash", "modified", "changed_since_read"] {
                 fields.remove(name);
             }
@@ -181,7 +178,6 @@ pub(crate) fn remove_incomparable_fields(answer: &mut Value) {
     }
 }
 
-/// The arguments of a call as text, with a long content shortened.
 pub(crate) fn shorten_arguments(arguments: &Value) -> String {
     let mut arguments = arguments.clone();
     if let Some(Value::String(text)) = arguments.get_mut("content") {
@@ -191,7 +187,7 @@ pub(crate) fn shorten_arguments(arguments: &Value) -> String {
     arguments.to_string()
 }
 
-/// Writes a file like an editor: a new file replaces the old one and gets its permission bits.
+/// An editor replaces the old file by a new file with the same permission bits.
 pub(crate) fn overwrite_externally(target: &Path, content: &str) {
     let permissions = std::fs::metadata(target).unwrap().permissions();
     let beside = target.with_extension("beside");

@@ -10,10 +10,10 @@ use serde_json::json;
 use super::LocalFixture;
 use crate::faults::check_journal;
 
-/// How often a test is retried, because the changes may be synced before the test can damage them.
+/// A test is retried, because the changes may be synced before the test can damage them.
 const CUT_TRIES_MAX: usize = 20;
 
-/// Runs `life` on a new workspace, and opens it with another boot id while `entries` journal entries are pending.
+/// The workspace is opened with another boot id while `entries` journal entries are pending.
 fn power_cut_after(entries: u64, life: impl Fn(&LocalFixture)) -> LocalFixture {
     for _ in 0..CUT_TRIES_MAX {
         let fixture = LocalFixture::open_on_first_boot();
@@ -33,7 +33,7 @@ impl LocalFixture {
         self.call_ok("move", json!({ "from": from, "to": to }));
     }
 
-    /// The path, outside the workspace, of a hard link by which a test keeps a file.
+    /// A hard link outside the workspace keeps a file for the test.
     fn saved_copy(&self) -> PathBuf {
         self.directory.path().join("saved")
     }
@@ -42,7 +42,6 @@ impl LocalFixture {
         fs::symlink_metadata(self.path(path)).is_ok()
     }
 
-    /// Deletes all blob files of retained versions.
     fn delete_blobs(&self) {
         let directory = self.directory.path().join("state/blobs");
         if directory.exists() {
@@ -50,7 +49,7 @@ impl LocalFixture {
         }
     }
 
-    /// Moves a file, writes a new file at its new path, and then gives the moved file its old name again.
+    /// At the end, the moved file has its old name again.
     fn move_and_rewrite(&self, old: &str) {
         self.write("a/f", old);
         fs::hard_link(self.path("a/f"), self.saved_copy()).unwrap();

@@ -13,13 +13,13 @@ use super::{
 
 const BLOCK: usize = 512;
 
-/// One tar entry with arbitrary, possibly invalid, header fields, as an attacker writes it.
+/// The header fields of a hostile tar entry may be invalid.
 #[derive(Clone, Copy)]
 pub(crate) struct HostileTestTarEntry<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) kind: u8,
     pub(crate) content: &'a [u8],
-    /// The size field of the tar header; `None` means the length of `content`.
+    /// The size field of the hostile tar header; `None` means the length of `content`.
     pub(crate) size: Option<&'a [u8]>,
     pub(crate) magic: &'a [u8],
     pub(crate) prefix: &'a [u8],
@@ -50,7 +50,6 @@ impl HostileTestTarEntry<'_> {
     }
 }
 
-/// Builds a tar archive: the bytes of the entries, followed by the two zero blocks that end an archive.
 pub(crate) fn build_archive(entries: &[HostileTestTarEntry<'_>]) -> Vec<u8> {
     let mut bytes: Vec<u8> = entries.iter().flat_map(HostileTestTarEntry::bytes).collect();
     bytes.resize(bytes.len() + 2 * BLOCK, 0);
@@ -114,7 +113,6 @@ fn archives_round_trip() {
     let log = call_operation(&imported, "history", json!({ "path": "b/c/d.txt" })).unwrap();
     assert!(serde_json::to_string(&log).unwrap().contains("user:platform"), "{log:?}");
     assert_eq!(list_names(&registry, stead_local::WorkspaceListFilter::Active), ["in", "one"]);
-    // Nothing of the temporary copies is left.
     let entries = |of: &str| std::fs::read_dir(directory.path().join("estate").join(of)).unwrap().count();
     assert_eq!((entries("workspaces"), entries("trash")), (2, 0));
 }
@@ -143,12 +141,10 @@ fn forks_copy_content_and_record_their_origin() {
     let first = forked.workspace().entry(1).unwrap().unwrap();
     assert_eq!(first.entry.operation, "fork");
     assert!(first.entry.arguments.contains(&head.hash.to_string()));
-    // The quota was copied too.
     let long = json!({ "path": "long", "content": "x".repeat(200), "base": "" });
     assert_eq!(call_operation(&forked, "write", long).unwrap_err().kind, ErrorKind::QuotaExceeded);
 }
 
-/// The description of an attack, and the tar entries of its archive.
 type HostileArchiveCase = (&'static str, Vec<HostileTestTarEntry<'static>>);
 
 fn pax_record_entry(text: &'static [u8]) -> HostileTestTarEntry<'static> {
@@ -167,7 +163,6 @@ fn kind(kind: u8) -> HostileTestTarEntry<'static> {
     HostileTestTarEntry { kind, content: b"", ..FILE }
 }
 
-/// Archives with entry names that lead out of the workspace, or that are malformed.
 fn hostile_paths() -> Vec<HostileArchiveCase> {
     vec![
         ("absolute", vec![file_entry(b"/etc/passwd")]),
@@ -185,7 +180,6 @@ fn hostile_paths() -> Vec<HostileArchiveCase> {
     ]
 }
 
-/// Archives with entries that are neither files nor directories, and archives whose entry names clash.
 fn hostile_kinds() -> Vec<HostileArchiveCase> {
     vec![
         ("hard link", vec![kind(b'1')]),
@@ -210,7 +204,6 @@ fn hostile_kinds() -> Vec<HostileArchiveCase> {
     ]
 }
 
-/// False metadata records.
 fn hostile_records() -> Vec<HostileArchiveCase> {
     vec![
         ("long name goes up", vec![gnu_long_name_entry(b"../x\0"), FILE]),
@@ -230,7 +223,6 @@ fn hostile_records() -> Vec<HostileArchiveCase> {
     ]
 }
 
-/// Archives with false entry sizes, an invalid tar format or a path that is too deep.
 fn hostile_sizes() -> Vec<HostileArchiveCase> {
     vec![
         ("directory with content", vec![HostileTestTarEntry { kind: b'5', ..FILE }]),
@@ -282,7 +274,6 @@ fn hostile_archives_are_rejected_completely() {
     assert_eq!(list_names(&registry, stead_local::WorkspaceListFilter::Active), [""; 0]);
     assert_eq!(std::fs::read_dir(directory.path().join("estate/workspaces")).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
-    // A harmless archive is imported.
     let good = build_archive(&[
         HostileTestTarEntry { name: b"./", kind: b'5', content: b"", ..FILE },
         HostileTestTarEntry { name: b"g", kind: b'g', content: b"13 comment=a\n", ..FILE },
@@ -298,7 +289,6 @@ fn hostile_archives_are_rejected_completely() {
     }
 }
 
-/// A path with more components than a workspace path may have.
 const DEEP: &str = "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a";
 
 /// Arbitrary bytes are imported or refused; nothing else happens.

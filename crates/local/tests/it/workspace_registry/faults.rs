@@ -1,4 +1,4 @@
-//! Creates, forks, imports and destroys workspaces. In each run, one system call fails, or one and all calls after it.
+//! Creates, forks, imports and destroys workspaces while one system call fails, or one and all calls after it.
 //! Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and the operation can
 //! be repeated.
 
@@ -24,7 +24,6 @@ use crate::faults::lock_fault_tests;
 const IO_ERROR: i32 = 5;
 const NO_SPACE: i32 = 28;
 
-/// The operation of the workspace registry during which the test makes a system call fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegistryFaultTestOperation {
     Create,
@@ -50,7 +49,6 @@ impl RegistryFaultTestOperation {
         }
     }
 
-    /// The names of the ready workspaces that the test expects after the operation succeeded or failed.
     fn expected_ready_names(self, done: bool) -> Vec<&'static str> {
         match (self, done) {
             (
@@ -68,8 +66,7 @@ impl RegistryFaultTestOperation {
     }
 }
 
-/// A registry with one ready workspace and one workspace in the trash; the registry is built once and copied for each
-/// run.
+/// The test registry is built once and copied for each run.
 fn prepare_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
     static MADE: OnceLock<TempDir> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -81,7 +78,6 @@ fn prepare_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
     open_registry(directory)
 }
 
-/// A temporary directory in memory if possible, because the test repeats its operations for every system call.
 fn fast_temporary_directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
@@ -111,7 +107,6 @@ fn count_directories(directory: &Path, of: &str) -> usize {
     std::fs::read_dir(directory.join("estate").join(of)).unwrap().count()
 }
 
-/// Checks that every listed workspace is complete and that everything on disk is listed.
 fn check_consistency(
     registry: &WorkspaceRegistry,
     directory: &Path,
@@ -139,7 +134,6 @@ fn check_consistency(
     assert!(report.integrity_error.is_none(), "{context}");
 }
 
-/// Runs the operation with a fault in its system call number `at`. Returns false if it made fewer system calls.
 fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: InjectedFaultEffect) -> bool {
     let directory = fast_temporary_directory();
     let registry = prepare_registry(directory.path());
@@ -152,7 +146,7 @@ fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: Inject
     let registry = open_registry(directory.path());
     let ready = list_names(&registry, WorkspaceListFilter::Active);
     let output = outcome.is_ok();
-    // The result is as reported. After an error of unknown outcome either is possible.
+    // After an error of unknown outcome either result is possible.
     assert!(
         ready == operation.expected_ready_names(output) || (!output && ready == operation.expected_ready_names(true)),
         "{context}: {ready:?}"

@@ -54,8 +54,7 @@ fn concurrent_create_and_destroy_succeed_once() {
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
 }
 
-/// A workspace is opened and read while another registry destroys and restores it: opening never creates a second
-/// workspace.
+/// Opening a workspace that another registry destroys and restores never creates a second workspace.
 #[test]
 fn destroyed_workspaces_are_not_reopened() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
@@ -84,7 +83,6 @@ fn destroyed_workspaces_are_not_reopened() {
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
 }
 
-/// A workspace is closed to open another one, while a second thread closes idle workspaces.
 #[test]
 fn closing_idle_workspaces_does_not_block_opens() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();

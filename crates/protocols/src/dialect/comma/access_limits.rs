@@ -1,5 +1,5 @@
-//! Access limits from the settings: forbidden paths, and the paths that may be read and written. These limits restrict
-//! the grants of a caller, and never extend the grants.
+//! Access limits from the settings: forbidden paths, and the paths that may be read and written. The access limits
+//! restrict the grants of a caller, and never extend the grants.
 
 use stead_engine::{Caller, CallerAccessMode, Globs};
 use stead_path::RelPath;
@@ -21,7 +21,6 @@ const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommaAllowedPaths {
     All,
-    /// The caller may access only these paths and everything below them.
     Below(Vec<RelPath>),
 }
 
@@ -43,8 +42,7 @@ impl CommaAccessLimits {
         let parse = |key, globs: Vec<&str>| {
             Globs::new(globs).map_err(|error| invalid_list(key, "globs", settings, &error.message))
         };
-        // The forbidden globs are first parsed without the other globs, so that an error names the setting
-        // `forbidden_globs`.
+        // The forbidden globs are first parsed alone, so that an error names the setting `forbidden_globs`.
         parse("forbidden_globs", forbidden.clone())?;
         let hidden_globs = parse("read_deny", [forbidden, list("read_deny")].concat())?;
         let read_only_globs = parse("write_deny", list("write_deny"))?;
@@ -96,7 +94,7 @@ fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<CommaAll
     }
 }
 
-/// The paths that both lists allow. A listed path also allows everything below it.
+/// A path in a list of allowed paths also allows everything below it.
 fn intersect_paths(granted: &[RelPath], allowed: &[RelPath]) -> Vec<RelPath> {
     let common = |granted: &RelPath, path: &RelPath| {
         if path.is_within(granted) { Some(path.clone()) } else { granted.is_within(path).then(|| granted.clone()) }

@@ -1,6 +1,5 @@
-//! `apply_patch`: changes several files; either all changes are applied or none. The engine parses and applies the
-//! patch. This module also parses the section headers, because replies contain the paths as they are written in the
-//! patch.
+//! The tool `apply_patch` changes several files; either all changes are applied or none. The engine parses and applies
+//! the patch. Section headers are also parsed here, because replies contain the paths as they are written in the patch.
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchOptions, PatchParseOptions};
@@ -18,8 +17,7 @@ pub(super) fn patch_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tran
     let base = call.args.object("expectedSha256ByPath").cloned().unwrap_or_default();
     let arguments = json!({ "patch": call.args.text_or_empty("patch"), "base": base });
     let patch_options = if call.follows_document() {
-        // The document contains two forms of a move and two forms of an end-of-file marker. All of these forms are
-        // accepted.
+        // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
         PatchOptions::STRICT
     } else {
         PatchOptions { grammar: PatchParseOptions::EXACT, ..PatchOptions::STRICT }

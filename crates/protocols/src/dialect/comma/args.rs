@@ -13,12 +13,11 @@ enum CommaToolArgType {
     PositiveInteger,
     NonNegativeInteger,
     Boolean,
-    /// A hash in lowercase hex.
     Sha256,
     TextList,
     OneOf(&'static [&'static str]),
     EditList,
-    /// An object that maps each path to a hash or to the empty string.
+    /// The argument is an object that maps each path to a hash or to the empty string.
     Sha256ByPath,
 }
 
@@ -32,16 +31,14 @@ use CommaToolArgPresence::{Optional, Required};
 
 type CommaToolArgSpec = (&'static str, CommaToolArgType, CommaToolArgPresence);
 
-/// Whether an edit must contain the hash of the version that it is based on. The document of the dialect requires the
-/// hash; the original code does not.
+/// The document of the dialect requires the hash of the base version in an edit; the original code does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditBaseHashRule {
     Required,
     Optional,
 }
 
-/// The names and types of a tool's arguments. The hash argument of `edit_file` is optional if an option of the dialect
-/// says so.
+/// The hash argument of `edit_file` is optional if an option of the dialect says so.
 fn arg_specs(tool: CommaTool) -> &'static [CommaToolArgSpec] {
     match tool {
         CommaTool::ReadFile => &[
@@ -128,14 +125,12 @@ fn single_issue(path: &str, message: impl Into<String>) -> Vec<CommaToolArgIssue
     vec![CommaToolArgIssue { path: path.to_owned(), message: message.into() }]
 }
 
-/// Arguments that are valid for their tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommaToolArgs<'a> {
     arguments: &'a Map<String, Value>,
 }
 
 impl<'a> CommaToolArgs<'a> {
-    /// Validates the arguments of a call.
     pub(super) fn validate(
         tool: CommaTool,
         tool_name: &str,
@@ -202,7 +197,7 @@ fn truncate_received(received: &str) -> String {
     }
 }
 
-/// Parses a non-negative integer. The integer may be written with a zero fraction, such as `2.0`.
+/// An integer argument may be written with a zero fraction, such as `2.0`.
 pub(super) fn parse_whole_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number =
@@ -229,7 +224,6 @@ fn wrong_type_issue(path: &str, word: &str, value: &Value) -> Vec<CommaToolArgIs
     single_issue(path, format!("Expected {word}, received {}", json_type_name(value)))
 }
 
-/// Checks one member of an arguments object; `path` names the member in the error.
 fn check_field(
     fields: &Map<String, Value>,
     path: &str,
@@ -293,7 +287,7 @@ fn check_type(path: &str, kind: CommaToolArgType, value: &Value) -> Vec<CommaToo
     }
 }
 
-/// Checks that a value is a hash or the empty string. The empty string means that the file must not exist.
+/// An empty string instead of a hash means that the file must not exist.
 fn check_empty_or_hash(path: &str, value: &Value) -> Vec<CommaToolArgIssue> {
     let Value::String(text) = value else { return wrong_type_issue(path, "string", value) };
     if text.is_empty() || is_sha256_hex(text) {

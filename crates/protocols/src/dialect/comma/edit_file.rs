@@ -1,5 +1,5 @@
-//! `edit_file`: replaces quoted texts in one file. All quotes refer to the same version of the file, and either all
-//! edits are applied or none.
+//! The tool `edit_file` replaces quoted texts in one file. All quotes refer to the same version of the file, and either
+//! all edits are applied or none.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -16,7 +16,7 @@ use super::{
     },
 };
 
-/// Whether an edit may replace text that only resembles its quote, if no text matches the quote exactly.
+/// A fuzzy edit may replace text that only resembles its quote, if no text matches the quote exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FuzzyEditMatching {
     Off,
@@ -48,7 +48,6 @@ fn engine_edit(call: &CommaToolCall<'_>, edit: &Map<String, Value>) -> Value {
     engine_edit
 }
 
-/// The number of matches that the caller expects for the edit with this index.
 pub(super) fn expected_occurrences(edits: &[&Map<String, Value>], index: u64) -> Option<u64> {
     edits.get(usize::try_from(index).ok()?)?.get("expectedOccurrences").and_then(parse_whole_number)
 }
@@ -79,8 +78,7 @@ pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
 struct CommaAppliedEdit {
     index: u64,
     occurrences: u64,
-    /// The name that the original code gives to the strategy that found a similar text; `None` if the text matched
-    /// exactly.
+    /// The fallback is the original code's name of the strategy that found a similar text; an exact match has none.
     fallback: Option<&'static str>,
     matched_text: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! The envelope of every reply, with the members `ok`, `output`, `data` and `error`. This module also computes the
-//! hashes and diffs in `data`. A member without a value is left out of the reply; no member is null.
+//! The envelope of every reply, with the members `ok`, `output`, `data` and `error`, and the hashes and diffs in
+//! `data`. A member without a value is left out of the reply; no member is null.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,6 @@ use stead_text::unified::jsdiff;
 use super::errors::CommaErrorKind;
 use crate::dialect::{DialectReply, ReplyStatus};
 
-/// A builder for the JSON objects in replies, which keeps members in insertion order.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct CommaReplyJsonBuilder(Map<String, Value>);
 
@@ -54,7 +53,6 @@ pub(super) struct CommaToolError {
     data: Option<CommaReplyJsonBuilder>,
 }
 
-/// Whether the caller can retry a failed tool call, and the suggested action, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommaRetryAdvice {
     NoRetry(Option<String>),
@@ -88,19 +86,16 @@ impl CommaToolError {
         self
     }
 
-    /// Marks the error as recoverable: the caller can retry after it has taken this action.
     pub(super) fn retry_with(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(Some(action.into()));
         self
     }
 
-    /// Marks the error as recoverable: the caller can retry the call.
     pub(super) fn retryable(mut self) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(None);
         self
     }
 
-    /// Marks the error as not recoverable, and suggests an action that the caller can take instead.
     pub(super) fn do_instead(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::NoRetry(Some(action.into()));
         self
@@ -162,7 +157,7 @@ impl CommaReplyEnvelope {
     }
 }
 
-/// The bytes of a changed file before and after the call; `None` means that the file did not exist.
+/// The bytes of a changed file before or after the call are `None` if the file did not exist then.
 pub(super) fn before_and_after(outcome: &CallOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
     let file = outcome.before_after.get(index);
     file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))
@@ -176,12 +171,10 @@ pub(super) fn diff_exact(name: &str, before: Option<&[u8]>, after: Option<&[u8]>
     jsdiff::jsdiff_patch(name, &lossy_text(before), &lossy_text(after))
 }
 
-/// The diff of two texts, which ignores differences in CRLF and in byte order marks.
 pub(super) fn diff_normalized(name: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     jsdiff::jsdiff_patch(name, &normalize_text(&lossy_text(before)), &normalize_text(&lossy_text(after)))
 }
 
-/// Replaces CRLF by LF and removes the byte order mark.
 pub(super) fn normalize_text(text: &str) -> String {
     text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
 }

@@ -17,7 +17,6 @@ mod edits;
 
 const STALE_FILE_ADVICE: &str = "Re-read the file to obtain the current sha256 and re-apply your edit.";
 
-/// The published error kinds that the file tools use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CommaErrorKind {
@@ -64,7 +63,6 @@ pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaT
     specific.unwrap_or_else(|| general_error(call, error))
 }
 
-/// The reply to an engine error that has no sentence specific to the tool.
 fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
     let has_hash = call.args.optional_text("expectedSha256").is_some();
@@ -98,7 +96,7 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     }
 }
 
-/// An error with the engine's message and next step, for cases that the dialect's document does not describe.
+/// An error that the dialect's document does not describe gets the engine's message and next step.
 fn generic_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let comma_error =
         CommaToolError::new(error_row(error.kind).comma, error.message.clone()).with_path(call.path_argument());
@@ -126,7 +124,6 @@ fn invalid_regex_error(error: &Error) -> CommaToolError {
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
-/// The error of a move whose paths are invalid or identical, found without access to files.
 pub(super) fn invalid_move_error(call: &CommaToolCall<'_>) -> Option<CommaToolError> {
     if let Some(given) = call.first_path_outside() {
         return Some(outside_workspace_error(call, given));
@@ -233,7 +230,6 @@ fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> Comma
     )
 }
 
-/// The error for a call that contains the hash of a file, although its path is a symbolic link.
 fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
     let path = call.path_argument();
     let subject = if call.tool == CommaTool::MoveFile { "Source path" } else { "Path" };
@@ -242,8 +238,7 @@ fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
         .do_instead("Name the file that the link points to.")
 }
 
-/// The error of a move whose destination exists. The error suggests `overwrite` only if a move with `overwrite` can
-/// succeed.
+/// The error for an existing destination suggests `overwrite` only if a move with `overwrite` can succeed.
 fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let to = call.args.text_or_empty("toPath");
     let exists =

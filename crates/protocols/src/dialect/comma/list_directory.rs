@@ -1,9 +1,7 @@
-//! `list_directory`: the entries of a directory, sorted by depth, then by type (directories, files, symbolic links),
-//! then by name.
-//!
-//! The original code sorts names by a collation, in which punctuation comes first, then digits, then letters. Case and
-//! accents decide the order of two names only if the names are otherwise equal. This module reproduces the collation
-//! for Latin letters; other letters follow, sorted by code point.
+//! The tool `list_directory` lists the entries of a directory, sorted by depth, then by type, then by name. The
+//! original code sorts names by a collation, in which punctuation comes first, then digits, then letters. Case and
+//! accents decide the order of two names only if the names are otherwise equal. The collation is reproduced for Latin
+//! letters; other letters follow, sorted by code point.
 
 use std::cmp::Ordering;
 
@@ -17,15 +15,13 @@ use super::{
 };
 use crate::limits::COMMA_LIST_DEPTH_MAX;
 
-/// The depth of a recursive listing if the call has no `maxDepth`.
 const DEPTH_DEFAULT: u64 = 8;
-/// The modification time that the reply contains for an entry whose modification time is unknown.
+/// The modification time that a reply contains for an entry whose modification time is unknown.
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommaNameSortOrder {
     Bytes,
-    /// Names are sorted by the collation of the dialect's original code.
     Collation,
 }
 
@@ -93,7 +89,7 @@ pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     CommaReplyEnvelope::success(output, data)
 }
 
-/// The published type of a directory entry, and its size, which is 0 for an entry that is not a file.
+/// An entry that is not a file has the size 0.
 pub(super) fn entry_type_and_size(entry: &Value) -> (&'static str, u64) {
     match entry["type"].as_str() {
         Some("directory") => ("directory", 0),
@@ -102,7 +98,6 @@ pub(super) fn entry_type_and_size(entry: &Value) -> (&'static str, u64) {
     }
 }
 
-/// The path of an entry relative to the listed directory.
 pub(super) fn path_below<'e>(top: &str, entry: &'e Value) -> &'e str {
     let path = entry["path"].as_str().unwrap_or_default();
     match top {
@@ -144,10 +139,11 @@ fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
         .into()
 }
 
-/// Punctuation in collation order. Other ASCII characters that are neither letters nor digits sort before punctuation.
+/// The punctuation characters in collation order. ASCII characters that are neither letters, digits nor listed
+/// punctuation sort before the punctuation.
 const PUNCTUATION_ORDER: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Accented letters, grouped by their plain letter. An accented letter sorts together with its plain letter.
+/// An accented letter sorts together with its plain letter.
 const ACCENTED_LETTERS: &[(char, &str)] = &[
     ('a', "àáâãäåāăą"),
     ('c', "çćĉċč"),
@@ -180,7 +176,6 @@ fn compare_names(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// The collation keys of a character, the most significant key first.
 struct CharacterCollationKey {
     letter: (u8, u32),
     accent: u32,

@@ -1,5 +1,5 @@
-//! `read_file`: returns a range of lines and the sha256 of the whole file. The number of bytes that a read returns is
-//! limited. The bytes of a binary file are returned only if the call requests them.
+//! The tool `read_file` returns a range of lines and the sha256 of the whole file. The number of bytes that a read
+//! returns is limited. The bytes of a binary file are returned only if the call requests them.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::CallOutcome;
@@ -11,7 +11,6 @@ use super::{
     errors,
 };
 
-/// The number of bytes that a read returns if the call has no `maxBytes`.
 const READ_BYTES_DEFAULT: u64 = 262_144;
 /// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;
@@ -69,7 +68,7 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     CommaReplyEnvelope::success(output, data)
 }
 
-/// A range of lines of a file, from `first_line`, counted from 1, to `last_line` inclusive.
+/// The range of selected lines is inclusive, and lines are counted from 1.
 struct SelectedLines {
     first_line: u64,
     last_line: u64,

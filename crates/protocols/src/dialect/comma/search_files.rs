@@ -1,5 +1,5 @@
-//! `search_files` and `glob`: find paths by pattern, and lines by text or regular expression. Search results are sorted
-//! by path in byte order; the original code returns them in the order of the file system.
+//! The tools `search_files` and `glob` find paths by pattern, and lines by text or regular expression. Search results
+//! are sorted by path in byte order; the original code returns them in the order of the file system.
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingPageSizeAndDetail, WalkFilter, limits};
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::limits::{COMMA_GLOB_PATHS_MAX, COMMA_SEARCH_MATCHES_MAX};
 
-/// The globs that a search excludes if the call has no `excludeGlobs`.
 const DEFAULT_EXCLUDES: &[&str] =
     &["**/node_modules/**", "**/.git/**", "**/dist/**", "**/build/**", "**/.next/**", "**/.turbo/**", "**/coverage/**"];
 
@@ -66,7 +65,7 @@ pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
     TranslatedCall::new("find", arguments, CallOptions { walk_filter: filtered(&exclude), ..options })
 }
 
-/// Compiles the valid globs; an invalid glob matches nothing, as in the dialect's original code.
+/// An invalid glob matches nothing, as in the dialect's original code.
 fn compile_globs(patterns: &[&str]) -> Globs {
     let valid = patterns.iter().filter(|pattern| Globs::new([**pattern]).is_ok()).copied();
     Globs::new(valid).unwrap_or_default()
@@ -77,7 +76,7 @@ fn result_limit(call: &CommaToolCall<'_>, max: usize) -> usize {
     requested.unwrap_or(max).min(max)
 }
 
-/// The empty reply to a path search or a glob call with an invalid pattern; `None` for other calls and errors.
+/// A path search or a glob call with an invalid pattern gets an empty reply, not an error.
 pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaReplyEnvelope> {
     if error.kind != ErrorKind::BadRequest {
         return None;

@@ -1,7 +1,6 @@
-//! Tools that change one whole file: `create_file`, `write_file`, `delete_file`, `restore_file` and `move_file`.
-//!
-//! A deleted file, or a file that a move replaces, goes to the trash, and the reply contains a handle to restore it.
-//! Deleting a symbolic link deletes the link, never its target. Files can be restored only from stead's own trash.
+//! Tools that change one whole file: `create_file`, `write_file`, `delete_file`, `restore_file` and `move_file`. A
+//! deleted or replaced file goes to the trash, and the reply contains a handle to restore it. Deleting a symbolic link
+//! deletes the link, never its target.
 
 use serde_json::{Value, json};
 use stead_engine::{

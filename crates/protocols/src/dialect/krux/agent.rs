@@ -1,6 +1,5 @@
-//! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. If the
-//! protocol supports notifications, the events of a watch are pushed to the client, and `session.events` also returns
-//! them.
+//! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. The events
+//! of a watch are pushed if the protocol supports notifications; `session.events` also returns them.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, SupervisionTier};
@@ -64,7 +63,7 @@ pub(super) fn translate(
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-/// The event types that the call requests; an empty list means all event types.
+/// An empty list of event types means all event types.
 fn requested_event_types(call: &KruxCall<'_>) -> Result<Vec<String>, Error> {
     let known = |word: &&str| EVENT_TYPES.contains(word);
     let reason = || invalid_input("event_types", &format!("must be a list of {}", EVENT_TYPES.join(", ")));
@@ -145,7 +144,6 @@ fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     session
 }
 
-/// Adds the agent's quota to the reply `object`, if the agent has a quota.
 fn add_quota(object: &mut Value, outcome: &CallOutcome) {
     if let Some(quota) = outcome.json.get("quota") {
         object["quota"] = quota.clone();
@@ -169,7 +167,7 @@ fn agent_name(principal: &Value) -> &str {
     principal.as_str().and_then(|text| text.split_once(':')).map_or("", |(_, name)| name)
 }
 
-/// The capabilities of the requested category, without the capabilities that the policy blocks on every path.
+/// The list of capabilities omits capabilities that the policy blocks on every path.
 fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let category = call.inputs.optional_text("category");
     let in_category = |tool: &&ToolDefinition| {
@@ -181,7 +179,6 @@ fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     json!({ "total": listed.len(), "capabilities": listed })
 }
 
-/// Whether the policy blocks a capability on every path.
 fn is_blocked(call: &KruxCall<'_>, outcome: &CallOutcome, capability: &ToolDefinition) -> bool {
     let full_name = call.dialect.full_name(&capability.name);
     outcome.list_field("blocked").iter().any(|blocked| blocked.as_str() == full_name.as_deref())
@@ -199,8 +196,8 @@ fn render_capability(operation: &ToolDefinition) -> Value {
     })
 }
 
-/// The tier of each capability, then the policy rules. The tier is `blocked` if the policy blocks the capability on
-/// every path. A policy rule may be stricter than the tier that the definition of a capability declares.
+/// The tier of a capability is `blocked` if the policy blocks the capability on every path. A policy rule may be
+/// stricter than the tier that the definition of a capability declares.
 fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);
@@ -236,8 +233,8 @@ fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     usage
 }
 
-/// Renders an event of the session. A watch event in the session's events has the same form as a pushed watch event.
-/// Any other event, such as an answered approval, has the members `type`, `timestamp` and `data`.
+/// A watch event in the session's events has the same form as a pushed watch event. Any other event, such as an
+/// answered approval, has the members `type`, `timestamp` and `data`.
 fn render_session_event(call: &KruxCall<'_>, native: &Map<String, Value>) -> Value {
     let (kind, time) = (native.get("type"), native.get("time"));
     if kind.and_then(Value::as_str) == Some(FILE_CHANGED_EVENT) {
@@ -252,7 +249,6 @@ fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100).checked_div(whole).unwrap_or_default()
 }
 
-/// Renders a watch event. Pushed and polled watch events have the same form.
 pub(super) fn render_watch_event(paths: &KruxPathMapper, native: &Map<String, Value>) -> Map<String, Value> {
     let mut event = Map::new();
     let mut insert = |name: &str, value: Value| drop(event.insert(name.to_owned(), value));

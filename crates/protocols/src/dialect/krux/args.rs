@@ -1,5 +1,5 @@
 //! Validates the inputs of a call against the definition of its capability, and rejects unknown, missing and wrongly
-//! typed inputs. This module also converts the absolute paths that the dialect uses to paths in the workspace.
+//! typed inputs. The absolute paths of the dialect are also converted to paths in the workspace here.
 
 use serde_json::{Map, Value};
 use stead_engine::Error;
@@ -13,7 +13,6 @@ use crate::{
     limits::ECHOED_NAME_CHARS_MAX,
 };
 
-/// The inputs of a call after validation against the definition of its capability.
 pub(super) struct ValidatedKruxCallArgs<'a>(&'a Map<String, Value>);
 
 impl<'a> ValidatedKruxCallArgs<'a> {
@@ -75,7 +74,7 @@ fn check_input(input: &ToolArgumentDefinition, value: &Value) -> Result<(), Erro
     if fits { Ok(()) } else { Err(invalid_input(&input.name, &expected)) }
 }
 
-/// The path syntax of the `krux` dialect, in which backslash escapes make it possible to write every file name.
+/// Backslash escapes make it possible to write every file name in the `krux` dialect.
 pub(super) fn path_syntax() -> PathSyntax {
     PathSyntax {
         default_directory: RelPath::root(),
@@ -87,7 +86,6 @@ pub(super) fn path_syntax() -> PathSyntax {
     }
 }
 
-/// Converts between workspace paths and absolute paths.
 pub(super) struct KruxPathMapper {
     pub(super) workspace_root: String,
 }
@@ -105,20 +103,20 @@ impl KruxPathMapper {
         }
     }
 
-    /// Converts an absolute path to a path in the workspace without resolving symbolic links; `None` if it is outside.
+    /// An absolute path is converted without resolving symbolic links; a path outside the workspace gives `None`.
     pub(super) fn parse(&self, given: &str) -> Option<RelPath> {
         let roots = [self.workspace_root.clone()];
         stead_path::parse_path(given, &roots, &path_syntax()).ok().map(|parsed| parsed.path)
     }
 
-    /// The absolute path of the parent directory; the workspace root if the path is the root or outside the workspace.
+    /// The parent of the workspace root, or of a path outside the workspace, is the workspace root.
     pub(super) fn parent_path(&self, given: &str) -> String {
         let parent = self.parse(given).and_then(|path| path.parent());
         parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent.to_string()))
     }
 }
 
-/// Rejects a relative path, because the dialect's document does not say which directory relative paths start from.
+/// The dialect's document does not say which directory relative paths start from, so relative paths are rejected.
 pub(super) fn require_absolute<'a>(field: &str, given: &'a str) -> Result<&'a str, Error> {
     if given.starts_with('/') {
         return Ok(given);

@@ -1,6 +1,5 @@
-//! The capabilities and their published names.
+//! The capabilities of the `krux` dialect and their published names.
 
-/// A capability of the `krux` dialect, grouped by the module that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KruxTool {
     File(KruxFileOperation),

@@ -1,5 +1,5 @@
-//! The text encodings that the dialect's document lists. If an encoding cannot represent the content, the call fails;
-//! no character is replaced.
+//! The text encodings that the document of the `krux` dialect lists. If an encoding cannot represent the content, the
+//! call fails; no character is replaced.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::{Error, ErrorKind};
@@ -18,14 +18,12 @@ pub(super) enum KruxFileEncoding {
 const UTF16_LE_BOM: [u8; 2] = [0xff, 0xfe];
 const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
 
-/// Whether a piece of a file ends in the middle of the file or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KruxMidFileOrEof {
     MidFile,
     EndOfFile,
 }
 
-/// The text of a piece of a file, and the number of bytes from which the text was decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecodedFilePiece {
     pub(super) text: String,
@@ -58,8 +56,8 @@ impl KruxFileEncoding {
             .with_detail("encoding", self.name())
     }
 
-    /// Decodes a piece of a file. If the end of the piece splits a character, the character is left for the next piece.
-    /// If the end of the file splits a character, the result is an error.
+    /// A character that the end of the piece splits is left for the next piece. A character that the end of the file
+    /// splits is an error.
     pub(super) fn decode(self, bytes: &[u8], end: KruxMidFileOrEof) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
@@ -99,8 +97,8 @@ impl KruxFileEncoding {
     }
 }
 
-/// Decodes UTF-16. UTF-16 is read as little endian, unless a byte order mark says big endian. The byte order mark is
-/// not part of the decoded text.
+/// UTF-16 is read as little endian, unless a byte order mark says big endian. The byte order mark is not part of the
+/// decoded text.
 fn decode_utf16(bytes: &[u8], end: KruxMidFileOrEof) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),

@@ -1,4 +1,5 @@
-//! The error objects: the documented type and message, whether a retry may succeed, and the recovery actions.
+//! The error objects of the `krux` dialect: the documented type and message, whether a retry may succeed, and the
+//! recovery actions.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{Error, ErrorKind};
@@ -11,12 +12,10 @@ use super::{
 };
 use crate::error_rows::{RetryAdvice, error_row};
 
-/// The name of the error detail that contains the name of the invalid input.
 const FIELD_DETAIL: &str = "field";
 
 macro_rules! error_types {
     ($($name:ident)+) => {
-        /// An error type that the dialect's document publishes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum KruxErrorType { $($name,)+ }
 
@@ -49,8 +48,8 @@ pub(super) fn error_object(
     error: &Error,
 ) -> Value {
     let path = error_path(krux, arguments, error);
-    // Only the error about too many watches has the detail `oldest`. It is the id of a watch that the caller can end,
-    // so that a new watch can start.
+    // Only the error about too many watches has the detail `oldest`: the id of a watch that the caller can end, so that
+    // a new watch can start.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
     let subject = KruxRecoveryPlaceholderValues { capability: tool, path: &path, watch_id, paths: &krux.paths };
     let error_type = error_type(krux, known, &path, error);
@@ -76,7 +75,7 @@ pub(super) fn error_object(
     })
 }
 
-/// The absolute path that an error is about, in the caller's spelling if the error kind shows which input is wrong.
+/// The path in an error has the caller's spelling if the error kind shows which input is wrong.
 fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str);
     let names = ["path", "source", "destination", "original_path", "trash_path"];
@@ -95,7 +94,7 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
-/// The published type of an error. Some capabilities have a type of their own for an error kind.
+/// Some capabilities have an error type of their own for an error kind.
 fn error_type(krux: &KruxDialect, tool: Option<KruxTool>, path: &str, error: &Error) -> KruxErrorType {
     use KruxAgentAndSessionOperation::{EndSession, Unwatch, Watch};
     use KruxFileOperation::{Append, Copy, List, Read, Restore, Write};
@@ -122,7 +121,7 @@ fn error_type(krux: &KruxDialect, tool: Option<KruxTool>, path: &str, error: &Er
     }
 }
 
-/// The message that the dialect's document has for an error type, or the engine's message if it has none.
+/// An error type without a documented message gets the engine's message.
 fn error_message(tool: &str, error_type: KruxErrorType, path: &str, error: &Error) -> String {
     match (error_type, tool.rsplit('.').next()) {
         (KruxErrorType::PathOutOfScope, _) => format!("Path '{path}' is outside the agent's allowed scope"),

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::limits::DIALECT_LIST_ENTRIES_MAX;
 
-/// The number of bytes that a read returns if the call has no `limit`.
 const READ_BYTES_DEFAULT: u64 = 1_048_576;
 
 pub(super) fn translate(
@@ -113,7 +112,7 @@ fn translate_copy_or_move(call: &KruxCall<'_>, operation: &str, options: CallOpt
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-/// The offset of the first byte that a call reads, and the maximum number of bytes.
+/// The range of a read is the offset of its first byte and its maximum number of bytes.
 fn read_range(call: &KruxCall<'_>) -> (u64, u64) {
     let max = call.inputs.number("limit").unwrap_or(READ_BYTES_DEFAULT);
     (call.inputs.number("offset").unwrap_or(0), max)
@@ -165,7 +164,6 @@ pub(super) fn render_outcome(
     })
 }
 
-/// Renders the result of a read. Fails if the bytes cannot be decoded with the requested encoding.
 fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Error> {
     let (first, max) = read_range(call);
     let bytes = outcome.bytes_before();

@@ -1,5 +1,5 @@
-//! Recovery actions for an error. The definition declares recovery actions with placeholders. This module replaces the
-//! placeholders, so that each action is a call that the client can send unchanged.
+//! Recovery actions for an error, which the definition declares with placeholders. The placeholders are replaced here,
+//! so that each action is a call that the client can send unchanged.
 
 use serde_json::{Map, Value, json};
 use stead_engine::Error;
@@ -12,11 +12,10 @@ use super::{
 };
 use crate::definition::ErrorRecoveryAction;
 
-/// Values from a failed call that replace the placeholders in its recovery actions.
 pub(super) struct KruxRecoveryPlaceholderValues<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
-    /// The id of a watch that the caller could end; empty if the error names no watch.
+    /// The watch id is empty if the error names no watch that the caller could end.
     pub(super) watch_id: &'a str,
     pub(super) paths: &'a KruxPathMapper,
 }
@@ -41,13 +40,12 @@ pub(super) fn recovery_actions(
     recoveries.filter(|action| is_applicable(action, subject)).map(|action| fill_action(action, subject)).collect()
 }
 
-/// Whether an action can be suggested. An action that ends a watch can be suggested only if the id of a watch is known.
+/// An action that ends a watch can be suggested only if the id of a watch is known.
 fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> bool {
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }
 
-/// Renders a recovery action with its placeholders replaced. A recovery action that names no capability repeats the
-/// failed call with changed inputs.
+/// A recovery action that names no capability repeats the failed call with changed inputs.
 fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> Value {
     let inputs: Map<String, Value> =
         recovery.inputs.iter().map(|(name, value)| (name.clone(), fill_placeholders(name, value, subject))).collect();
@@ -99,7 +97,6 @@ fn placeholder_value(word: &str, input: &str, subject: &KruxRecoveryPlaceholderV
     }
 }
 
-/// A glob that matches exactly this name.
 fn escape_glob(name: &str) -> String {
     let mut pattern = String::new();
     for c in name.chars() {

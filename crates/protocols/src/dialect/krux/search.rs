@@ -15,9 +15,7 @@ use super::{
     files,
 };
 
-/// The number of results if the call has no `max_results`.
 const RESULTS_DEFAULT: usize = 100;
-/// The number of lines around a match if the call has no `context_lines`.
 const CONTEXT_LINES_DEFAULT: u64 = 2;
 const HIDDEN_FILE_GLOBS: &[&str] = &["**/.*", "**/.*/**"];
 
@@ -65,7 +63,6 @@ pub(super) fn translate(
     })
 }
 
-/// The number of results that a search call requests, within the engine's limit.
 fn result_limit(call: &KruxCall<'_>, max: usize) -> usize {
     let requested = call.inputs.number("max_results").map(usize::try_from);
     requested.map_or(RESULTS_DEFAULT, |requested| requested.unwrap_or(max)).min(max)
@@ -124,7 +121,6 @@ fn render_content_match(call: &KruxCall<'_>, hit: &Value) -> Value {
     })
 }
 
-/// The files that contain matches, in the order of their first match, each with its number of matches.
 fn group_by_file<'a>(call: &KruxCall<'_>, hits: impl Iterator<Item = &'a Value>) -> Vec<Value> {
     let mut counts: Map<String, Value> = Map::new();
     for hit in hits {

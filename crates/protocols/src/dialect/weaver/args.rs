@@ -40,7 +40,6 @@ impl WeaverTool {
     }
 }
 
-/// Whether a write replaces a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WeaverWriteExistingFileRule {
     Replace,
@@ -56,7 +55,6 @@ enum WeaverToolAction<'a> {
     Append(&'a str),
 }
 
-/// A tool call with valid arguments.
 #[derive(Debug)]
 pub(super) struct WeaverToolCall<'a> {
     path: &'a str,
@@ -74,7 +72,7 @@ pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, uni
 }
 
 impl<'a> WeaverToolCall<'a> {
-    /// Checks the arguments of a tool call in the same order as the original code, and reports the first problem.
+    /// Arguments are checked in the same order as in the original code, and only the first problem is reported.
     pub(super) fn validate(
         tool: &str,
         arguments: &'a Map<String, Value>,
@@ -124,7 +122,7 @@ impl<'a> WeaverToolCall<'a> {
         }
     }
 
-    /// The part of the file that a `read_file` call reads; `None` means the whole file, or a call of another tool.
+    /// A read of the whole file, or a call of another tool, has no window.
     pub(super) fn window(&self) -> Option<WeaverReadWindow> {
         match self.action {
             WeaverToolAction::Read(window) => window,
@@ -166,7 +164,7 @@ impl<'a> WeaverToolCall<'a> {
     }
 }
 
-/// A path in the forms that error sentences and page headers show; no access check uses these forms.
+/// A display path is shown in error sentences and page headers; no access check uses a display path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WeaverDisplayPath<'a> {
     pub(super) workspace_root: &'a str,
@@ -178,7 +176,6 @@ impl WeaverDisplayPath<'_> {
         clean_path(self.workspace_root, self.as_given)
     }
 
-    /// The path relative to the workspace; `.` for the workspace itself.
     pub(super) fn relative_path(&self) -> String {
         let absolute = self.absolute_path();
         let relative = absolute.strip_prefix(self.workspace_root).map(|rest| rest.trim_start_matches('/'));

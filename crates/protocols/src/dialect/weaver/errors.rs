@@ -1,7 +1,6 @@
-//! Error sentences of both versions of the original code. An error sentence consists of a prefix that names the failed
-//! step, a path, and the error text of the operating system. Version 0.1.2 of the original code shows absolute paths.
-//! The newest version of the original code opens files relative to a handle of the workspace, so it shows relative
-//! paths.
+//! Error sentences of both versions of the original code, with the failed step, a path, and the error text of the
+//! operating system. Version 0.1.2 of the original code shows absolute paths. The newest version opens files relative
+//! to a handle of the workspace, so it shows relative paths.
 
 use stead_engine::{Error, ErrorKind};
 
@@ -70,7 +69,6 @@ pub(super) fn error_sentence_v0_1_2(
     }
 }
 
-/// The sentence for an engine error that only an edit can have; `None` for other errors.
 fn edit_error(error: &Error) -> Option<String> {
     if error.kind == ErrorKind::TextNotFound {
         return Some("old_text not found in file. Make sure it matches exactly".to_owned());
@@ -83,12 +81,11 @@ fn is_workspace_root_refused(error: &Error) -> bool {
     error_detail(error, "path") == Some(".")
 }
 
-/// The file that the path of a failed call uses like a directory, such as `a` in `a/b`.
+/// The blocking file is used like a directory in the path of a failed call, such as `a` in `a/b`.
 fn blocking_file(error: &Error) -> Option<&str> {
     ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }
 
-/// The error sentence for a failed tool call, with the failed step, the system call, the path and the error text.
 fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match call.tool() {
         // The original code can open a directory as a file; only the read from the directory fails.
@@ -103,7 +100,6 @@ fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: Er
     format!("{prefix}: {verb} {}: {}", path.absolute_path(), os_error_message(kind, error))
 }
 
-/// The operating system's text for an engine error kind, or `permission denied` with the engine's message.
 fn os_error_message(kind: ErrorKind, error: &Error) -> String {
     match OS_ERROR_MESSAGES.iter().find(|(known, _)| *known == kind) {
         Some((_, text)) => (*text).to_owned(),
@@ -134,7 +130,6 @@ pub(super) fn error_sentence_newest(call: &WeaverToolCall<'_>, path: &WeaverDisp
     }
 }
 
-/// The error text for a path that could not be opened relative to the handle of the workspace.
 fn openat_error(path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let text =
         if kind == ErrorKind::PathEscape { PATH_ESCAPES_REASON.to_owned() } else { os_error_message(kind, error) };

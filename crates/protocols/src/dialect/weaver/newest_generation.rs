@@ -15,12 +15,10 @@ use super::{
 };
 use crate::limits::{WEAVER_DIFF_BYTES_MAX, WEAVER_DIFF_LINES_MAX, WEAVER_DIFF_PREVIEW_BYTES_MAX};
 
-/// The largest page in bytes, unless the setting `read_bytes_max` changes it.
+/// The maximum size of a page in bytes, unless the setting `read_bytes_max` changes it.
 const PAGE_BYTES_DEFAULT: u64 = 65_536;
-/// The number of bytes that are examined to detect a binary file.
 const BINARY_SAMPLE_BYTES: usize = 512;
-/// A file is binary if the number of control characters, multiplied by this ratio, exceeds the number of examined
-/// bytes.
+/// The ratio of examined bytes to control characters below which a file counts as binary.
 const CONTROL_CHAR_RATIO: usize = 10;
 
 const NO_CHANGE_NOTE: &str = "(no content change)";
@@ -66,7 +64,7 @@ pub(super) enum WeaverReadWindow {
 }
 
 impl WeaverReadWindow {
-    /// Parses the paging arguments in the same order as the original code, with the same error sentences.
+    /// The paging arguments are parsed in the same order as in the original code, with the same error sentences.
     pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingSettings) -> Result<Self, String> {
         match paging.unit {
             WeaverPageUnit::Bytes => {
@@ -97,7 +95,7 @@ impl WeaverReadWindow {
         }
     }
 
-    /// The range of bytes that the engine reads; `None` means the whole file, which a range of lines requires.
+    /// A range of lines has no byte range, because the engine must read the whole file.
     pub(super) fn byte_range(self) -> Option<String> {
         match self {
             WeaverReadWindow::Bytes { offset, length } => {
@@ -108,7 +106,7 @@ impl WeaverReadWindow {
     }
 }
 
-/// Parses an integer argument. The integer may be written as a JSON string.
+/// An integer argument may be written as a JSON string.
 fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
     let Some(value) = arguments.get(name) else { return Ok(None) };
     match value {
@@ -133,7 +131,6 @@ fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i6
     }
 }
 
-/// Renders the page that a call reads, or the whole file if the call requests no page.
 pub(super) fn render_page(
     call: &WeaverToolCall<'_>,
     paging: WeaverPagingSettings,
@@ -154,7 +151,6 @@ pub(super) fn render_page(
     }
 }
 
-/// The last component of a path, as page headers show it.
 fn header_name(path: &str) -> &str {
     match path.trim_end_matches('/').rsplit('/').next().unwrap_or_default() {
         "" if path.is_empty() => ".",
@@ -260,7 +256,6 @@ fn looks_binary(bytes: &[u8]) -> bool {
     !is_text || sample.iter().filter(is_control).count() * CONTROL_CHAR_RATIO > sample.len()
 }
 
-/// The result of an edit: a confirmation for the model and the diff for the user.
 pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverToolResult {
     let file = outcome.before_after.first();
     let before = replace_invalid_bytes(outcome.bytes_before());

@@ -1,4 +1,4 @@
-//! An ACP editor that offers no file methods but reports its open buffers, whose text the agent reads.
+//! Tests an ACP editor that offers no file methods but reports its open buffers, whose text the agent reads.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
@@ -7,7 +7,6 @@ use super::harness::AcpProxyTestHarness;
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n";
 
-/// Calls a buffer operation as the person's editor.
 fn call_as_editor(harness: &AcpProxyTestHarness, operation: &str, arguments: &Value) -> Value {
     let person = Caller::new(Principal::User("ann".to_owned()), "editor", "rpc");
     let engine = Engine::new(harness.root_workspace("/ws"));
@@ -24,7 +23,6 @@ async fn agent_reads_buffers_and_writes_keep_user_edits() {
     assert_eq!(harness.read_file("/ws/a.txt").await["result"]["content"], typed);
     assert_eq!(harness.write_file("/ws/a.txt", &typed.replace('1', "one")).await["result"], json!({}));
     assert_eq!(harness.read_file("/ws/a.txt").await["result"]["content"], "one\n2\n3\n4\n5\nsix\n");
-    // A write that conflicts with unsaved text is refused, and the unsaved text stays.
     let refused = harness.write_file("/ws/a.txt", "one\n2\n3\n4\n5\nSIX\n").await;
     let outcome = refused["error"]["data"].as_str().unwrap();
     assert!(outcome.starts_with("conflict: "), "{outcome}");

@@ -1,10 +1,9 @@
-//! The proxy as a member of an ACP chain, where it exchanges all messages with a conductor.
+//! Tests the ACP proxy in a chain, where the proxy exchanges all messages with a conductor.
 
 use serde_json::{Value, json};
 
 use super::harness::AcpProxyTestHarness;
 
-/// Plays a conductor, which sends `opening` to initialize the proxy and wraps forwarded messages in `envelope`.
 async fn check_conductor_chain(opening: &str, envelope: &str) {
     let mut harness = AcpProxyTestHarness::in_chain();
     let conductor = &mut harness.editor;
@@ -44,7 +43,6 @@ async fn check_conductor_chain(opening: &str, envelope: &str) {
     conductor.send(&cancel).await;
     assert_eq!(conductor.receive().await, enveloped(None, "session/cancel", json!({ "sessionId": "s1" })));
 
-    // The proxy sends a request and gets its response among other messages.
     let write = json!({ "sessionId": "s1", "path": "/ws/.git/config", "content": "x\n" });
     conductor.send(&enveloped(Some(3), "fs/write_text_file", write)).await;
     let question = conductor.receive().await;

@@ -1,4 +1,4 @@
-//! An ACP editor that offers file methods: the agent reads the editor's text, and the editor applies the agent's
+//! Tests an ACP editor that offers file methods: the agent reads the editor's text, and the editor applies the agent's
 //! writes.
 
 use serde_json::{Value, json};
@@ -13,7 +13,6 @@ async fn harness_with_editor_files() -> AcpProxyTestHarness {
     AcpProxyTestHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await
 }
 
-/// Responds to the next request to the editor, and returns that request.
 async fn answer_next_request(harness: &mut AcpProxyTestHarness, response: Value) -> Value {
     let request = harness.editor.receive().await;
     let mut line = response;
@@ -27,7 +26,6 @@ fn text_result(content: &str) -> Value {
     json!({ "result": { "content": content } })
 }
 
-/// Reads a file as the agent while the editor answers with `editor_text`.
 async fn read_with_editor_text(harness: &mut AcpProxyTestHarness, params: Value, editor_text: &str) -> Value {
     harness.send_from_agent("fs/read_text_file", params).await;
     let request = answer_next_request(harness, text_result(editor_text)).await;
@@ -38,8 +36,6 @@ async fn read_with_editor_text(harness: &mut AcpProxyTestHarness, params: Value,
     harness.agent.receive().await
 }
 
-/// Writes a file as the agent while the editor has `editor_text`, and returns the text that the editor gets. Checks
-/// that the agent is informed if its text was merged.
 async fn write_with_editor_text(harness: &mut AcpProxyTestHarness, content: &str, editor_text: &str) -> String {
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/a.txt", "content": content })).await;
     answer_next_request(harness, text_result(editor_text)).await;
@@ -59,7 +55,6 @@ async fn agent_reads_unsaved_editor_text() {
     let response =
         read_with_editor_text(&mut harness, json!({ "path": "/ws/a.txt", "line": 2, "limit": 2 }), LINES).await;
     assert_eq!(response["result"]["content"], "2\n3\n");
-    // The agent can read a file that exists only in the editor.
     harness.root_workspace("/ws").remove_silently("a.txt");
     let response = read_with_editor_text(&mut harness, json!({ "path": "/ws/a.txt" }), "new\n").await;
     assert_eq!(response["result"]["content"], "new\n");
@@ -99,14 +94,11 @@ async fn writes_are_merged_with_editor_text() {
     read_with_editor_text(&mut harness, json!({ "path": "/ws/a.txt" }), LINES).await;
     let written = write_with_editor_text(&mut harness, &LINES.replace('1', "one"), LINES).await;
     assert_eq!(written, "one\n2\n3\n4\n5\n6\n");
-    // The person has typed in another part of the file.
     let typed = "one\n2\n3\n4\n5\nsix\n";
     let written = write_with_editor_text(&mut harness, "one\n2\nthree\n4\n5\n6\n", typed).await;
     assert_eq!(written, "one\n2\nthree\n4\n5\nsix\n");
-    // The agent writes again without reading the file.
     let written = write_with_editor_text(&mut harness, "ONE\n2\nthree\n4\n5\n6\n", "one\n2\nthree\n4\n5\nsix\n").await;
     assert_eq!(written, "ONE\n2\nthree\n4\n5\nsix\n");
-    // Only the editor writes to disk.
     let root = harness.root_workspace("/ws");
     let file = root
         .read(&stead_path::RelPath::from_wire("a.txt").unwrap(), stead_engine::BytesToRead::Whole { limit_bytes: 99 })
@@ -138,7 +130,6 @@ async fn permission_request_shows_editor_text() {
     let request = answer_next_request(&mut harness, json!({ "result": {} })).await;
     assert_eq!((&request["method"], &request["params"]["content"]), (&json!("fs/write_text_file"), &json!("new\n")));
     assert_eq!(harness.agent.receive().await["result"], json!({}));
-    // The approval was valid only once.
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/.git/config", "content": "new\n" })).await;
     answer_next_request(&mut harness, text_result("new\n")).await;
     let question =

@@ -1,4 +1,4 @@
-//! The ACP file methods: all scenarios, all examples of the definition, and concurrent calls.
+//! Tests the ACP file methods with all scenarios, all examples of the definition, and concurrent calls.
 
 use std::sync::Arc;
 

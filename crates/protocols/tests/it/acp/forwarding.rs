@@ -1,4 +1,4 @@
-//! Forwarded messages, changed messages, and the end of a connection.
+//! Tests which messages the ACP proxy forwards or changes, and how a connection ends.
 
 use serde_json::{Value, json};
 use stead_engine::ApprovalMode;
@@ -127,12 +127,10 @@ async fn sessions_have_separate_roots_and_can_close() {
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s1", "/ws/a")).await["result"]["content"], "one");
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s2", "/ws/sub/a")).await["result"]["content"], "two");
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s2", "/ws/a")).await["error"]["code"], -32002);
-    // Loading the session with other roots replaces its old roots.
     let params = json!({ "sessionId": "s1", "cwd": "/other", "mcpServers": [] });
     harness.editor.send(&json!({ "id": 5, "method": "session/load", "params": params })).await;
     harness.agent.receive().await;
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s1", "/ws/a")).await["error"]["code"], -32002);
-    // A failed load restores the previous session.
     harness.agent.send(&json!({ "id": 5, "error": { "code": -1, "message": "no" } })).await;
     harness.editor.receive().await;
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s1", "/ws/a")).await["result"]["content"], "one");
@@ -157,7 +155,6 @@ async fn oversized_message_is_refused_and_next_is_forwarded() {
     harness.agent.send_raw(&line.replace("77", "78")).await;
     let refused = harness.agent.receive().await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
-    // Neither message was forwarded.
     let next = r#"{"jsonrpc":"2.0","id":79,"method":"x/next"}"#;
     harness.editor.send_raw(next).await;
     assert_eq!(harness.agent.receive_raw().await, next);

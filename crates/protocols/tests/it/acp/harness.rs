@@ -1,4 +1,4 @@
-//! An editor and an agent with the proxy between them.
+//! A test harness that runs the ACP proxy between an editor and an agent.
 
 use std::{
     collections::HashMap,
@@ -19,18 +19,15 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Timeout of one test step, reached only if something hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
-/// One peer of the proxy. Each direction is a separate pipe, which closes when the peer is dropped.
 pub(crate) struct AcpProxyTestPeer {
     output: Option<DuplexStream>,
     input: BufReader<DuplexStream>,
 }
 
 impl AcpProxyTestPeer {
-    /// Creates a peer and the streams that the proxy gets for it.
     fn new() -> (Self, AcpPeerStreams) {
         let (near_output, far_input) = tokio::io::duplex(PIPE_BYTES);
         let (near_input, far_output) = tokio::io::duplex(PIPE_BYTES);
@@ -48,7 +45,6 @@ impl AcpProxyTestPeer {
         self.send_raw(&message.to_string()).await;
     }
 
-    /// The next line that the proxy sent to this peer; empty if the proxy closed the pipe.
     pub(crate) async fn receive_raw(&mut self) -> String {
         let mut line = String::new();
         tokio::time::timeout(TEST_TIMEOUT, self.input.read_line(&mut line)).await.expect("a line").unwrap();
@@ -60,13 +56,11 @@ impl AcpProxyTestPeer {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Closes the peer's output, but not its input.
     pub(crate) fn close_output(&mut self) {
         self.output = None;
     }
 }
 
-/// In-memory workspaces by root path.
 #[derive(Default)]
 pub(crate) struct MemoryRootOpener {
     pub(crate) roots: Mutex<HashMap<String, Arc<MemoryWorkspace>>>,
@@ -138,7 +132,6 @@ impl AcpProxyTestHarness {
         Self { editor, agent, root_opener, proxy, next_id: 100 }
     }
 
-    /// Starts a proxy in a chain, with `editor` as the conductor and `agent` unused.
     pub(crate) fn in_chain() -> Self {
         let root_opener =
             Arc::new(MemoryRootOpener { approval_mode: ApprovalMode::TrustClient, ..MemoryRootOpener::default() });
@@ -165,7 +158,6 @@ impl AcpProxyTestHarness {
         harness
     }
 
-    /// Sends `initialize` and returns the message that the agent received.
     pub(crate) async fn initialize(&mut self, version: u64, capabilities: &Value) -> Value {
         let params = json!({ "protocolVersion": version, "clientCapabilities": capabilities });
         self.editor.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
@@ -175,7 +167,6 @@ impl AcpProxyTestHarness {
         received
     }
 
-    /// Creates a session and returns the message that the agent received.
     pub(crate) async fn create_session(&mut self, id: &str, params: &Value) -> Value {
         self.editor.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params })).await;
         let received = self.agent.receive().await;
@@ -184,7 +175,6 @@ impl AcpProxyTestHarness {
         received
     }
 
-    /// Calls a method as the agent in the session `s1` and returns the response.
     pub(crate) async fn call_from_agent(&mut self, method: &str, params: Value) -> Value {
         let id = self.send_from_agent(method, params).await;
         let response = self.agent.receive().await;
@@ -192,7 +182,6 @@ impl AcpProxyTestHarness {
         response
     }
 
-    /// Sends a request as the agent in the session `s1` and returns its id.
     pub(crate) async fn send_from_agent(&mut self, method: &str, mut params: Value) -> i64 {
         self.next_id += 1;
         if params.get("sessionId").is_none() {

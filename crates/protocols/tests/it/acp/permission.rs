@@ -1,4 +1,4 @@
-//! Writes that need the approval of the person at the editor.
+//! Tests of writes that the person at the editor must approve.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, ApprovalState, Workspace};
@@ -7,7 +7,6 @@ use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 
 const GUARDED_PATH: &str = "/ws/.git/config";
 
-/// Writes a file that needs approval, as the agent. Returns the request id and the permission request to the editor.
 async fn write_guarded_file(harness: &mut AcpProxyTestHarness) -> (i64, Value) {
     let id = harness.send_from_agent("fs/write_text_file", json!({ "path": GUARDED_PATH, "content": "new\n" })).await;
     let question = harness.editor.receive().await;
@@ -53,13 +52,12 @@ async fn rejection_is_an_error_with_the_chosen_duration() {
     assert_eq!(response["error"]["code"], -32603);
     let result = response["error"]["data"].as_str().unwrap();
     assert!(result.starts_with("approval_denied: "), "{result}");
-    // The same write stays denied. For another write, the editor gets a new request.
+    // The same write stays denied, and another write causes a new permission request.
     assert_eq!(harness.write_file(GUARDED_PATH, "new\n").await["error"]["code"], -32603);
     harness.send_from_agent("fs/write_text_file", json!({ "path": GUARDED_PATH, "content": "other\n" })).await;
     let question = harness.editor.receive().await;
     harness.editor.send(&permission_answer(&question, "reject_always")).await;
     assert_eq!(harness.agent.receive().await["error"]["code"], -32603);
-    // The editor gets no further permission request.
     assert_eq!(harness.write_file(GUARDED_PATH, "newer\n").await["error"]["code"], -32603);
     assert_eq!(harness.read_file(GUARDED_PATH).await["error"]["code"], -32002);
 }

@@ -1,4 +1,4 @@
-//! Review methods, lease notifications, and the write report to the agent.
+//! Tests of the review methods, the lease notifications, and the write report to the agent.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Call, Caller, Engine, Principal};
@@ -7,7 +7,6 @@ use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// Calls a review method as the editor, and returns the proxy's response.
 async fn call_review_method(harness: &mut AcpProxyTestHarness, method: &str, params: Value) -> Value {
     send_review_method(harness, method, params).await;
     harness.editor.receive().await
@@ -20,7 +19,6 @@ async fn send_review_method(harness: &mut AcpProxyTestHarness, method: &str, mut
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": "ask", "method": method, "params": params })).await;
 }
 
-/// Responds to the next request to the editor, and returns that request.
 async fn answer_next_request(harness: &mut AcpProxyTestHarness, result: Value) -> Value {
     let request = harness.editor.receive().await;
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
@@ -116,7 +114,6 @@ async fn editor_writes_are_reviewed_and_reverted_in_editor() {
         assert_eq!(answer_next_request(&mut harness, json!({})).await["params"]["content"], **content);
         assert_eq!(harness.agent.receive().await["result"], json!({}));
     }
-    // The person has typed since the write.
     let now = second.replace('9', "typed");
     send_review_method(&mut harness, "_stead/review", json!({})).await;
     answer_next_request(&mut harness, held(&now)).await;
@@ -125,21 +122,19 @@ async fn editor_writes_are_reviewed_and_reverted_in_editor() {
     let by: Vec<&Value> = file["hunks"].as_array().unwrap().iter().map(|hunk| &hunk["by"][0]).collect();
     assert_eq!(by, ["agent:tester", "agent:tester", "user:ann"], "{review}");
     assert_eq!(file["content"], json!([{ "type": "diff", "path": "/ws/a.txt", "oldText": LINES, "newText": now }]));
-    // Only the last turn is reverted. The typed text and the previous turn stay.
+    // Only the last turn is reverted; the typed text and the previous turn stay.
     send_review_method(&mut harness, "_stead/undo_turn", json!({})).await;
     answer_next_request(&mut harness, held(&now)).await;
     let request = answer_next_request(&mut harness, json!({})).await;
     let left = first.replace('9', "typed");
     assert_eq!((&request["method"], &request["params"]["content"]), (&json!("fs/write_text_file"), &json!(left)));
     assert_eq!(harness.editor.receive().await["result"]["rejected"], json!(["/ws/a.txt"]));
-    // Kept changes are not listed again.
     send_review_method(&mut harness, "_stead/keep", json!({ "path": "/ws/a.txt" })).await;
     answer_next_request(&mut harness, held(&left)).await;
     assert_eq!(harness.editor.receive().await["result"]["kept"], json!(["/ws/a.txt"]));
     send_review_method(&mut harness, "_stead/review", json!({})).await;
     answer_next_request(&mut harness, held(&left)).await;
     assert_eq!(harness.editor.receive().await["result"]["files"], json!([]));
-    // The engine has written no file, and the journal names the author.
     assert_eq!(harness.root_workspace("/ws").bytes("a.txt"), None);
 }
 

@@ -1,4 +1,4 @@
-//! Prompts start turns, so that a person can review and undo the work of one turn.
+//! Tests that each prompt starts a turn, so that a person can review and undo the work of one turn.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Error, ErrorKind, JournalEntryQuery, Principal, Version, Workspace};
@@ -26,14 +26,12 @@ fn prompt_line(session: &str) -> String {
     )
 }
 
-/// Sends a prompt and checks that the agent receives exactly the same line.
 async fn send_prompt(harness: &mut AcpProxyTestHarness, session: &str) {
     let line = prompt_line(session);
     harness.editor.send_raw(&line).await;
     assert_eq!(harness.agent.receive_raw().await, line);
 }
 
-/// The operation of every turn and write in the journal of a root, with its principal and session, oldest first.
 fn recorded_operations(harness: &AcpProxyTestHarness, root: &str) -> Vec<(String, String)> {
     let filter = JournalEntryQuery { limit: 99, ..JournalEntryQuery::default() };
     let mut entries: Vec<_> =
@@ -85,7 +83,7 @@ async fn failed_turn_mark_does_not_block_the_prompt() {
     let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").fail_next(Error::new(ErrorKind::Io, "the disk is gone"));
     send_prompt(&mut harness, "s1").await;
-    // Only the turn mark failed. The write did not wait for another mark.
+    // Only the turn mark failed; the write did not wait for another mark.
     assert_eq!(harness.write_file("/ws/a.txt", "x\n").await["result"], json!({}));
     assert_eq!(file_text(&harness, "a.txt"), "x\n");
     let filter = JournalEntryQuery { operation: Some("turn".to_owned()), limit: 9, ..JournalEntryQuery::default() };

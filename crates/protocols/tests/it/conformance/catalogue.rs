@@ -1,10 +1,9 @@
-//! The lists of tools, prompts and resources that the conformance suite expects, and their constant contents.
+//! The tools, prompts and resources that the MCP conformance suite expects.
 
 use serde_json::{Value, json};
 
 const PIXEL_PNG_BASE64: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-/// A WAV file without samples.
 const SILENT_WAV_BASE64: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 const TOOLS_WITHOUT_ARGUMENTS: &[&str] = &[
@@ -96,7 +95,6 @@ pub(crate) fn template_list() -> Vec<Value> {
     })]
 }
 
-/// The content of the test resource at `uri`; `None` if the resource does not exist.
 pub(crate) fn read_resource(uri: &str) -> Option<Value> {
     let mut content = match uri {
         "test://static-text" => text_resource("text/plain", "This is the content of the static text resource."),
@@ -131,7 +129,6 @@ pub(crate) fn prompt_list() -> Vec<Value> {
     ]
 }
 
-/// The test prompt with this name; `None` if the prompt does not exist or needs input from the client.
 pub(crate) fn get_prompt(name: &str, arguments: &Value) -> Option<Value> {
     let text = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
     let contents = match name {

@@ -1,16 +1,13 @@
-//! Tools and prompts that need input from the client: one result asks for the input, and the next request contains it.
-//! A checksum without a secret protects the state that the client sends back. This is enough for the suite, which only
-//! tests that a changed state is rejected.
+//! Conformance tools and prompts that need input from the client. A checksum without a secret protects the request
+//! state, because the suite only tests that a changed state is rejected.
 
 use serde_json::{Map, Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionErrorResponse};
 
 use super::{INVALID_PARAMS, catalogue::text_content};
 
-/// A request for input: its name, method and params.
 type McpTestRequestForClientInput = (&'static str, &'static str, Value);
 
-/// Calls a tool that needs input from the client; `None` if there is no such tool.
 pub(crate) fn call_tool(
     name: &str,
     params: &Value,
@@ -44,7 +41,6 @@ pub(crate) fn call_tool(
     Some(Ok(round.unwrap_or_else(|| final_result(params))))
 }
 
-/// Gets a prompt that needs input from the client; `None` if there is no such prompt.
 pub(crate) fn get_prompt(name: &str, params: &Value) -> Option<Result<Value, McpExtensionErrorResponse>> {
     if name != "test_input_required_result_prompt" {
         return None;
@@ -66,7 +62,6 @@ fn ask_one(params: &Value, question: McpTestRequestForClientInput, state: Option
     ask_all(params, vec![question], state)
 }
 
-/// A result that asks for input; `None` if the request already contains valid responses to all questions.
 fn ask_all(params: &Value, questions: Vec<McpTestRequestForClientInput>, state: Option<&str>) -> Option<Value> {
     let responses = &params["inputResponses"];
     if !questions.is_empty() && questions.iter().all(|(name, method, _)| is_answer(&responses[*name], method)) {
@@ -83,7 +78,6 @@ fn ask_all(params: &Value, questions: Vec<McpTestRequestForClientInput>, state: 
     Some(round)
 }
 
-/// Whether a value is a valid response to a request of this method.
 fn is_answer(response: &Value, method: &str) -> bool {
     match method {
         "elicitation/create" => {
@@ -94,7 +88,6 @@ fn is_answer(response: &Value, method: &str) -> bool {
     }
 }
 
-/// Asks the client for a name, and for a colour after the name is answered.
 fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
     let second = elicitation_question("step2", "Step 2: What is your favorite color?", "color", "string");
     match state {
@@ -108,7 +101,6 @@ fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The questions that a client can answer, according to its declared capabilities.
 fn supported_questions(client: &McpClientHandle<'_>) -> Vec<McpTestRequestForClientInput> {
     let capabilities = client.capabilities();
     let questions = [

@@ -1,14 +1,12 @@
-//! Test tools that answer with one result, some after sending notifications or requests to the client.
+//! Conformance tools that answer with one result, some after sending notifications or requests to the client.
 
 use serde_json::{Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionErrorResponse};
 
 use super::catalogue::{audio_content, image_content, text_content};
 
-/// JSON-RPC code for a missing client capability.
 const MISSING_CAPABILITY: i32 = -32021;
 
-/// Calls a test tool; returns `None` if no tool has this name.
 pub(crate) async fn call_tool(
     name: &str,
     arguments: &Value,

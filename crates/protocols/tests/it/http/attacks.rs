@@ -1,4 +1,4 @@
-//! Malicious and malformed HTTP requests, which the server must reject before it executes anything.
+//! Tests that the HTTP server rejects malicious and malformed requests before it executes anything.
 
 use serde_json::json;
 use stead_protocols::{
@@ -12,8 +12,8 @@ use tokio::{
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_response};
 
-/// A test request, usually malicious, and the expected status code. In `head`, `PORT` stands for the server's port,
-/// `OWN` for valid headers with a token, and `JSON` for the JSON content type.
+/// A test request and the expected status code. In `head`, `PORT` stands for the server's port, `OWN` for valid headers
+/// with a token, and `JSON` for the JSON content type.
 struct HttpAttack {
     id: &'static str,
     head: &'static str,
@@ -107,7 +107,6 @@ async fn caller_is_derived_from_token_only() {
     assert_eq!(server.call_operation("one", "remove", &claimed).await.status, 400);
     let response = server.call_operation("reader", "remove", &json!({ "path": "a.txt" })).await;
     assert_eq!((response.status, &response.json()["error"]["kind"]), (403, &json!("read_only")));
-    // A token of one workspace cannot read another workspace.
     assert_eq!(server.request("two", "GET /v1/files/a.txt", &[], b"").await.status, 404);
     assert_eq!(server.request("one", "GET /v1/files/a.txt", &[], b"").await.status, 200);
     server.shut_down().await;
@@ -153,7 +152,6 @@ async fn sessions_are_bound_to_their_token() {
         let headers = [headers[0], headers[1], &session_header, "MCP-Protocol-Version: 2025-11-25"];
         assert_eq!(server.request(token, "POST /mcp", &headers, ping.as_bytes()).await.status, status, "{token}");
     }
-    // Only the client that created the session can end it.
     let session_headers = [headers[0], headers[1], &session_header, "MCP-Protocol-Version: 2025-11-25"];
     server.request("two", "DELETE /mcp", &session_headers, b"").await;
     assert_eq!(server.request("one", "POST /mcp", &session_headers, ping.as_bytes()).await.status, 200);
@@ -174,7 +172,6 @@ async fn oversized_body_is_not_read() {
     );
     connection.get_mut().write_all(head.as_bytes()).await.unwrap();
     assert_eq!(read_response(&mut connection).await.status, 413);
-    // A request with an oversized head is rejected too.
     let mut connection = server.connect().await;
     let long = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\nX: {}", server.port, "x".repeat(200 << 10));
     // The server may close the connection before everything is sent.
@@ -212,7 +209,7 @@ async fn overloading_client_gets_retry_after_and_others_do_not() {
         connection.get_mut().write_all(head.as_bytes()).await.unwrap();
         connections.push(connection);
     }
-    // The server may not have accepted the last of them yet.
+    // The server may not have accepted the last connection yet.
     let full = async {
         loop {
             let response = server.call_operation("one", "stat", &json!({ "path": "." })).await;
@@ -241,7 +238,7 @@ async fn full_server_can_shut_down() {
     )
     .await;
     let mut connection = server.connect().await;
-    // The first response shows that the connection has a slot. The body of the second request is never sent.
+    // The first response shows that the connection has a slot; the body of the second request is never sent.
     let request_head =
         |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost:{}\r\nAuthorization: Bearer one\r\n", server.port);
     let (first, second) = (request_head("GET /health"), request_head("PUT /v1/files/a.txt"));

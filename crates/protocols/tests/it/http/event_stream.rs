@@ -1,4 +1,4 @@
-//! Event streams, and their end at shutdown.
+//! Tests of event streams over HTTP, and of their end at shutdown.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -6,7 +6,6 @@ use tokio::net::TcpStream;
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_head, read_response};
 
-/// Reads lines of an event stream until one starts with `start`, and returns the rest of that line.
 async fn read_until(stream: &mut BufReader<TcpStream>, start: &str) -> String {
     let found = async {
         loop {
@@ -17,7 +16,6 @@ async fn read_until(stream: &mut BufReader<TcpStream>, start: &str) -> String {
             }
         }
     };
-    // Keep-alive comments do not count as events.
     tokio::time::timeout(TEST_TIMEOUT, found).await.expect("what is waited for comes")
 }
 
@@ -65,7 +63,6 @@ async fn events_stream_live_and_resume_at_cursor() {
         let mut refused = open_event_stream(&server, "one", query, "").await;
         assert_eq!(read_response(&mut refused).await.status, 400, "{query}");
     }
-    // A shutdown sends a stop event.
     server.state.shut_down();
     read_until(&mut stream, "event: stop").await;
     server.shut_down().await;
@@ -84,7 +81,7 @@ async fn all_streams_receive_the_same_events() {
     for stream in &mut streams {
         assert!(read_until(stream, "data: ").await.contains("a.txt"));
     }
-    // The first read of a stream is recorded, but wakes no stream. Later reads are not recorded.
+    // The first read of a stream is recorded, but wakes no stream; later reads are not recorded.
     let filter =
         stead_engine::JournalEntryQuery { operation: Some("changes".to_owned()), limit: 10_000, ..Default::default() };
     let looked = stead_engine::Workspace::entries(&*server.authenticator.workspaces[0], &filter).unwrap().len();
@@ -121,7 +118,7 @@ async fn shutdown_finishes_running_calls() {
     let server = TestHttpServer::start().await;
     let waiting = json!({ "since": "now", "wait_ms": 400 });
     let stop = async {
-        // The calls are waiting by now. A call that had not started would be refused, and the test would fail.
+        // The calls are waiting by now; a call that had not started would be refused and fail the test.
         server.wait_for_metric("stead_http_connections 9").await;
         server.state.shut_down();
     };

@@ -1,4 +1,4 @@
-//! Fairness between principals, measured by the order of responses instead of time.
+//! Tests the fairness between principals by the order of responses instead of time.
 
 use std::sync::{
     Arc,
@@ -17,9 +17,8 @@ use super::{
     websocket::{frame_text, read_message},
 };
 
-/// Number of concurrent calls of the busy client.
 const CONCURRENT_CALLS: usize = 1_000;
-/// Maximum number of calls of the busy client that may finish before the single call of another client finishes.
+/// The maximum number of the busy client's calls that may finish before another client's single call.
 const CALLS_BEFORE_MAX: usize = CONCURRENT_CALLS / 10;
 const JSON_HEADER: &str = "Content-Type: application/json";
 
@@ -61,7 +60,7 @@ async fn thousand_calls_of_one_client_do_not_delay_another() {
         }
     };
     tokio::time::timeout(TEST_TIMEOUT, started).await.expect("the first response");
-    // One of the calls runs inline, and one needs a thread.
+    // The first operation runs inline, and the second operation needs a thread.
     for (operation, arguments) in
         [("read", json!({ "path": "long.txt", "bytes": "0-9" })), ("search", json!({ "query": "needle" }))]
     {
@@ -94,11 +93,10 @@ async fn more_tokens_give_no_larger_share() {
         connection.get_mut().write_all(head(token).as_bytes()).await.unwrap();
         connections.push(connection);
     }
-    // The server may not have accepted the last of them yet.
+    // The server may not have accepted the last connection yet.
     let full = async { while server.call_operation("one", "stat", &json!({ "path": "." })).await.status != 429 {} };
     tokio::time::timeout(TEST_TIMEOUT, full).await.expect("the limit is reached");
     assert_eq!(server.call_operation("one-more", "stat", &json!({ "path": "." })).await.status, 429);
-    // Another principal is unaffected, also for calls that need a thread or wait.
     assert_eq!(server.call_operation("other", "search", &json!({ "query": "x" })).await.status, 200);
     assert_eq!(server.call_operation("other", "changes", &json!({ "since": "now", "wait_ms": 1 })).await.status, 200);
     drop(connections);
@@ -174,7 +172,6 @@ async fn unauthenticated_connections_are_limited_per_address() {
     let mut late = server.connect().await;
     let read = tokio::time::timeout(TEST_TIMEOUT, late.read_to_end(&mut Vec::new())).await;
     assert_eq!(read.expect("the connection is closed").unwrap_or_default(), 0);
-    // After authentication the connection no longer counts.
     let first = &mut unauthenticated[0];
     first.get_mut().write_all(request("one").as_bytes()).await.unwrap();
     let response = read_response(first).await;

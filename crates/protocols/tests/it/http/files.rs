@@ -1,4 +1,4 @@
-//! The endpoints `/v1/files/{path}` and `/v1/{operation}`.
+//! Tests of the HTTP endpoints `/v1/files/{path}` and `/v1/{operation}`.
 
 use serde_json::json;
 use stead_engine::Version;
@@ -77,7 +77,6 @@ async fn changes_require_matching_version() {
     assert_eq!(put(vec![format!("If-Match: W/{}", etag("one"))], "two").await.status, 400);
     let response = put(vec![format!("If-Match: {}", etag("\u{0}one"))], "two").await;
     assert_eq!((response.status, response.header("etag")), (200, Some(etag("two").as_str())));
-    // A repeated request with the same key gets the same response and is not executed again.
     let key = || vec![format!("If-Match: {}", etag("two")), "Idempotency-Key: k1".to_owned()];
     let (first, again) = (put(key(), "three").await, put(key(), "three").await);
     assert_eq!((first.status, again.status), (200, 200));

@@ -1,4 +1,5 @@
-//! OAuth metadata for clients without a token. The metadata does not change which tokens the server accepts.
+//! Tests of the OAuth metadata for clients without a token. OAuth metadata does not change which tokens the HTTP server
+//! accepts.
 
 use serde_json::json;
 use stead_protocols::http::{AllowedHosts, AuthorizationServers, HttpListener, HttpServerOptions, UrlScheme};

@@ -1,5 +1,5 @@
-//! Compares the responses of every kind of endpoint with a golden file: the status, the headers, and the keys of JSON
-//! bodies.
+//! Compares the responses of every kind of HTTP endpoint with a golden file. The golden file contains the status, the
+//! headers, and the keys of JSON bodies.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -9,7 +9,7 @@ use testkit::pin;
 use super::{TestHttpResponse, TestHttpServer};
 use crate::pins::collect_keys;
 
-/// Headers whose values differ between runs; only their names are pinned.
+/// The headers whose values differ between runs, so that the golden file contains only their names.
 const VARIABLE_HEADERS: &[&str] = &["content-length", "date", "etag", "last-modified", "x-request-id"];
 
 fn render_response(request: &str, response: &TestHttpResponse) -> String {

@@ -1,4 +1,4 @@
-//! TLS connections: supported versions, handshake timeout, and certificate reload with open connections.
+//! Tests of TLS versions, the TLS handshake timeout, and certificate reload with open connections.
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,7 +41,6 @@ async fn connect_tls(
     tokio::time::timeout(TEST_TIMEOUT, connecting).await.expect("a handshake ends")
 }
 
-/// Requests `/health` and keeps the connection open.
 async fn request_health(server: &TestHttpServer, stream: &mut TlsStream<TcpStream>, more: &str) -> String {
     let head = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\n{more}\r\n", server.port);
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -59,14 +58,12 @@ async fn every_supported_tls_version_works() {
         assert_eq!(stream.get_ref().1.protocol_version(), Some(version.version));
         assert!(request_health(&server, &mut stream, "").await.starts_with("HTTP/1.1 200"));
     }
-    // Only the origin with https is accepted as the server's own.
     for (scheme, status) in [("https", "200"), ("http", "403")] {
         let mut stream = connect_tls(&server, &identity, TLS_VERSIONS).await.unwrap();
         let origin = format!("Origin: {scheme}://localhost:{}\r\n", server.port);
         let answer = request_health(&server, &mut stream, &origin).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{scheme}: {answer}");
     }
-    // A plain-text request reaches no route.
     let mut clear = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
     clear.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();

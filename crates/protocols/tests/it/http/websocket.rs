@@ -1,4 +1,4 @@
-//! WebSocket connections: pushed events, and the cleanup after a client has disconnected.
+//! Tests of WebSocket connections: pushed events, and the cleanup after a client has disconnected.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,6 @@ use tokio::net::TcpStream;
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_head};
 
-/// A text message in a WebSocket frame of a client.
 pub(super) fn frame_text(text: &str) -> Vec<u8> {
     let mask = [1_u8, 2, 3, 4];
     let length = u16::try_from(text.len()).unwrap();
@@ -20,13 +19,10 @@ pub(super) fn frame_text(text: &str) -> Vec<u8> {
     frame
 }
 
-/// An empty ping of the server, and the pong of a client.
 const PING_FRAME: [u8; 2] = [0x89, 0];
 const PONG_FRAME: [u8; 6] = [0x8A, 0x80, 1, 2, 3, 4];
-/// The line of the metrics that reports zero open streams.
 const NO_STREAMS: &str = "stead_http_streams 0";
 
-/// The next text message of the server, skipping pings.
 pub(super) async fn read_message(stream: &mut BufReader<TcpStream>) -> Value {
     let mut head = [0; 2];
     loop {
@@ -46,7 +42,6 @@ pub(super) async fn read_message(stream: &mut BufReader<TcpStream>) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// A JSON-RPC call in a WebSocket frame of a client.
 fn frame_call(id: i64, method: &str, params: Value) -> Vec<u8> {
     frame_text(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
 }
@@ -70,7 +65,7 @@ async fn open_websocket(server: &TestHttpServer, token: &str) -> BufReader<TcpSt
 async fn websocket_carries_calls_and_pushed_events() {
     let server = TestHttpServer::start().await;
     let upgrade = |token: &str, more: &str| upgrade_request(&server, token, more);
-    // A cross-site request fails even with a valid token; every request fails without one.
+    // A cross-site request fails even with a valid token, and a request without a valid token always fails.
     let foreign = upgrade("one", "Origin: https://evil.example\r\n");
     assert_eq!(server.send_raw(foreign.as_bytes()).await.status, 403);
     assert_eq!(server.send_raw(upgrade("none", "").as_bytes()).await.status, 401);
@@ -100,20 +95,19 @@ async fn open_buffers_become_drafts_on_disconnect() {
     assert_eq!(read_message(&mut editor).await["result"]["state"], "unsaved");
     let read = || async { server.call_operation("one", "read", &json!({ "path": "a.txt" })).await.json() };
     assert_eq!(read().await["content"], "saved\ntyped\n");
-    // Another connection of the same person can change the buffer. A single HTTP request cannot open a buffer, because
-    // no connection would end with it.
+    // A single HTTP request cannot open a buffer, because no connection would end with the request.
     let typed = json!({ "path": "a.txt", "revision": 1, "text": "saved\ntyped on\n" });
     assert_eq!(server.call_operation("ann", "buffer.change", &typed).await.status, 200);
     let alone = server.call_operation("ann", "buffer.open", &json!({ "path": "b.txt", "text": "b\n" })).await;
     assert_eq!((alone.status, &alone.json()["error"]["kind"]), (400, &json!("bad_request")));
-    // The connection ends without a close message, like that of a killed editor.
+    // The connection ends without a close message, like the connection of a killed editor.
     drop(editor);
     server.wait_for_metric(NO_STREAMS).await;
     let seen = read().await;
     assert_eq!((&seen["content"], seen["notices"].is_array()), (&json!("saved\n"), true), "{seen}");
     let left = server.call_operation("ann", "buffer.list", &json!({ "path": "a.txt" })).await.json();
     assert_eq!((&left["buffers"][0]["state"], &left["buffers"][0]["text"]), (&json!("draft"), &typed["text"]));
-    // The next connection gets the draft. Opening a buffer with the same text replaces the draft.
+    // The next connection gets the draft, and opening a buffer with the same text replaces the draft.
     for again in [json!({ "path": "a.txt" }), json!({ "path": "a.txt", "text": typed["text"] })] {
         let mut editor = open_websocket(&server, "ann").await;
         editor.get_mut().write_all(&frame_call(1, "buffer.open", again)).await.unwrap();
@@ -139,7 +133,7 @@ async fn disconnect_leaves_nothing_running() {
     server.shut_down().await;
 }
 
-/// The server keeps sending responses while more messages arrive than can run concurrently.
+/// The server must keep sending responses while more messages arrive than can run concurrently.
 #[tokio::test]
 async fn client_sending_faster_than_reading_is_served() {
     let server = TestHttpServer::start().await;

@@ -1,6 +1,5 @@
-//! The attack corpus through the ACP proxy. Replies are not compared with those that the corpus expects, because ACP
-//! uses absolute paths. Each attack checks invariants: nothing outside the workspace changes, no reply contains data
-//! from outside, and no call hangs.
+//! Runs the attack corpus through the ACP proxy. Only harm is checked, not the expected replies, because ACP uses
+//! absolute paths.
 
 use std::{io, path::Path};
 
@@ -16,7 +15,7 @@ use super::harness::AcpProxyTestProcess;
 
 struct AcpAttackSubject {
     process: AcpProxyTestProcess,
-    /// The engine that runs the setup calls for which ACP has no method.
+    /// The engine runs the setup calls for which ACP has no method.
     engine: Engine,
     workspace: String,
 }
@@ -38,7 +37,7 @@ impl AcpAttackSubject {
             flags.extend(["--policy", policy.to_str().unwrap_or_default()]);
         }
         let proxy = AcpProxyTestProcess::with_session(&opening.state, &flags, &params);
-        // A lock in this state directory also binds the agent.
+        // A lock in the proxy's state directory also binds the agent.
         let state = std::fs::read_dir(opening.state.join("stead"))?
             .next()
             .expect("the proxy creates a state directory")?
@@ -70,7 +69,6 @@ impl AttackSubject for AcpAttackSubject {
         let path = relative.map_or(given.clone(), |path| format!("{}/{path}", self.workspace).into());
         let content = request.arguments.get("content").cloned().unwrap_or_else(|| "x".into());
         let answer = self.process.call_from_agent(method, json!({ "path": path, "content": content }));
-        // A reply may repeat the path as it was given.
         let text = answer.to_string().replace(&path.to_string(), "\"$P\"").replace(&self.workspace, "$W");
         let json = serde_json::from_str(&text).unwrap_or_default();
         Ok(SubjectReply { refusal: answer.get("error").map(|_| "refused".to_owned()), json, text })

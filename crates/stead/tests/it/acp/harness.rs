@@ -1,5 +1,5 @@
-//! Runs `stead acp` between an editor and an agent, both played by the test. The agent process only forwards data
-//! between the proxy and the test, through two pipes.
+//! Runs `stead acp` between an editor and an agent, both played by the test. The agent process only copies data between
+//! the proxy and two pipes of the test.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,8 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The agent process: copies the first pipe to its output and its input to the second pipe. The agent process writes
-/// its process id to the third file, so that a test can kill it.
+/// The agent's shell script writes its process id to a file, so that a test can kill the agent.
 const AGENT_SHELL_SCRIPT: &str = r#"echo $$ > "$2"; cat "$0" & exec cat > "$1""#;
 
 pub(crate) struct AcpProxyTestProcess {
@@ -26,7 +25,6 @@ pub(crate) struct AcpProxyTestProcess {
 }
 
 impl AcpProxyTestProcess {
-    /// Starts the binary with these flags and this state directory.
     pub(crate) fn start(state: &Path, flags: &[&str]) -> Self {
         let pipes = tempfile::tempdir().unwrap();
         let pipe = |name: &str| pipes.path().join(name);
@@ -59,7 +57,6 @@ impl AcpProxyTestProcess {
         }
     }
 
-    /// Starts the binary, initializes the protocol and creates the session `s1`.
     pub(crate) fn with_session(state: &Path, flags: &[&str], params: &Value) -> Self {
         let mut proxy = Self::start(state, flags);
         proxy.initialize();
@@ -71,7 +68,6 @@ impl AcpProxyTestProcess {
         self.initialize_with(&json!({}));
     }
 
-    /// Initializes the protocol for an editor with these capabilities.
     pub(crate) fn initialize_with(&mut self, capabilities: &Value) {
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
@@ -80,7 +76,6 @@ impl AcpProxyTestProcess {
         self.receive_at_editor();
     }
 
-    /// Creates a session, and returns the `session/new` message that the agent received.
     pub(crate) fn new_session(&mut self, id: &str, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }));
         let received = self.receive_at_agent();
@@ -89,7 +84,7 @@ impl AcpProxyTestProcess {
         received
     }
 
-    /// Requests a session that the proxy rejects itself, before the agent sees the request. Returns the response.
+    /// Requests a session that the proxy itself rejects, so the agent never sees the request.
     pub(crate) fn new_session_error(&mut self, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
         self.receive_at_editor()
@@ -111,7 +106,7 @@ impl AcpProxyTestProcess {
         read_json_line(&mut self.agent_output)
     }
 
-    /// Sends a request from the agent, in the session `s1` unless the parameters name another one.
+    /// Sends a request of the agent, by default in the session `s1`.
     pub(crate) fn send_agent_request(&mut self, method: &str, mut params: Value) -> i64 {
         self.next_id += 1;
         if params.get("sessionId").is_none() {
@@ -145,7 +140,7 @@ impl AcpProxyTestProcess {
 
 impl Drop for AcpProxyTestProcess {
     fn drop(&mut self) {
-        // A failed test must not leave the process running.
+        // A failed test must not leave the proxy process running.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,5 +1,5 @@
-//! Tests with other implementations: agents on the official Python, TypeScript and Rust libraries, the client acpx, the
-//! official conductor and the official schemas.
+//! Tests `stead acp` with other implementations of ACP: the official libraries, conductor and schemas, and the client
+//! acpx.
 
 use std::{
     fs,
@@ -18,14 +18,12 @@ use crate::{
     python_client::python_binary,
 };
 
-/// Content of the file that the steps read.
 const FILE_TEXT: &str = "one\ntwo\nthree\nfour\n";
 
-/// The error for a file that is not UTF-8.
 const NOT_UTF8_ERROR: &str = "not_text: the file is not UTF-8: byte 1 does not fit; reading it would damage it";
 
-/// The requests of a test agent, and their expected responses. The expected responses are the same for all ACP
-/// libraries of the agent and all capabilities of the editor.
+/// Lists the requests of a test agent with their expected responses. The expected responses are the same for every ACP
+/// library and every editor.
 fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let read = |more: Value| {
@@ -71,11 +69,10 @@ fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     ]
 }
 
-/// Indexes of the agent steps that have another result if acpx handles the file methods itself, without stead. For
-/// example, acpx loses line endings, and replaces invalid text. `docs/acp.md` explains the decisions of stead.
+/// The indexes of the agent steps whose results differ when acpx itself handles the file methods. For example, acpx
+/// loses line endings and replaces invalid text.
 const STEPS_DIFFERING_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
-/// Runs an agent in the ACP client acpx, and returns the result of every agent step.
 fn run_agent_in_acpx(fixture: &CliFixture, agent: &str, flags: &[&str]) -> Vec<Value> {
     let root = fixture.workspace();
     fs::write(root.join("a.txt"), FILE_TEXT).unwrap();
@@ -103,11 +100,8 @@ fn run_agent_in_acpx(fixture: &CliFixture, agent: &str, flags: &[&str]) -> Vec<V
     serde_json::from_str(text.as_str().unwrap()).expect(&printed)
 }
 
-/// The variable with the directory of the agents on the official Rust library; `cargo xtask test` sets it.
 const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
-/// The path of a test program that uses the official Rust library. If the program is missing, the test fails and is not
-/// skipped.
 fn rust_peer_binary(name: &str) -> PathBuf {
     let given = std::env::var_os(PEERS_VARIABLE).map(PathBuf::from);
     let created = || {
@@ -132,7 +126,7 @@ fn agent_commands() -> [String; 3] {
 #[test]
 fn agents_on_all_official_libraries_work_behind_acpx() {
     for agent in agent_commands() {
-        // acpx with and without file methods of its own: the agent must not notice a difference.
+        // The agent must not notice whether acpx offers file methods of its own.
         for flags in [&["--no-fs"][..], &[]] {
             let fixture = CliFixture::new();
             let through = format!("{} acp --durability fast -- {agent}", env!("CARGO_BIN_EXE_stead"));
@@ -151,7 +145,7 @@ fn agents_on_all_official_libraries_work_behind_acpx() {
 fn official_conductor_runs_a_chain_through_stead() {
     for agent in agent_commands() {
         let fixture = CliFixture::new();
-        // acpx starts one command line; the conductor takes one argument for each component of the chain.
+        // acpx starts one command line, but the conductor takes one argument for each component of the chain.
         let chain = fixture.directory.path().join("chain");
         let (conductor, stead) = (rust_peer_binary("conductor"), env!("CARGO_BIN_EXE_stead"));
         let script = format!("#!/bin/sh\nexec '{}' '{stead} acp --durability fast' '{agent}'\n", conductor.display());
@@ -161,7 +155,7 @@ fn official_conductor_runs_a_chain_through_stead() {
         for ((step, expected), found) in agent_steps(&fixture.workspace()).iter().zip(&results) {
             assert_eq!(found, expected, "step {step} of {agent} in a chain");
         }
-        // The forwarded prompt started a turn, and all files written in it are reverted together.
+        // The forwarded prompt started a turn, so all files written in the turn are reverted together.
         let turn: Value = fixture.run_successfully(&["review", "--since", "turn", "--json"]).json();
         let changed: Vec<&Value> = turn["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
         assert_eq!(changed, ["crlf.txt", "new/deep.txt"], "{turn}");
@@ -243,7 +237,6 @@ fn all_messages_match_the_official_schemas() {
     validate_against_schemas(&messages);
 }
 
-/// Validates values against definitions of the official schemas.
 fn validate_against_schemas(messages: &[(&str, &str, Value)]) {
     let schemas = npm_packages_directory().join("node_modules/@agentclientprotocol/sdk/schema");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("peers").join("validate.py");

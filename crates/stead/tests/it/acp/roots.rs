@@ -1,4 +1,4 @@
-//! Session roots: an agent can access the files in the root directories of its session, and no others.
+//! Tests that an agent can access only the files in the root directories of its session.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -29,7 +29,7 @@ fn symlinked_root_is_reachable_by_both_names() {
     let mut proxy = open_session(&fixture, &link, &[]);
     assert_eq!(content_of(&proxy.read_text_file(&link.join("a"))), "text");
     assert_eq!(content_of(&proxy.read_text_file(&real.join("a"))), "text");
-    // The link now points elsewhere, but the root stays the directory that it named first.
+    // After the link is changed, the session's root is still the directory that the link named first.
     let other = fixture.directory.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("a"), "secret").unwrap();
@@ -58,7 +58,7 @@ fn moved_directory_stays_the_session_root() {
     let mut proxy = open_session(&fixture, &root, &[]);
     let moved = fixture.directory.path().join("moved");
     fs::rename(&root, &moved).unwrap();
-    // A new directory of the same name is not the root of the session.
+    // A new directory with the root's old name is not the root of the session.
     fs::create_dir(&root).unwrap();
     fs::write(root.join("a"), "secret").unwrap();
     assert_eq!(content_of(&proxy.read_text_file(&root.join("a"))), "text");
@@ -83,7 +83,7 @@ fn nested_and_sibling_roots_are_served() {
         assert_eq!(content_of(&proxy.read_text_file(&inner.join("../a"))), "outer");
         assert_not_found(&proxy.read_text_file(&beside.join("../nothing")));
     }
-    // A session with only the inner root cannot access the outer directory.
+    // A session whose only root is the inner directory cannot access the outer directory.
     let mut proxy = open_session(&fixture, &inner, &[]);
     assert_not_found(&proxy.read_text_file(&outer.join("a")));
     assert_not_found(&proxy.write_text_file(&outer.join("b"), "x"));
@@ -101,14 +101,14 @@ fn symlink_between_roots_is_not_followed() {
     symlink("../beside/a", outer.join("relative")).unwrap();
     symlink("inner/a", outer.join("within")).unwrap();
     let mut proxy = open_session(&fixture, &outer, &[&beside, &outer.join("inner")]);
-    // The session can access the file by its own path.
+    // The session can access the file by the file's own path.
     assert_eq!(content_of(&proxy.read_text_file(&beside.join("a"))), "beside");
     for link in ["absolute", "relative"] {
         assert_not_found(&proxy.read_text_file(&outer.join(link)));
         assert_not_found(&proxy.write_text_file(&outer.join(link), "x"));
     }
     assert_eq!(fs::read_to_string(beside.join("a")).unwrap(), "beside");
-    // A link within one root is followed, even if its target is also another root.
+    // A link within one root is followed, even if the target is in another root too.
     assert_eq!(content_of(&proxy.read_text_file(&outer.join("within"))), "inner");
 }
 

@@ -1,4 +1,4 @@
-//! Every scenario of the ACP file methods, and many concurrent calls, on a real directory.
+//! Runs every scenario of the ACP file methods, and many concurrent calls, on a real directory.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
@@ -18,7 +18,7 @@ impl AcpScenarioAgentViaProxyProcess {
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().join("ws");
         fs::create_dir(&workspace).unwrap();
-        // Files next to the workspace must appear not to exist.
+        // The agent must not be able to see that files next to the workspace exist.
         fs::create_dir(directory.path().join("ws2")).unwrap();
         fs::write(directory.path().join("ws2/a.txt"), "secret").unwrap();
         fs::write(directory.path().join("secret.txt"), "secret").unwrap();

@@ -1,4 +1,4 @@
-//! Shutdown of the proxy: it exits when the editor or the agent ends, in any way, with the exit code of the agent.
+//! Tests that the ACP proxy exits when the editor or the agent ends.
 
 use std::{fs, io::Read, process::Stdio};
 

@@ -1,4 +1,4 @@
-//! If the proxy adds an MCP server to a session, calls through that server belong to this session and to no other.
+//! Tests that calls through the MCP server that the proxy adds to a session belong to that session.
 
 use std::fs;
 
@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 use super::harness::AcpProxyTestProcess;
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// The start command of the MCP server, as the agent received it.
 struct AgentReceivedMcpServerCommand {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
 impl AgentReceivedMcpServerCommand {
-    /// The server in the `session/new` message that the agent received.
     fn from_session_setup(received: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let server = &received["params"]["mcpServers"][0];
@@ -29,7 +27,6 @@ impl AgentReceivedMcpServerCommand {
         }
     }
 
-    /// Starts the server and writes a file through it, as a client with this name.
     fn run_and_write(&self, fixture: &CliFixture, client: &str, path: &str, content: &str) -> CommandOutput {
         let opening = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } } });
@@ -95,7 +92,7 @@ fn loaded_session_keeps_its_ticket() {
     proxy.initialize();
     proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }));
     let added_server = AgentReceivedMcpServerCommand::from_session_setup(&proxy.receive_at_agent());
-    // A loaded session already has its id, so the proxy does not wait for the agent's response.
+    // The proxy does not wait for the agent's response, because a loaded session already has its id.
     assert_eq!(added_server.run_and_write(&fixture, "whatever", "a.txt", "1\n").code, 0);
     let review = fixture.run_successfully(&["review", "--json"]).json();
     assert_eq!((&review["session"], reviewed_paths(&review)), (&json!("s1"), vec!["a.txt"]));
@@ -111,7 +108,7 @@ fn ticket_of_another_session_is_rejected() {
     let mut second = AgentReceivedMcpServerCommand::from_session_setup(&proxy.new_session("s2", &params));
     assert_ne!(first.environment, second.environment);
     assert!(!second.arguments.contains(&second.environment[0].1), "others see arguments");
-    // With a ticket, the name of the client is ignored.
+    // With a ticket, the client's name does not choose the session.
     assert_eq!(second.run_and_write(&fixture, "s1", "a.txt", "2\n").code, 0);
     let review = fixture.run_successfully(&["review", "--json"]).json();
     assert_eq!((&review["session"], reviewed_paths(&review)), (&json!("s2"), vec!["a.txt"]));

@@ -1,4 +1,4 @@
-//! The changes that an agent makes after a prompt are a turn, which a person reviews and reverts at a terminal.
+//! Tests that a person can review and revert the changes that an agent made after a prompt.
 
 use std::fs;
 
@@ -9,7 +9,6 @@ use crate::cli_fixture::CliFixture;
 
 const NINE_LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// Sends a prompt from the editor and receives it at the agent.
 fn send_prompt(proxy: &mut AcpProxyTestProcess) {
     let params = json!({ "sessionId": "s1", "prompt": [{ "type": "text", "text": "do it" }] });
     let prompt = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params });
@@ -40,6 +39,5 @@ fn turn_is_reviewed_and_undone_while_the_agent_runs() {
     assert_eq!(by, [&json!(["agent:acp"]), &json!(["agent:acp"]), &json!(["outside"])], "{review}");
     fixture.run_successfully(&["reject", "--since", "turn"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), first.replace('9', "nine"));
-    // The agent reads the reverted file and continues with it.
     assert_eq!(proxy.read_text_file(&file)["result"]["content"], first.replace('9', "nine"));
 }

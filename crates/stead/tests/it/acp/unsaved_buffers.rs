@@ -1,5 +1,4 @@
-//! An editor that reports its open buffers over JSON-RPC, and an agent behind the proxy: two processes on one
-//! workspace.
+//! Tests an editor that reports its open buffers over JSON-RPC while an agent works on the same files.
 
 use std::{
     fs,
@@ -14,7 +13,6 @@ use crate::cli_fixture::CliFixture;
 
 const NINE_LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// The JSON-RPC connection of a person's editor.
 struct EditorRpcProcess {
     child: Child,
     input: ChildStdin,
@@ -57,19 +55,18 @@ fn unsaved_buffer_is_visible_and_survives_an_editor_crash() {
     let typed = NINE_LINES.replace('9', "nine");
     editor.call("buffer.open", json!({ "path": "a.txt", "text": typed }));
     assert_eq!(proxy.read_text_file(&file)["result"]["content"], typed);
-    // A write to other lines changes the file, without the unsaved text, and the buffer.
+    // A write to other lines changes both the file and the buffer, and leaves the unsaved text out of the file.
     assert!(proxy.write_text_file(&file, &typed.replace('1', "one")).get("result").is_some());
     assert_eq!(fs::read_to_string(&file).unwrap(), NINE_LINES.replace('1', "one"));
     let held = editor.call("buffer.list", json!({ "path": "a.txt" }));
     assert_eq!(held["buffers"][0]["text"], typed.replace('1', "one"), "{held}");
-    // A write to the lines that the person edits is refused, and file and buffer stay unchanged.
+    // A write to the lines that the person edits is refused and changes nothing.
     let refused = proxy.write_text_file(&file, &typed.replace("nine", "NINE"));
     assert!(refused["error"]["data"].as_str().unwrap().starts_with("conflict: "), "{refused}");
     assert_eq!(fs::read_to_string(&file).unwrap(), NINE_LINES.replace('1', "one"));
-    // The buffer is closed without saving, so its text is discarded.
     editor.call("buffer.close", json!({ "path": "a.txt" }));
     assert_eq!(proxy.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
-    // After a crash of the editor, agents no longer read the unsaved text, but it is kept as a draft.
+    // After the editor crashes, agents no longer read its unsaved text, which is kept as a draft.
     editor.call("buffer.open", json!({ "path": "a.txt", "text": NINE_LINES.replace('5', "five") }));
     assert_eq!(proxy.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
     drop(editor);

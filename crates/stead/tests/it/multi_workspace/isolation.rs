@@ -1,5 +1,5 @@
-//! A thousand workspaces in one process, many more than may be open at a time. Random tokens make random calls over
-//! every protocol, and every response contains only data of their own workspace.
+//! Tests a thousand workspaces in one server process, many more than may be open at a time. Random calls over every
+//! protocol may return only data of the token's own workspace.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -14,7 +14,7 @@ use super::WorkspaceRegistryTestServer;
 const WORKSPACE_COUNT: usize = 1_000;
 const CALLS_PER_THREAD: usize = 3_000;
 const THREADS: usize = 4;
-/// Maximum duration of the isolation test; on an idle machine the test is much faster.
+/// The isolation test takes this long only on a busy machine.
 const TIME_MAX: Duration = Duration::from_secs(240);
 const MCP_VERSION: &str = "2026-07-28";
 
@@ -23,7 +23,6 @@ fn send_json_request(client: &TestHttpClient, token: &str, line: &str, body: &Va
     (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
 }
 
-/// A deterministic random number generator.
 struct IsolationRng(u64);
 
 impl IsolationRng {
@@ -33,7 +32,6 @@ impl IsolationRng {
     }
 }
 
-/// A text that only the workspace with this number contains.
 fn workspace_secret(number: usize) -> String {
     format!("the secret of workspace {number}, and of no other")
 }
@@ -54,7 +52,6 @@ fn create_workspace(server: &WorkspaceRegistryTestServer, client: &TestHttpClien
     token
 }
 
-/// Makes one call with the token of a random workspace, and checks that the response belongs to that workspace.
 fn call_as_random_workspace(client: &TestHttpClient, dice: &mut IsolationRng, tokens: &[String]) {
     let number = dice.below(tokens.len());
     let other = (number + 1 + dice.below(tokens.len() - 1)) % tokens.len();

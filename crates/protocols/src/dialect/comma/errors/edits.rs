@@ -1,5 +1,5 @@
-//! The error sentences of `edit_file` and `apply_patch`. An error of these tools without a sentence of its own gets the
-//! sentence that all tools share.
+//! The error sentences of `edit_file` and `apply_patch`. Errors of `edit_file` and `apply_patch` without a sentence of
+//! their own get the sentence that all tools share.
 
 use serde_json::Value;
 use stead_engine::{Error, ErrorKind};
@@ -15,10 +15,9 @@ use super::{
     CommaErrorKind, stale_file_error,
 };
 
-/// The number of characters of an invalid patch line that an error repeats.
+/// The maximum number of characters of an invalid patch line that an error repeats.
 const ECHOED_LINE_CHARS: usize = 40;
 
-/// The reply to an engine error about edits that cannot be applied; `None` for other errors.
 pub(super) fn edit_error(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaToolError> {
     let path = call.path_argument();
     let index = error.details.get("edit").and_then(Value::as_u64).unwrap_or_default();
@@ -94,7 +93,6 @@ fn match_range(location: &Value) -> Value {
         .into()
 }
 
-/// The reply to an engine error about a patch that cannot be parsed or applied; `None` for other errors.
 pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaToolError> {
     let headers = parse_headers(call.args.text_or_empty("patch"));
     let section = error.details.get("section").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
@@ -143,7 +141,6 @@ pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<Com
     })
 }
 
-/// The error for a new or moved file whose parent directory is missing.
 fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -> CommaToolError {
     let is_new = |header: &&CommaPatchSectionHeader<'_>| {
         header.kind == CommaPatchSectionKind::Add || header.move_target.is_some()
