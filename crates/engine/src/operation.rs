@@ -186,15 +186,36 @@ pub(crate) type BuildBufferOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&EditorBu
 
 pub(crate) enum OperationPlanningResult<O = CallOutcome> {
     /// The journal records `bytes`, the number of bytes that the call read.
-    Read { outcome: O, bytes: u64 },
+    Read {
+        outcome: O,
+        bytes: u64,
+    },
     /// The call is a dry run and changes nothing.
     Preview(O),
-    Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn<O> },
-    Lease { request: LeaseAcquireOrReleaseRequest, build_outcome: LeaseToOutcomeFn<O> },
-    Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn<O> },
-    Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn<O> },
-    Watch { request: WatchBeginOrEndRequest, build_outcome: BuildWatchOutcomeFn<O> },
-    Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn<O> },
+    Files {
+        plan: Plan,
+        build_outcome: BuildCommittedChangeOutcomeFn<O>,
+    },
+    Lease {
+        request: LeaseAcquireOrReleaseRequest,
+        build_outcome: LeaseToOutcomeFn<O>,
+    },
+    Approval {
+        answer: ApprovalAnswer,
+        build_outcome: BuildApprovalAnswerOutcomeFn<O>,
+    },
+    Session {
+        request: SessionStoreWriteRequest,
+        build_outcome: BuildSessionCallOutcomeFn<O>,
+    },
+    Watch {
+        request: WatchBeginOrEndRequest,
+        build_outcome: BuildWatchOutcomeFn<O>,
+    },
+    Buffer {
+        request: BufferStoreRequest,
+        build_outcome: BuildBufferOutcomeFn<O>,
+    },
 }
 
 impl<O: 'static> OperationPlanningResult<O> {

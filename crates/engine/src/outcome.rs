@@ -1,5 +1,4 @@
-//! Typed results of calls: the fields that several operations share, and the conversion of a typed result into the
-//! object and the text that protocols send.
+//! Typed results of calls, and their conversion into the object and the text that protocols send.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -14,21 +13,19 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// The typed result of a successful call. Its serialized fields are the object that programs receive; fields that are
-/// skipped in serialization exist only for the text or for dialects.
+/// The typed result of a successful call. The serialized fields of a result are the object that programs receive;
+/// skipped fields exist only for the text or for dialects.
 pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
-    /// Takes the content of files before and after the call, which dialects receive beside the object.
+    /// Takes the file contents before and after the call, which dialects receive beside the object.
     fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
         Vec::new()
     }
 
-    /// The session to which later calls of the conversation belong, if the call switched to another session.
     fn session_switch(&self) -> Option<SessionForLaterCalls> {
         None
     }
 }
 
-/// Conversion into the form of an outcome that all operations share.
 pub(crate) trait IntoCallOutcome {
     fn into_call_outcome(self, notation: CallNotation) -> CallOutcome;
 }
@@ -51,7 +48,7 @@ impl<T: OperationOutcome> IntoCallOutcome for T {
     }
 }
 
-/// The serialized fields of a struct. A derived serialization of a struct to JSON cannot fail.
+/// The derived serialization of a struct to JSON cannot fail.
 pub(crate) fn to_json_object(fields: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(fields) {
         Ok(Value::Object(fields)) => fields,
@@ -59,7 +56,6 @@ pub(crate) fn to_json_object(fields: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// The journal entry that records a call: its number, its chain hash, and notices for the caller.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RecordedEntryFields {
     pub(crate) entry: u64,
@@ -74,7 +70,6 @@ impl From<&CommitReceipt> for RecordedEntryFields {
     }
 }
 
-/// The version of a file: the sha256 of its bytes, and its short name, such as `r17`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct FileVersionFields {
     pub(crate) version: Version,
@@ -82,13 +77,11 @@ pub(crate) struct FileVersionFields {
 }
 
 impl FileVersionFields {
-    /// The version that a commit has just written.
     pub(crate) fn written(version: Version, receipt: &CommitReceipt) -> Self {
         Self { version, rev: format!("r{}", receipt.entry) }
     }
 }
 
-/// A time in unix milliseconds, serialized as ISO 8601 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UtcTime {
     pub(crate) unix_ms: i64,
@@ -106,7 +99,6 @@ impl Serialize for UtcTime {
     }
 }
 
-/// Whether a count is zero and is therefore left out of a serialized outcome.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0

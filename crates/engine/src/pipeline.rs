@@ -1,8 +1,7 @@
 //! The steps of every call, in this order: decode, resolve, authorize, lock, check base versions, plan, approve, commit
 //! and record. A call that waits for approval releases its locks first, and starts over when a person answers the
-//! request. A call does not notify subscribers of its changes; they read the journal.
-//!
-//! Every call leaves one journal entry, or two if its commit fails. No file changes before the whole plan is known.
+//! request. Every call leaves one journal entry, or two if its commit fails. No file changes before the whole plan is
+//! known.
 
 use serde_json::{Map, Value, json};
 use stead_path::RelPath;
@@ -65,8 +64,8 @@ pub(crate) fn run_call(
         Ok(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)) => {
             workspace.record_call(&record)?;
             if call.options.applied_by != ChangeApplierChoice::Workspace {
-                // The editor applies the change as soon as the call returns, so the journal entry must already be on
-                // disk. `head` writes buffered entries to disk.
+                // The editor applies the change after the call returns, so `head` first writes buffered entries to
+                // disk.
                 workspace.head()?;
             }
             Ok(outcome)
@@ -84,7 +83,6 @@ pub(crate) fn run_call(
     }
 }
 
-/// Stores and records a client's answer to an approval request.
 pub(crate) fn record_client_answer(
     workspace: &dyn Workspace,
     caller: &Caller,
@@ -100,11 +98,9 @@ pub(crate) fn record_client_answer(
     workspace.answer_approval(answer, &record).map(|_| ())
 }
 
-/// How a call ended, and whether the journal has its entry.
 enum CallOutcomeAndJournalStatus {
-    /// The call succeeded, and its journal entry is written.
     Recorded(CallOutcome),
-    /// The commit of the call failed; the journal has the entry of the call and a second entry with the reason.
+    /// The commit failed; the journal has the entry of the call and a second entry with the reason.
     RecordedThenFailed(Error),
     /// The call changed nothing, and its journal entry is not written yet.
     NotYetRecorded(CallOutcome),
@@ -159,13 +155,12 @@ fn run_rounds(
 
 enum PlanningRoundResult {
     Finished(CallOutcomeAndJournalStatus),
-    /// The files changed between planning and commit, so the call must be planned again.
+    /// The call must be planned again, for example because files changed between planning and commit.
     Retry,
     /// The call needs approval and has released its locks.
     NeedsApproval(Box<MissingApproval>),
 }
 
-/// The parts of a call that stay the same if the call is planned several times.
 struct CallPlanningRoundRunner<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
@@ -242,7 +237,6 @@ impl CallPlanningRoundRunner<'_> {
         Ok(PlanningRoundResult::Finished(completion))
     }
 
-    /// The approval that the call still needs, or `None` if the call may run.
     fn require_approval(
         &self,
         verdict: PolicyVerdict,
@@ -271,7 +265,7 @@ impl CallPlanningRoundRunner<'_> {
         Ok(None)
     }
 
-    /// Applies the planned effect of a call and records it; returns `None` if the files changed since planning.
+    /// Applies and records the planned effect; `None` means that the files changed since planning.
     fn execute_planned(
         &self,
         planned: OperationPlanningResult,
@@ -338,7 +332,7 @@ impl CallPlanningRoundRunner<'_> {
     }
 }
 
-/// The contents of the files that a plan writes; after the commit, the caller's session counts as having seen them.
+/// The file contents that the caller's session counts as having seen after the commit.
 fn contents_written(context: &CallContext<'_>, planned: &OperationPlanningResult) -> Vec<(RelPath, Version, Vec<u8>)> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return Vec::new() };
     let written = |change: &PlannedChange| {
@@ -354,14 +348,13 @@ fn contents_written(context: &CallContext<'_>, planned: &OperationPlanningResult
     plan.changes.iter().filter_map(written).collect()
 }
 
-/// The approval preview of a call that changes no file.
 fn preview_reads(targets: &[ResolvedTarget]) -> Value {
     let paths: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
     json!({ "changes": [], "places": paths })
 }
 
-/// Locks the paths that the call will change, in sorted order. A path that is only read needs no lock, because files
-/// are replaced atomically.
+/// Locks the changed paths in sorted order. A path that is only read needs no lock, because files are replaced
+/// atomically.
 fn lock_targets(
     workspace: &dyn Workspace,
     effect: OperationEffectClass,
@@ -383,7 +376,7 @@ fn lock_targets(
     workspace.lock(&locks, call.control.deadline()).map(Some)
 }
 
-/// The outcome of an earlier call with the same idempotency key, if any, so that its change is not applied twice.
+/// Finds an earlier call with the same idempotency key, so that its change is not applied twice.
 fn find_completed_call(
     workspace: &dyn Workspace,
     call: &Call<'_>,
@@ -405,8 +398,7 @@ fn find_completed_call(
     }
 }
 
-/// Refuses an idempotency key that an earlier, different call used. The comparison of the two calls ignores fields that
-/// the engine added to the recorded arguments.
+/// Refuses an idempotency key that an earlier, different call used.
 fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Error> {
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
     let original_arguments = |text: &str| {
@@ -429,7 +421,6 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
     .with_next_step("use a new key for a new call"))
 }
 
-/// The outcome of a change that the editor applies, with the file content before and after the change.
 fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     let text = "allowed and recorded; the editor applies the change".to_owned();
     let before_after =
@@ -437,7 +428,6 @@ fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     CallOutcome { json: Map::new(), text, before_after, session_switch: None }
 }
 
-/// The file content before and after the first planned change, to show to the person who approves the call.
 fn proposed_before_after(context: &CallContext<'_>, planned: OperationPlanningResult) -> Option<BeforeAfterBytes> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return None };
     match context.options.before_after {
@@ -464,11 +454,9 @@ fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<
 
 /// The field of the recorded arguments with the number of changes that the editor applies.
 const APPLIED_ELSEWHERE_FIELD: &str = "made_elsewhere";
-/// The field of the recorded arguments with the current version of a file that the call left unchanged.
 const UNCHANGED_FIELD: &str = "unchanged";
 /// The field of the recorded arguments with the old and new paths of files that the call moves and also changes.
 const MOVED_FIELD: &str = "moved";
-/// The field of the recorded arguments with the ids of the open buffers that the call changes along with the files.
 const BUFFERS_FIELD: &str = "buffers";
 
 fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallOutcome, Error> {
@@ -489,7 +477,6 @@ fn unknown_operation_error(name: &str) -> Error {
         .with_next_step(format!("operations: {}", known.join(", ")))
 }
 
-/// The old and new paths of the files that a plan moves and changes in one step.
 fn moved_paths_json(plan: &Plan) -> Option<Value> {
     let pair = |change: &PlannedChange| {
         let PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } = change else { return None };
@@ -504,7 +491,6 @@ fn buffers_json(plan: &Plan) -> Option<Value> {
     (!ids.is_empty()).then(|| ids.into())
 }
 
-/// Adds a field to the recorded arguments of a call if `value` is not `None`.
 fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) {
     let Some(value) = value else { return };
     if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {
@@ -513,7 +499,7 @@ fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) 
     }
 }
 
-/// The arguments of a call as the journal records them, with the size in place of file content and long texts.
+/// The journal records the size of file content and of long texts instead of the text.
 fn recorded_arguments(call: &Call<'_>, row: Option<&OperationDefinition>) -> String {
     let contents = row.map_or(&[][..], |row| row.content_arguments);
     // Arguments that a dialect could not translate have unknown meanings, so each of them may be content.

@@ -1,60 +1,60 @@
 //! The planned changes of a call, computed before anything is written. A plan is a plain value that can be previewed,
-//! hashed, refused or committed; only a commit applies it.
+//! hashed, refused or committed; only a commit applies the plan.
 
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
 use crate::{buffers::PlannedBufferChange, version::Version, workspace::FileStatFingerprint};
 
-/// Permission bits of a new file.
+/// The permission bits that a new file gets.
 pub const NEW_FILE_MODE: u32 = 0o644;
-/// Permission bits of a new directory.
+/// The permission bits that a new directory gets.
 pub const NEW_DIRECTORY_MODE: u32 = 0o755;
 
-/// The planned changes of one call.
+/// The planned changes of one call, which a commit applies.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The planned changes of files, in the order in which the commit applies them.
     pub changes: Vec<PlannedChange>,
-    /// The journal entry that the plan undoes, redoes or amends, or the trash item that the plan restores.
+    /// The journal entry or trash item that the plan refers to, for example the entry that the plan undoes.
     pub link: JournalEntryRelation,
-    /// Changes of open editor buffers, applied together with the files.
+    /// The planned changes of open editor buffers, which the commit applies together with the files.
     pub buffers: Vec<PlannedBufferChange>,
 }
 
 impl Plan {
-    /// A plan without changes.
+    /// Creates a plan without changes.
     pub fn empty() -> Self {
         Self::new(Vec::new())
     }
 
-    /// Creates a plan from a list of changes.
+    /// Creates a plan from a list of changes, without a reference to a journal entry.
     pub fn new(changes: Vec<PlannedChange>) -> Self {
         Self::with_link(changes, JournalEntryRelation::None)
     }
 
-    /// Creates a plan that refers to a journal entry or a trash item, for example to the entry that it undoes.
+    /// Creates a plan that refers to a journal entry or a trash item, for example to the entry to undo.
     pub fn with_link(changes: Vec<PlannedChange>, link: JournalEntryRelation) -> Self {
         Self { changes, link, buffers: Vec::new() }
     }
 
-    /// Whether the plan has no changes.
+    /// Whether the plan has no file changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 }
 
-/// The version of a file as observed during planning.
+/// The version and the stat fingerprint of a file, as observed during planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanTimeFileVersion {
-    /// The version of the file's bytes.
+    /// The version of the file's bytes during planning.
     pub version: Version,
-    /// The stat fingerprint of the file when the version was observed. If a file still has this fingerprint at the
-    /// commit, the commit does not hash the file again.
+    /// The stat fingerprint of the file during planning. The commit does not hash a file that still has this
+    /// fingerprint.
     pub identity: FileStatFingerprint,
 }
 
-/// The state that a path must have at the commit; otherwise the commit fails and overwrites no later change.
+/// The state that a path must have at the commit; otherwise the commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitExpectation {
     /// The commit requires that the path does not exist.
@@ -65,12 +65,12 @@ pub enum CommitExpectation {
     SameEntry(FileStatFingerprint),
 }
 
-/// The source of a file's new content.
+/// The source of the new content of a written file.
 #[derive(Debug, Clone)]
 pub enum PlannedContent {
-    /// The new content is these bytes.
+    /// The new content of the file is given as bytes.
     Bytes(Vec<u8>),
-    /// The new content is the content of this stored version.
+    /// The new content of the file is the content of this stored version.
     Retained(Version),
     /// The new content is a copy of another file, which must still have the observed version at the commit.
     CopyOf(RelPath, PlanTimeFileVersion),
@@ -83,80 +83,79 @@ pub enum FileModeSource {
     KeepExisting,
     /// The written file gets these permission bits, without set-user-id and set-group-id bits.
     Set(u32),
-    /// The written file is a changed file at a new path. It gets the mode, owner, access control list and extended
-    /// attributes of the file at the old path. That file must still have the observed version.
+    /// The written file gets the mode, owner, access control list and extended attributes of another file. The other
+    /// file must still have the observed version at the commit.
     CopyFrom(RelPath, PlanTimeFileVersion),
 }
 
-/// One change of a plan.
+/// One planned change of a file, directory or symlink.
 #[derive(Debug, Clone)]
 pub enum PlannedChange {
-    /// Writes a file.
+    /// The planned change writes a file.
     Put {
-        /// The file.
+        /// The path of the written file.
         path: RelPath,
-        /// The state that the path must have at the commit.
+        /// The state that the path of the written file must have at the commit.
         expectation: CommitExpectation,
-        /// The new content.
+        /// The source of the written file's new content.
         content: PlannedContent,
-        /// The version of the file's new content.
+        /// The version of the written file's new content.
         version: Version,
-        /// The size of the new content in bytes.
+        /// The size of the written file's new content in bytes.
         size: u64,
         /// The source of the written file's permission bits.
         mode: FileModeSource,
     },
-    /// Creates an empty directory at an unused path.
+    /// The planned change creates an empty directory at an unused path.
     MakeDirectory {
-        /// The directory.
+        /// The path of the new directory.
         path: RelPath,
-        /// The permission bits of the directory.
+        /// The permission bits of the new directory.
         mode: u32,
     },
-    /// Recreates a recorded symlink at an unused path.
+    /// The planned change recreates a recorded symlink at an unused path.
     MakeLink {
-        /// The path of the symlink.
+        /// The path of the recreated symlink.
         path: RelPath,
-        /// The target of the symlink.
+        /// The target of the recreated symlink.
         target: Vec<u8>,
     },
-    /// Renames a file, symlink or tree.
+    /// The planned change renames a file, symlink or tree.
     Move {
-        /// The old path.
+        /// The path of the file, symlink or tree before the move.
         from: RelPath,
-        /// The new path.
+        /// The path of the file, symlink or tree after the move.
         to: RelPath,
-        /// The state that the old path must have at the commit.
+        /// The state that the old path of a move must have at the commit.
         expectation: CommitExpectation,
-        /// The state that the new path must have at the commit: absent, or a file with a known version. The move
-        /// replaces this file and retains its content.
+        /// The state that the new path of a move must have at the commit: absent, or a file that the move replaces.
         replaced: CommitExpectation,
-        /// The size of the moved tree.
+        /// The size of the moved file or tree.
         tree: TreeSummary,
     },
-    /// Moves a file, symlink or tree to the trash.
+    /// The planned change moves a file, symlink or tree to the trash.
     Remove {
         /// The path of the file, symlink or tree that moves to the trash.
         path: RelPath,
-        /// The state that the path must have at the commit.
+        /// The state that the removed path must have at the commit.
         expectation: CommitExpectation,
-        /// The time from which the trash may purge the removed file or tree, in Unix milliseconds.
+        /// The time in Unix milliseconds from which the trash may purge the removed file or tree.
         retain_until_ms: i64,
-        /// The size of the removed tree.
+        /// The size of the removed file or tree.
         tree: TreeSummary,
     },
-    /// Removes an empty directory that an undone call created.
+    /// The planned change removes an empty directory that an undone call created.
     RemoveDirectory {
-        /// The directory.
+        /// The path of the removed directory.
         path: RelPath,
     },
-    /// Restores a trash item to an unused path.
+    /// The planned change restores a trash item to an unused path.
     Restore {
-        /// The id of the trash item.
+        /// The id of the restored trash item.
         trash: String,
         /// The path to which the trash item is restored.
         path: RelPath,
-        /// The size of the restored tree.
+        /// The size of the restored file or tree.
         tree: TreeSummary,
     },
 }
@@ -177,28 +176,28 @@ impl PlannedChange {
     }
 }
 
-/// The size of a file, symlink or directory tree.
+/// The number of entries and bytes of a file, symlink or directory tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeSummary {
     /// The kind of the entry at the top of the tree.
     pub kind: FileKind,
-    /// Number of files, symlinks and other entries that are not directories.
+    /// The number of entries of the tree that are not directories, such as files and symlinks.
     pub files: u64,
-    /// Number of directories, including the top directory.
+    /// The number of directories in the tree, including the top directory.
     pub directories: u64,
-    /// Total size of the files in bytes.
+    /// The total size of the tree's files in bytes.
     pub bytes: u64,
 }
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// A regular file.
+    /// The directory entry is a regular file.
     File,
-    /// A directory.
+    /// The directory entry is a directory.
     Directory,
-    /// A symlink.
+    /// The directory entry is a symlink.
     Link,
-    /// A pipe, socket or device.
+    /// The directory entry is a pipe, socket or device.
     Special,
 }

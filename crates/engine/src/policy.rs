@@ -1,10 +1,10 @@
-//! The policy: which calls run freely, which are reported, which need approval, and which are blocked. This module only
-//! evaluates rules for a call and returns a verdict; the pipeline enforces the verdict.
+//! The policy decides which calls run freely, which are reported, which need approval, and which are blocked. This
+//! module returns a verdict on a call; the pipeline enforces the verdict.
 //!
-//! A policy has the layers system, organisation and agent. Within a policy layer the first matching rule decides;
-//! across layers the strictest verdict wins. If no rule matches a call, the tool's declared tier or the default of a
-//! layer applies, whichever is the strictest. A built-in rule requires approval if an agent changes a protected path
-//! such as `.git`. A rule of the system layer overrides it if the rule names the protected path.
+//! Within a policy layer the first matching rule decides; across the layers system, organisation and agent the
+//! strictest verdict wins. If no rule matches a call, the strictest of the tool's declared tier and the layers'
+//! defaults applies. A built-in rule requires approval if an agent changes a protected path such as `.git`. Only a rule
+//! of the system layer that names the protected path overrides the built-in rule.
 
 mod parse;
 pub(crate) mod rate_limit;
@@ -28,13 +28,12 @@ use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, worksp
 pub struct Policy {
     version: u64,
     layers: Vec<PolicyLayer>,
-    /// Whether any rule of the policy applies to reading or listing; otherwise reads need no check.
+    /// Whether any rule of the policy covers reading or listing; otherwise reads need no check.
     has_read_rules: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyLayer {
-    /// The name by which errors refer to the policy layer.
     pub(crate) name: String,
     kind: PolicyLayerKind,
     /// The principals to whom the policy layer applies; `None` means everybody.
@@ -53,7 +52,6 @@ enum PolicyLayerKind {
     Agent,
 }
 
-/// A limit on the rate of calls, and the supervision tier of calls beyond the limit.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
@@ -63,17 +61,16 @@ pub(crate) struct PolicyRateLimit {
     pub(crate) rights: Option<Vec<PathAccessRight>>,
 }
 
-/// How long the trash keeps removed files according to a policy layer.
 #[derive(Debug, Clone, Copy, Default)]
 struct PolicyTrashRetention {
     agent_ms: Option<i64>,
     user_ms: Option<i64>,
 }
 
-/// The policy in force, with the location of its file if it is inside the workspace, where agents could change it.
+/// The policy in force, with the location of its file if that file is inside the workspace.
 #[derive(Debug, Clone)]
 pub struct ActivePolicy {
-    /// The parsed policy.
+    /// The parsed policy that is in force.
     pub policy: Arc<Policy>,
     /// The location of the policy file; `None` if the file is not inside the workspace.
     pub file_location: Option<InWorkspacePolicyFileLocation>,
@@ -82,19 +79,19 @@ pub struct ActivePolicy {
 /// The location of a policy file inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InWorkspacePolicyFileLocation {
-    /// The path of the policy file.
+    /// The path of the policy file in the workspace.
     pub path: RelPath,
-    /// Device and inode of the policy file, which identify the file even at another path.
+    /// The device and inode of the policy file, which identify the file even at another path.
     pub device_and_inode: (u64, u64),
 }
 
 impl ActivePolicy {
-    /// The policy that applies without a policy file.
+    /// Returns the policy that applies without a policy file.
     pub fn built_in() -> Self {
         Self { policy: Arc::new(Policy::built_in()), file_location: None }
     }
 
-    /// Whether this path is the path of the policy file, or the entry at this path is a hard link to the policy file.
+    /// Whether the path is that of the policy file, or its entry is a hard link to the policy file.
     pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileStatFingerprint>) -> bool {
         self.file_location.as_ref().is_some_and(|location| {
             location.path == *path
@@ -102,19 +99,18 @@ impl ActivePolicy {
         })
     }
 
-    /// Whether the policy file is at or below this path.
     pub(crate) fn contains_policy_file(&self, path: &RelPath) -> bool {
         self.file_location.as_ref().is_some_and(|location| location.path.is_within(path))
     }
 }
 
 impl Policy {
-    /// The policy that applies without a policy file; the version of this policy is 1.
+    /// Returns the policy that applies without a policy file; the version of this policy is 1.
     pub fn built_in() -> Self {
         Self { version: BUILT_IN_VERSION, layers: Vec::new(), has_read_rules: false }
     }
 
-    /// Parses a policy file.
+    /// Parses the text of a policy file.
     pub fn parse(text: &str) -> Result<Self, PolicyParseError> {
         parse::parse_policy(text)
     }
@@ -131,22 +127,19 @@ impl Policy {
         Self { version, layers, has_read_rules }
     }
 
-    /// Whether this policy has no rules besides the built-in rule.
     pub(crate) fn is_built_in(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// The version of the policy: the first eight bytes of the sha256 of its text.
+    /// Returns the version of the policy: the first eight bytes of the sha256 of the policy file, or 1 without a file.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Whether any rule of the policy covers reading, so that every read must be checked.
     pub(crate) fn restricts_reading(&self) -> bool {
         self.has_read_rules
     }
 
-    /// The verdict of the policy on one access that a call needs to a path.
     pub(crate) fn evaluate(
         &self,
         subject: &PolicyCallAttributes<'_>,
@@ -157,7 +150,6 @@ impl Policy {
         verdict.for_operation(subject.operation)
     }
 
-    /// The verdict of each policy layer that has a matching rule, and the verdict of the built-in rule if it applies.
     pub(crate) fn layer_verdicts<'a>(
         &'a self,
         subject: &'a PolicyCallAttributes<'_>,
@@ -181,7 +173,6 @@ impl Policy {
         built_in.into_iter().chain(ruled)
     }
 
-    /// The verdict if no policy rule matches: the strictest tier among that of the tool and the defaults of the layers.
     fn default_verdict(&self, subject: &PolicyCallAttributes<'_>) -> PolicyVerdict {
         let declared =
             PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyVerdictReason::ToolDefault };
@@ -198,7 +189,7 @@ impl Policy {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// The strictest verdict that the policy could give on any entry of a tree whose entries are unknown.
+    /// The strictest verdict that the policy could give on any entry of a tree with unknown entries.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
         subject: &PolicyCallAttributes<'_>,
@@ -211,7 +202,6 @@ impl Policy {
         possible.fold(self.evaluate(subject, action), PolicyVerdict::stricter_of)
     }
 
-    /// The rate limits that apply to a call, each with the index of its policy layer.
     pub(crate) fn rate_limits<'a>(
         &'a self,
         subject: &'a PolicyCallAttributes<'_>,
@@ -220,8 +210,7 @@ impl Policy {
         self.layers_for(subject).flat_map(with_index)
     }
 
-    /// The strictest limits of the policy layers that apply to a principal; `None` if no layer sets a limit for
-    /// anybody.
+    /// Returns the strictest quota limits that apply to a principal; `None` if no policy layer sets a quota.
     pub fn quota(&self, principal: &Principal) -> Option<StorageQuotaLimits> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
         self.has_quota().then(|| {
@@ -234,7 +223,7 @@ impl Policy {
         self.layers.iter().any(|layer| layer.quota != StorageQuotaLimits::default())
     }
 
-    /// How long the trash keeps files that a principal removes: the shortest time of the policy layers, or the default.
+    /// The trash keeps a principal's removed files for the shortest time of the policy layers, or for the default time.
     pub(crate) fn trash_retention_ms(&self, principal: &Principal) -> i64 {
         let retention_ms = |layer: &PolicyLayer| {
             if principal.is_agent() { layer.retention.agent_ms } else { layer.retention.user_ms }
@@ -257,7 +246,6 @@ impl Policy {
         self.layers.get(layer)?.rules.get(rule)
     }
 
-    /// Every policy rule that could apply to a principal, with the name of its layer.
     pub(crate) fn rules_for<'a>(&'a self, principal: &'a Principal) -> impl Iterator<Item = (&'a str, &'a PolicyRule)> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
         applicable
@@ -285,7 +273,6 @@ impl PolicyLayer {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
-    /// Whether the layer blocks a tool on every path: its first rule that matches the tool blocks it unconditionally.
     fn blocks_all(&self, subject: &PolicyCallAttributes<'_>) -> bool {
         let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
         let first = self.rules.iter().find(applicable);
@@ -294,7 +281,6 @@ impl PolicyLayer {
 }
 
 impl RequiredPathAccess<'_> {
-    /// The protected path that an agent would change with this access; `None` for other principals and for reads.
     fn protected_path(&self, subject: &PolicyCallAttributes<'_>) -> Option<&'static [&'static str]> {
         let reads = matches!(self.right, PathAccessRight::List | PathAccessRight::Read);
         if reads || !subject.principal.is_agent() {
@@ -308,16 +294,14 @@ impl RequiredPathAccess<'_> {
     }
 }
 
-/// Whether an access affects entries below the path that the policy cannot check, because they cannot be listed.
+/// Whether an access affects entries below the path that cannot be listed, so that the policy cannot check them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessAffectsUnlistableSubtree {
-    /// The path has no entries below it, or the policy checks each of them separately.
+    /// The path has no entries below it, or the policy checks each of these entries separately.
     None,
-    /// The access affects a tree whose entries cannot be listed.
     Present,
 }
 
-/// The access right that reading an entry needs: `List` for a directory, otherwise `Read`.
 pub(crate) fn read_right_for(top: Option<FileKind>) -> PathAccessRight {
     match top {
         Some(FileKind::Directory) => PathAccessRight::List,

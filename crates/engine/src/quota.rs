@@ -1,7 +1,6 @@
-//! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota.
-//!
-//! The workspace quota limits only growth: a call that frees at least as much as it adds is never refused. An undo may
-//! exceed the workspace quota, but only up to the usage before the undone call.
+//! Quotas limit the files of a workspace, the trash of a principal and the stored file versions. The workspace quota
+//! limits only growth: a call that frees at least as much as it adds is never refused. An undo may exceed the workspace
+//! quota, but only up to the usage before the undone call.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -15,7 +14,7 @@ use crate::{
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
-/// The limits on usage that a policy file sets; a field that is `None` sets no limit.
+/// The storage limits that a policy file sets; a limit that is `None` is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageQuotaLimits {
@@ -48,9 +47,9 @@ impl StorageQuotaLimits {
 /// The size of a workspace, as quotas count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceUsage {
-    /// Total size of all files in bytes; a symlink counts with the length of its target.
+    /// The total size of the workspace's files in bytes; a symlink counts with the length of its target.
     pub bytes: u64,
-    /// Number of files, symlinks and directories in the workspace, without the root directory.
+    /// The number of files, symlinks and directories in the workspace, without the root directory.
     pub files: u64,
 }
 
@@ -78,14 +77,14 @@ pub struct PrincipalUsage {
     pub trash_bytes: u64,
 }
 
-/// How current the reported workspace usage must be.
+/// The required freshness of the reported workspace usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequiredUsageFreshness {
-    /// Return the last known usage of the workspace without counting again.
+    /// The last known usage of the workspace suffices, without counting again.
     Cached,
-    /// Count the usage of the workspace again only if the last known usage is missing or too old.
+    /// The workspace usage is counted again only if the last known usage is missing or too old.
     RecountIfStale,
-    /// Purge expired trash and count the usage of the workspace again; a count from a moment ago suffices.
+    /// Expired trash is purged and the workspace usage is counted again; a count from a moment ago suffices.
     Recount,
 }
 
@@ -100,7 +99,7 @@ pub struct QuotaCharge {
 }
 
 impl QuotaCharge {
-    /// Computes the usage that a plan adds and frees under this quota.
+    /// Computes the workspace usage that a plan adds and frees under a quota.
     pub fn for_plan(plan: &Plan, quota: StorageQuotaLimits) -> Self {
         let undone_entry = if let JournalEntryRelation::Undoes(number) = plan.link { Some(number) } else { None };
         let (added, freed) = (WorkspaceUsage::default(), WorkspaceUsage::default());
@@ -137,13 +136,13 @@ impl QuotaCharge {
         }
     }
 
-    /// The number of the journal entry that the plan undoes, if the plan is an undo. An undo may restore the usage
-    /// before the undone entry, even if that usage exceeds the quota.
+    /// Returns the number of the journal entry that an undo plan undoes. An undo may restore the usage before the
+    /// undone entry, even if that usage exceeds the quota.
     pub fn undone_entry(&self) -> Option<u64> {
         self.undone_entry
     }
 
-    /// The usage of the workspace after the plan is committed.
+    /// Computes the usage of the workspace after the plan is committed.
     pub fn usage_after(&self, used: WorkspaceUsage) -> WorkspaceUsage {
         let apply = |now: u64, added: u64, freed: u64| now.saturating_add(added).saturating_sub(freed);
         WorkspaceUsage {
@@ -152,7 +151,7 @@ impl QuotaCharge {
         }
     }
 
-    /// Fails if the plan would exceed the quota. An undo may restore the usage `before` the undone call.
+    /// Fails if the plan would exceed the quota; an undo may restore the usage `before` the undone call.
     pub fn check(&self, usage: &PrincipalUsage, before: Option<WorkspaceUsage>) -> Result<(), Error> {
         let (now, after) = (usage.workspace, self.usage_after(usage.workspace));
         let before = before.unwrap_or_default();
@@ -185,7 +184,6 @@ enum QuotaKind {
 }
 
 impl QuotaKind {
-    /// The key of a quota limit in policy files and outcomes, for example `trash_bytes`.
     fn as_str(self) -> &'static str {
         match self {
             QuotaKind::Bytes => "bytes",
@@ -223,8 +221,8 @@ impl QuotaKind {
     }
 }
 
-/// If the call may change files and the policy sets a quota, counts the workspace usage. The call must not have locked
-/// its paths yet, because counting may lock the whole workspace.
+/// Counts the workspace usage for a quota. The call must not have locked its paths yet, because counting may lock the
+/// whole workspace.
 pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<(), Error> {
     if effect != OperationEffectClass::None && context.policy.policy.has_quota() {
         context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::RecountIfStale)?;
@@ -232,12 +230,11 @@ pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationE
     Ok(())
 }
 
-/// Counts the workspace usage again before a call is refused, because other callers may have freed space.
 pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
     context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::Recount).map(|_| ())
 }
 
-/// Fails if a plan would exceed the caller's quota. The commit checks again, because other calls may commit first.
+/// Fails if a plan would exceed the caller's quota; the commit checks again, because other calls may commit first.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), Error> {
     let Some(quota) = context.policy.policy.quota(&context.caller.principal) else { return Ok(()) };
     let charge = QuotaCharge::for_plan(plan, quota);
@@ -252,7 +249,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), E
     charge.check(&usage, before)
 }
 
-/// The error for a quota that cannot be checked, because usage was never counted.
+/// Returns the error for a quota that cannot be checked, because usage was never counted.
 pub fn usage_not_counted() -> Error {
     Error::new(
         ErrorKind::QuotaExceeded,
@@ -261,7 +258,6 @@ pub fn usage_not_counted() -> Error {
     .with_next_step("repeat the call")
 }
 
-/// The limits of a principal's quota, each with the present usage; `None` for a limit that the quota does not set.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct QuotaReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -275,7 +271,6 @@ pub(crate) struct QuotaReport {
 }
 
 impl QuotaReport {
-    /// The limits that the quota sets, each with its name.
     pub(crate) fn limits(&self) -> impl Iterator<Item = (&'static str, QuotaUse)> {
         let kinds = [QuotaKind::Bytes, QuotaKind::Files, QuotaKind::Trash, QuotaKind::History];
         let limits = [self.bytes, self.files, self.trash_bytes, self.history_bytes];
@@ -283,7 +278,6 @@ impl QuotaReport {
     }
 }
 
-/// One limit of a quota and the present usage.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct QuotaUse {
     pub(crate) limit: u64,
@@ -297,7 +291,6 @@ impl QuotaUse {
     }
 }
 
-/// The quota of a principal, with the used and the remaining amount of each limit; `None` if no limit applies.
 pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<QuotaReport>, Error> {
     let Some(quota) = context.policy.policy.quota(principal) else { return Ok(None) };
     if quota == StorageQuotaLimits::default() {

@@ -56,8 +56,7 @@ fn resolve_target(
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// Resolves a path argument and reads its stat. If the resolved path is a symlink although symlinks are followed,
-/// another program has just created the symlink, and the path is resolved again.
+/// A path is resolved again if another program has just turned it into a symlink.
 fn locate_until_stable(
     workspace: &dyn Workspace,
     request: &RequestedPath,
@@ -98,8 +97,7 @@ fn locate(
             format!("{}/ has a slash at the end, but the call needs the path of a file", parsed.path),
         )
         .with_next_step("remove the slash, or add the name of a file")),
-        // A trailing slash after a symlink refers to the target of the symlink, but the call acts on the symlink
-        // itself. The call is refused, because either entry could be meant.
+        // A slash after a symlink means its target, but the call acts on the symlink itself, so the call is refused.
         (
             PathKindImpliedBySpelling::Directory,
             RequestedPathAccessKind::Write | RequestedPathAccessKind::Remove | RequestedPathAccessKind::ReadLocked,
@@ -118,7 +116,6 @@ fn locate(
     }
 }
 
-/// Adds to the error the component of the path that should be a directory but is not.
 fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Error) -> Error {
     if error.kind != ErrorKind::NotDirectory {
         return error;
@@ -150,7 +147,6 @@ fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &Parse
     Err(error.with_detail("path", parsed.path.to_string()))
 }
 
-/// Compares the base versions that the caller gave with the current versions of the files, and fails if one differs.
 pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut ResolvedTargets) -> Result<(), Error> {
     for target in &mut targets.0 {
         let Some(base) = target.base.clone() else { continue };
@@ -199,7 +195,6 @@ fn compare_with_base(
     if is_current { Ok(()) } else { Err(stale_base_error(context, &target.path, current.version, base)) }
 }
 
-/// The version of this path that journal entry `number` produced.
 pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<Version, Error> {
     let unknown = |reason: String| {
         Error::new(ErrorKind::BadRequest, reason)
@@ -239,11 +234,9 @@ fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version,
         .with_next_step(format!("{since}, then repeat with the current version as base"))
 }
 
-/// Adds the path of a file to an error, and, if the caller may read the file, its current version and revision.
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
     let error = error.with_detail("path", path.to_string());
-    // A caller could use the hash to confirm a guess of the content, so only callers who may read the file get the
-    // hash.
+    // A hash lets a caller confirm guessed content, so only callers who may read the file get the hash.
     if !context.may_read(path) {
         return error;
     }

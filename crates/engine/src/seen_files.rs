@@ -1,9 +1,6 @@
 //! A cache of the file versions that each session last saw, with the text of small files. If a write has no base
-//! version, the cached version is used as the base of a merge. `diff` can compare a file with a cached version even if
-//! the journal does not contain that version, for example unsaved text.
-//!
-//! Each engine has one cache of seen files in memory, which is bounded and evicts the least recently used file first.
-//! For each session, the cache contains only files that the session read or wrote.
+//! version, the cached version is used as the base of a merge. The cache of seen files is bounded and evicts the least
+//! recently used file first. For each session, the cache contains only files that the session read or wrote.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,23 +11,18 @@ use stead_path::RelPath;
 
 use crate::{caller::Caller, limits, version::Version};
 
-/// A file version as a session last saw it.
 #[derive(Debug, Clone)]
 pub(crate) struct LastSeenFile {
     pub(crate) version: Version,
-    /// The bytes of the seen file, if they are cached.
     pub(crate) bytes: Option<Arc<[u8]>>,
-    /// Whether the version was unsaved text of an editor.
     pub(crate) unsaved: bool,
 }
 
-/// A file version that a session sees now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownFile<'b> {
     pub(crate) version: Version,
-    /// The bytes of the whole file, or `None` if the session sees only a part of the file.
+    /// The bytes of the whole file; `None` if the session sees only a part of the file.
     pub(crate) bytes: Option<&'b [u8]>,
-    /// Whether the version is unsaved text of an editor.
     pub(crate) unsaved: bool,
 }
 
@@ -40,7 +32,6 @@ impl LastSeenFile {
     }
 }
 
-/// The file versions that sessions last saw.
 #[derive(Default)]
 pub(crate) struct SeenFileCache(Mutex<SeenFileLru>);
 
@@ -63,7 +54,6 @@ impl SeenFileCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that the caller's session sees this version of a file.
     pub(crate) fn remember(&self, caller: &Caller, path: &RelPath, shown: ShownFile<'_>) {
         let ShownFile { version, bytes, unsaved } = shown;
         let bytes = bytes.filter(|bytes| bytes.len() as u64 <= limits::SEEN_FILE_BYTES_MAX).map(Arc::from);

@@ -1,6 +1,5 @@
-//! The types of sessions, alerts that agents send to people, review baselines and usage, and the trait that stores
-//! them. A review baseline is the text of a file that a person last accepted. Every write to the session store is
-//! recorded in the journal.
+//! The types of sessions, alerts, review baselines and usage, and the trait that stores them. A review baseline is the
+//! text of a file that a person last accepted. Every write to the session store is recorded in the journal.
 
 use std::{fmt, str::FromStr};
 
@@ -14,24 +13,24 @@ use crate::{
     workspace::{CommitReceipt, JournalCallRecord},
 };
 
-/// An explicitly created session.
+/// A session that a caller created explicitly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// The session id.
+    /// The id of the session.
     pub id: String,
     /// The principal who owns the session.
     pub principal: String,
     /// The protocol through which the session was created.
     pub protocol: String,
-    /// When the session was created, in unix milliseconds.
+    /// The time when the session was created, in Unix milliseconds.
     pub created_ms: i64,
-    /// When the session ended, in unix milliseconds; `None` while the session is open.
+    /// The time when the session ended, in Unix milliseconds; `None` while the session is open.
     pub ended_ms: Option<i64>,
-    /// The journal entry that created the session.
+    /// The number of the journal entry that created the session.
     pub first_entry: u64,
 }
 
-/// How urgent an alert is.
+/// The urgency of an alert that an agent sends to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlertSeverity {
     /// The alert is only information; nobody needs to act.
@@ -46,7 +45,7 @@ impl AlertSeverity {
     /// Every alert severity, from the least to the most urgent.
     pub const ALL: &[AlertSeverity] = &[AlertSeverity::Info, AlertSeverity::Warning, AlertSeverity::Critical];
 
-    /// The name of the severity in arguments and results, such as `warning`.
+    /// Returns the name of an alert severity in arguments and results, such as `warning`.
     pub fn as_str(self) -> &'static str {
         match self {
             AlertSeverity::Info => "info",
@@ -75,79 +74,78 @@ impl FromStr for AlertSeverity {
     }
 }
 
-/// A message from an agent to a person, and the person's response.
+/// An alert from an agent to a person, with the person's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSentAlertAndResponse {
-    /// The alert id.
+    /// The id of the alert.
     pub id: String,
     /// The principal who sent the alert.
     pub sender: String,
     /// The session in which the alert was sent.
     pub session: String,
-    /// How urgent the alert is.
+    /// The urgency of the alert.
     pub severity: AlertSeverity,
     /// The text of the alert.
     pub message: String,
-    /// When the alert was sent, in unix milliseconds.
+    /// The time when the alert was sent, in Unix milliseconds.
     pub time_ms: i64,
-    /// A person's response to the alert, if a person has responded.
+    /// The person's response to the alert; `None` if nobody has responded.
     pub response: Option<HumanResponseToAlert>,
 }
 
 /// A person's response to an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HumanResponseToAlert {
-    /// The person who responded.
+    /// The person who responded to the alert.
     pub responder: String,
-    /// The text of the response.
+    /// The text of the response to the alert.
     pub text: String,
-    /// When the response was sent, in unix milliseconds.
+    /// The time when the response to the alert was sent, in Unix milliseconds.
     pub time_ms: i64,
 }
 
-/// The text of a file when a person last accepted a session's changes to it.
+/// The text of a file when a person last accepted a session's changes to the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewAcceptedFileText {
     /// The path of the reviewed file.
     pub path: RelPath,
-    /// The accepted text, with which the next review compares the file; `None` if the accepted state is that no file
-    /// exists.
+    /// The accepted text of the reviewed file; `None` if the person accepted that no file exists.
     pub text: Option<Vec<u8>>,
 }
 
 /// A request that writes to the session store.
 #[derive(Debug, Clone)]
 pub enum SessionStoreWriteRequest {
-    /// Creates a session for the caller.
+    /// The request creates a session for the caller.
     Begin,
-    /// Ends a session of the caller.
+    /// The request ends a session of the caller.
     End {
-        /// The session id.
+        /// The id of the session that the request ends.
         session_id: String,
     },
-    /// Sends an alert.
+    /// The request sends an alert from the caller.
     SendAlert {
-        /// How urgent the alert is.
+        /// The urgency of the alert.
         severity: AlertSeverity,
         /// The text of the alert.
         message: String,
     },
-    /// Marks a session's changes to files as accepted by a person.
+    /// The request marks a session's changes to files as accepted by a person.
     AcceptChanges {
-        /// The principal who owns the session.
+        /// The principal who owns the reviewed session.
         principal: String,
-        /// The session id.
+        /// The id of the reviewed session.
         session: String,
         /// The text of each file that the person accepts.
         baselines: Vec<ReviewAcceptedFileText>,
     },
-    /// Marks the start of a turn in the caller's session.
+    /// The request marks the start of a turn in the caller's session.
     BeginTurn,
-    /// Responds to an alert; the session store does not check that the caller may respond.
+    /// The request responds to an alert; the session store does not check that the caller may respond.
     AnswerAlert {
-        /// The alert id.
+        /// The id of the alert that the request answers.
         alert_id: String,
-        /// The text of the response.
+        /// The text of the response to the alert.
         text: String,
     },
 }
@@ -155,9 +153,9 @@ pub enum SessionStoreWriteRequest {
 /// The result of a request to the session store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStoreReply {
-    /// The session that the request created or ended.
+    /// The request created or ended this session.
     Session(SessionRecord),
-    /// The alert that the request sent or answered.
+    /// The request sent or answered this alert.
     Alert(AgentSentAlertAndResponse),
     /// The request was recorded in the journal and returns no value.
     RecordedOnly,
@@ -166,22 +164,22 @@ pub enum SessionStoreReply {
 /// Selects the journal entries from which [`SessionTotals`] are computed.
 #[derive(Debug, Clone)]
 pub struct SessionTotalsQuery<'a> {
-    /// Only calls of this principal are counted.
+    /// The principal whose calls are counted.
     pub principal: &'a Principal,
-    /// Only calls of this session are counted.
+    /// The session whose calls are counted.
     pub session: &'a str,
-    /// Only journal entries from this number on are counted.
+    /// The number of the first journal entry that is counted.
     pub from_entry: u64,
 }
 
 /// The number of calls and bytes of a session, according to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// Number of calls of the session, including failed calls.
+    /// The number of calls of the session, including failed calls.
     pub calls: u64,
-    /// Number of bytes that the session read.
+    /// The number of bytes that the session read.
     pub bytes_read: u64,
-    /// Number of bytes that the session wrote to files.
+    /// The number of bytes that the session wrote to files.
     pub bytes_written: u64,
     /// The number of the session's first journal entry, and the time of that entry in unix milliseconds.
     pub first_call: Option<(u64, i64)>,
@@ -212,24 +210,24 @@ fn bytes_written(change: &stead_journal::RecordedChange) -> u64 {
     }
 }
 
-/// The storage that a workspace uses.
+/// The sizes of a workspace's file system, trash and history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskTrashAndHistoryUsage {
-    /// Size in bytes of the file system that contains the workspace.
+    /// The size in bytes of the file system that contains the workspace.
     pub total_bytes: u64,
-    /// Free bytes of the file system that contains the workspace.
+    /// The number of free bytes in the file system that contains the workspace.
     pub free_bytes: u64,
-    /// Number of items in the trash.
+    /// The number of items in the trash of the workspace.
     pub trash_items: u64,
-    /// Number of bytes in the trash.
+    /// The number of bytes in the trash of the workspace.
     pub trash_bytes: u64,
-    /// Number of bytes that stored file versions use.
+    /// The number of bytes that stored file versions use.
     pub history_bytes: u64,
-    /// Largest number of bytes that stored file versions may use.
+    /// The maximum number of bytes that stored file versions may use.
     pub history_bytes_max: u64,
 }
 
-/// Stores sessions, alerts, review baselines and usage.
+/// Stores the sessions, alerts, review baselines and usage of a workspace.
 pub trait SessionStore {
     /// Executes a request to the session store and records the call in the journal.
     fn execute_session_request(
@@ -238,35 +236,35 @@ pub trait SessionStore {
         record: &JournalCallRecord<'_>,
     ) -> Result<(SessionStoreReply, CommitReceipt), Error>;
 
-    /// The session with this id.
+    /// Returns the session with the given id.
     fn session(&self, id: &str) -> Result<Option<SessionRecord>, Error>;
 
-    /// The number of calls and bytes of a session.
+    /// Computes the number of calls and bytes of a session.
     fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
 
-    /// The text of each file that a person accepted in a review of the session.
+    /// Returns the text of each file that a person accepted in a review of the session.
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewAcceptedFileText>, Error>;
 
-    /// The alert with this id.
+    /// Returns the alert with the given id.
     fn alert(&self, id: &str) -> Result<Option<AgentSentAlertAndResponse>, Error>;
 
-    /// At most `limit` alerts, newest first; if `from` is given, only alerts that this principal sent.
+    /// Returns at most `limit` alerts, newest first; with `from`, only alerts that this principal sent.
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error>;
 
-    /// The storage that the workspace uses.
+    /// Returns the storage that the workspace uses.
     fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error>;
 
-    /// The usage that is compared with a principal's quota, or `None` if usage was never counted. A caller that holds
-    /// path locks may request only the cached usage.
+    /// Returns the usage that is compared with a principal's quota; `None` if usage was never counted. A caller that
+    /// holds path locks may request only the cached usage.
     fn principal_usage(
         &self,
         principal: &Principal,
         freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error>;
 
-    /// The storage usage of the workspace before a journal entry, if that usage is still known.
+    /// Returns the usage of the workspace before a journal entry, if that usage is still known.
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
 
-    /// Number of bytes of the stored file versions that a principal wrote or overwrote.
+    /// Returns the number of bytes of the stored file versions that a principal wrote or overwrote.
     fn history_bytes(&self, principal: &Principal) -> Result<u64, Error>;
 }

@@ -1,8 +1,6 @@
-//! Unsaved text of editors, which calls read in place of the content on disk. For each call, this module has a snapshot
-//! of the open buffers, the unsaved texts that the call has read, and the notices about them.
-//!
-//! Operations read unsaved text through their context and plan as if that text were the content of the file. Before the
-//! plan is authorized and committed, [`rebase_plan_onto_disk`] converts it into a plan for the content on disk.
+//! Unsaved text of editors, which calls read in place of the content on disk. Operations plan as if unsaved text were
+//! the content of the file. Before a plan is authorized and committed, [`rebase_plan_onto_disk`] converts it into a
+//! plan for the content on disk.
 
 mod rebase;
 
@@ -27,13 +25,11 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, FileStat, Workspace},
 };
 
-/// A file with unsaved text.
 #[derive(Debug)]
 pub(crate) struct UnsavedFile {
     pub(crate) buffer: EditorBufferMetadata,
-    /// The unsaved text, in the encoding of the file.
+    /// The unsaved text of the editor, in the encoding of the file.
     pub(crate) text: Vec<u8>,
-    /// The version of the file on disk.
     pub(crate) saved_version: PlanTimeFileVersion,
     stat: FileStat,
 }
@@ -44,7 +40,6 @@ impl UnsavedFile {
         PlanTimeFileVersion { version: self.buffer.version, identity: self.saved_version.identity }
     }
 
-    /// Reads the unsaved text as [`Workspace::read`] reads a file.
     pub(crate) fn read(&self, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         let size = self.text.len() as u64;
         let bytes = match want {
@@ -64,16 +59,13 @@ impl UnsavedFile {
     }
 }
 
-/// A call's snapshot of the buffers, which is taken when the call first needs it.
 #[derive(Default)]
 pub(crate) struct LazyWorkspaceBufferSnapshot(Mutex<Option<Arc<WorkspaceBufferSnapshot>>>);
 
-/// All buffers and drafts of the workspace at one moment.
 struct WorkspaceBufferSnapshot {
     buffers: Vec<EditorBufferMetadata>,
-    /// For each file with an open buffer, the index of that buffer.
     open_by_path: HashMap<RelPath, usize>,
-    /// The unsaved text of each file that the call has read, or `None` if the file has no unsaved text.
+    /// The unsaved text of each file that the call has read; `None` if the file has no unsaved text.
     unsaved_by_path: Mutex<HashMap<RelPath, Option<Arc<UnsavedFile>>>>,
 }
 
@@ -84,8 +76,8 @@ impl WorkspaceBufferSnapshot {
 }
 
 impl CallContext<'_> {
-    /// Discards the call's snapshot of the buffers, so that the next access takes a new one. The snapshot is discarded
-    /// when the paths of the call are locked, because their buffers can then no longer change.
+    /// A call takes a new snapshot of the buffers after it locks its paths, because their buffers can then no longer
+    /// change.
     pub(crate) fn discard_buffer_snapshot(&self) {
         *lock_ignoring_poison(&self.buffers.0) = None;
     }
@@ -107,12 +99,10 @@ impl CallContext<'_> {
         Ok(self.buffer_snapshot()?.buffers.clone())
     }
 
-    /// The open buffer of a file, whether or not its text is saved.
     pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<EditorBufferMetadata>, Error> {
         Ok(self.buffer_snapshot()?.open_buffer(path).cloned())
     }
 
-    /// The files at or below a path that editors have open.
     pub(crate) fn open_within(&self, top: &RelPath) -> Result<Vec<RelPath>, Error> {
         let snapshot = self.buffer_snapshot()?;
         let mut paths: Vec<RelPath> =
@@ -121,7 +111,7 @@ impl CallContext<'_> {
         Ok(paths)
     }
 
-    /// The drafts of a file that differ from the saved file.
+    /// Returns only the drafts that differ from the saved file.
     pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<EditorBufferMetadata>, Error> {
         let snapshot = self.buffer_snapshot()?;
         let is_draft = |buffer: &&EditorBufferMetadata| {
@@ -135,7 +125,6 @@ impl CallContext<'_> {
         Ok(drafts)
     }
 
-    /// The unsaved text of a file; `None` if no editor has unsaved text for the file, or if the file does not exist.
     pub(crate) fn unsaved_file(&self, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
         let snapshot = self.buffer_snapshot()?;
         let Some(buffer) = snapshot.open_buffer(path) else { return Ok(None) };
@@ -147,19 +136,16 @@ impl CallContext<'_> {
         Ok(unsaved)
     }
 
-    /// The unsaved text of a file, if the caller may read it.
     pub(crate) fn readable_unsaved_file(&self, path: &RelPath) -> Option<Arc<UnsavedFile>> {
         // If the lookup fails, the caller reads the file from disk instead.
         self.may_read(path).then(|| self.unsaved_file(path).ok().flatten()).flatten()
     }
 
-    /// The unsaved texts at or below a path that the caller may read.
     pub(crate) fn unsaved_files_within(&self, top: &RelPath) -> Result<BTreeMap<RelPath, Arc<UnsavedFile>>, Error> {
         let paths = self.open_within(top)?.into_iter();
         Ok(paths.filter_map(|path| self.readable_unsaved_file(&path).map(|unsaved| (path, unsaved))).collect())
     }
 
-    /// The unsaved texts that this call has read so far, sorted by path.
     fn unsaved_files_read(&self) -> Vec<Arc<UnsavedFile>> {
         let Some(snapshot) = lock_ignoring_poison(&self.buffers.0).clone() else { return Vec::new() };
         let mut files: Vec<Arc<UnsavedFile>> =
@@ -172,7 +158,7 @@ impl CallContext<'_> {
 fn read_unsaved(workspace: &dyn Workspace, buffer: &EditorBufferMetadata) -> Result<Option<UnsavedFile>, Error> {
     let file = match workspace.read(&buffer.path, BytesToRead::VersionOnly) {
         Ok(file) => file,
-        // In this case the call itself reports that the file is missing or that the path is a directory.
+        // The call itself reports that the file is missing or that the path is a directory.
         Err(error) if means_no_file(error.kind) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -181,13 +167,11 @@ fn read_unsaved(workspace: &dyn Workspace, buffer: &EditorBufferMetadata) -> Res
     }
     let Some(texts) = workspace.buffer_text(&buffer.id)? else { return Ok(None) };
     let saved = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
-    // The editor may have changed the text after the snapshot was taken, so both the text and its version are taken
-    // from `texts`.
+    // The editor may have changed the text after the snapshot, so the text and its version come from `texts`.
     let unsaved = texts.buffer.is_unsaved(Some(saved.version));
     Ok(unsaved.then_some(UnsavedFile { buffer: texts.buffer, text: texts.text, saved_version: saved, stat: file.stat }))
 }
 
-/// Whether an error means that no regular file exists at a path.
 fn means_no_file(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotDirectory | ErrorKind::IsDirectory | ErrorKind::NotRegular)
 }
@@ -199,19 +183,15 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const UNSAVED_FIELD: &str = "unsaved";
 const NOTICES_FIELD: &str = "notices";
 
-/// Tells the caller that a file has unsaved text, with the saved and the unsaved version of the file.
 #[derive(Debug, Clone)]
 pub(crate) struct UnsavedTextNotice {
     pub(crate) path: RelPath,
     pub(crate) owner: String,
-    /// The version of the file on disk.
     pub(crate) saved: Version,
-    /// The version of the unsaved text in the editor.
     pub(crate) unsaved: Version,
     pub(crate) access: UnsavedTextAccessKind,
 }
 
-/// Whether a call read or wrote unsaved text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnsavedTextAccessKind {
     Read,
@@ -229,8 +209,6 @@ impl UnsavedTextNotice {
     }
 }
 
-/// Adds notices to the outcome of a call, about unsaved text that the call read or wrote and about drafts of its
-/// targets.
 pub(crate) fn add_unsaved_notices(
     context: &CallContext<'_>,
     targets: &[ResolvedTarget],
@@ -248,7 +226,7 @@ pub(crate) fn add_unsaved_notices(
         }
     }
     for target in targets {
-        // If the lookup of drafts fails, this call reports no drafts, and a later call reports them.
+        // If the lookup of drafts fails, a later call reports the drafts.
         for draft in context.drafts(&target.path).unwrap_or_default() {
             if context.may_read(&target.path) {
                 let notice = draft_notice(&draft);
@@ -280,8 +258,8 @@ fn add_notice(fields: &mut Map<String, Value>, notice: String) {
     }
 }
 
-/// Adds the saved and the unsaved version of a file to those JSON objects of an outcome that are about the file: they
-/// contain its unsaved version or hits in it. Returns `false` if the outcome has no such object.
+/// Marks the JSON objects of an outcome that have the file's unsaved version or hits in the file. The result is `false`
+/// if the outcome has no such object.
 fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) -> bool {
     let text = notice.unsaved.to_string();
     let mut marked = false;
@@ -289,8 +267,7 @@ fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) ->
     let is_path = fields.get("path").and_then(Value::as_str).map(|path| path == notice.path.to_string());
     if (names_it && is_path != Some(false)) || (is_path == Some(true) && fields.contains_key("hits")) {
         fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
-        // The journal entry records the saved version, but the next call of the caller must give the unsaved version as
-        // its base.
+        // The journal records the saved version, but the caller's next call must give the unsaved version as its base.
         if notice.access == UnsavedTextAccessKind::Written && fields.contains_key("rev") {
             fields.insert("rev".to_owned(), notice.unsaved.short_form().into());
         }

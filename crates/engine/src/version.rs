@@ -1,6 +1,5 @@
-//! Content versions: a version is the hash of a file's bytes. This module defines the text forms of a version and
-//! computes the version of a file. Large files are hashed in pieces, and the call checks its cancel token and deadline
-//! between the pieces.
+//! A content version is the hash of a file's bytes. Large files are hashed in pieces, and the call checks its cancel
+//! token and deadline between the pieces.
 
 use std::{fmt, ops::Range};
 
@@ -15,17 +14,17 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, FileReader, FileStat},
 };
 
-/// The sha256 of a file's bytes.
+/// The version of a file, which is the sha256 of the file's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Version(pub Digest);
 
 impl Version {
-    /// The version of these bytes.
+    /// Computes the version of the given bytes.
     pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(Digest(Sha256::digest(bytes).into()))
     }
 
-    /// The short form of a version that no journal entry produced: `sha:` and the first hex digits of the hash.
+    /// Returns the short form of a version that no journal entry produced: `sha:` and the first hex digits of the hash.
     pub fn short_form(&self) -> String {
         format!("{SHORT_VERSION_PREFIX}{}", &self.to_string()[..SHORT_VERSION_DIGITS])
     }
@@ -49,13 +48,13 @@ impl fmt::Debug for Version {
 /// The version of a file that a caller claims to have seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseVersion {
-    /// The text `""`, which means that the file must not exist.
+    /// The base version is the text `""`, which means that the file must not exist.
     Absent,
-    /// The full sha256 of the file's bytes.
+    /// The base version is the full sha256 of the file's bytes.
     Version(Version),
-    /// A revision number. For example, `r17` is the version that journal entry 17 produced.
+    /// The base version is a revision such as `r17`, the version that journal entry 17 produced.
     Rev(u64),
-    /// The first hex digits of the sha256 of the file's bytes, written `sha:…`.
+    /// The base version is `sha:` and the first hex digits of the sha256 of the file's bytes.
     HashPrefix(String),
 }
 
@@ -85,17 +84,14 @@ impl BaseVersion {
     }
 }
 
-/// Largest file that is hashed in one step; larger files are hashed in pieces.
 const IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 
 impl CallContext<'_> {
-    /// Bytes of a file on disk, with the version of the whole file.
     pub(crate) fn read_saved(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         let at_once = || self.workspace().read(path, want);
         let (BytesToRead::VersionOnly | BytesToRead::Range { .. }) = want else { return at_once() };
-        // The stat is taken before the file is opened. If the file changes between the two steps, the identity of the
-        // file differs at the commit, and the commit detects the change.
+        // The stat is taken before the file is opened, so that the commit detects a change between the two steps.
         let Some(stat) = self.workspace().stat(path)?.filter(|stat| stat.size > IN_MEMORY_BYTES_MAX) else {
             return at_once();
         };
@@ -103,7 +99,6 @@ impl CallContext<'_> {
         self.hash_in_pieces(&*file, stat, want)
     }
 
-    /// Hashes a whole file piece by piece and returns the bytes of the requested range.
     fn hash_in_pieces(
         &self,
         file: &dyn FileReader,
@@ -132,7 +127,6 @@ impl CallContext<'_> {
     }
 }
 
-/// The bytes of `piece` that lie in the `wanted` range of a file; `piece` starts at offset `at` of the file.
 fn overlapping_part<'b>(piece: &'b [u8], at: u64, wanted: &Range<u64>) -> Result<&'b [u8], Error> {
     let inside = |offset: u64| {
         let inside = offset.saturating_sub(at).min(piece.len() as u64);

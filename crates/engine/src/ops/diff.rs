@@ -1,6 +1,5 @@
-//! `diff` returns a unified diff between two versions of one file. A version is given as a journal entry, a sha256 or a
-//! prefix of a sha256. `diff` accepts a version only if it belongs to the named file, so that nobody reads stored
-//! content of other files by guessing hashes.
+//! `diff` returns a unified diff between two versions of one file. `diff` accepts a version only if it belongs to the
+//! named file, so that nobody reads the stored content of other files by guessing hashes.
 
 use std::borrow::Cow;
 
@@ -44,7 +43,6 @@ pub(crate) struct DiffArgs {
 
 pub(crate) struct DiffSideContent {
     pub(crate) label: String,
-    /// The version of the file; `None` if the file did not exist.
     pub(crate) version: Option<Version>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -91,7 +89,6 @@ fn absent_side(label: &str) -> DiffSideContent {
     DiffSideContent { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
-/// Finds the version of a file that the caller named with `written`, for example `r17` or a hash.
 pub(crate) fn side_at_version(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -133,7 +130,6 @@ pub(crate) fn side_at_version(
     Ok(DiffSideContent { label, version: Some(version), bytes })
 }
 
-/// If an editor has unsaved text, reads the saved file; otherwise, or if the file is too large to compare, `None`.
 fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytesWithVersion>, Error> {
     if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
@@ -145,7 +141,6 @@ fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<F
     }
 }
 
-/// A diff of at most `limit_lines` lines from a version to the current file; `None` if the diff cannot be computed.
 pub(crate) fn diff_since(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -164,7 +159,6 @@ pub(crate) fn diff_since(
     Some(first_page(&diff.text, limits::OUTCOME_PAGE_CHARS).text.to_owned() + &omitted)
 }
 
-/// Whether journal entry `number` removed or moved `path` or one of its parent directories.
 fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<bool, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(false) };
     let removed = stored.entry.changes.iter().any(|change| {
@@ -174,8 +168,6 @@ fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) ->
     Ok(removed)
 }
 
-/// Finds a version of a file for which `matches` is true. The current version is tried first, then unsaved text, then
-/// the versions in the journal.
 fn find_version_in_history(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -262,8 +254,7 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
     Ok(OperationPlanningResult::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
 }
 
-/// Decodes bytes in their detected encoding. Returns `None` if the bytes are not text, or if encoding the decoded text
-/// would give different bytes.
+/// Decodes bytes in their detected encoding; `None` unless encoding the text gives the same bytes again.
 pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
         DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),

@@ -1,7 +1,6 @@
-//! `edit` replaces quoted text in one file. All edits of a call are matched against the same bytes, and either all
-//! edits are applied or none. The caller may give a base: the version of the file that it read. By default, `edit`
-//! accepts an outdated base if the file has not changed at the quoted places. The mode `merge` also merges other
-//! changes since the base; the mode `strict` rejects every outdated base.
+//! `edit` replaces quoted text in one file. One `edit` call matches all of its edits against the same bytes, and
+//! applies all edits or none. The argument `mode` of `edit` decides what happens if the file changed since the caller
+//! read it.
 
 mod args;
 pub(in crate::ops) mod errors;
@@ -54,7 +53,7 @@ pub(crate) struct FileToEdit {
 
 struct AppliedEditsResult {
     text: String,
-    /// How each edit was applied; `None` if the edits and changes of others were merged as whole texts.
+    /// The result of each edit of the call; `None` if whole texts were merged instead.
     per_edit: Option<EditedText>,
     rebase: EditRebaseStatus,
 }
@@ -64,8 +63,7 @@ impl Operation for EditArgs {
     type Outcome = CallOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        // If the base says that the file must not exist, the pipeline checks the base. `plan` checks every other base,
-        // edit by edit.
+        // The pipeline checks a base which says that the file must not exist; `plan` checks every other base.
         let request = RequestedPath::write(&self.path);
         let request = match self.base.as_deref().map(BaseVersion::parse).transpose()? {
             Some(BaseVersion::Absent) => request.with_base(Some(""))?,
@@ -109,10 +107,10 @@ impl Operation for EditArgs {
 }
 
 impl EditArgs {
-    /// Reads the file to edit. If the file is missing, a single edit with an empty `old` creates the file.
+    /// Reads the file to edit; a single edit with an empty `old` creates a missing file.
     fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<FileToEdit, Error> {
         let Some(stat) = target.stat else {
-            // If the dialect gives an empty quote another meaning, then an empty quote does not create a file.
+            // In a dialect that gives an empty quote another meaning, an empty quote does not create a file.
             let creates = context.options.edit_rules.empty_quote == EmptyQuoteRule::Reject
                 && matches!(self.edits.as_slice(), [only] if only.old.is_empty());
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
@@ -137,7 +135,6 @@ impl EditArgs {
         })
     }
 
-    /// Applies the edits to the current text; the mode decides whether this is allowed with an outdated base.
     fn apply_edits(
         &self,
         context: &CallContext<'_>,
@@ -163,8 +160,8 @@ impl EditArgs {
             }
             (EditBaseVersionStatus::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                // The changes since the base are unknown, so only exact matches of whole lines are safe. A quote that
-                // is only a part of a line may now match in a different line.
+                // Without the text of the base, only exact matches of whole lines are safe. A quoted part of a line may
+                // now match in a different line.
                 let is_safe = |(applied, quoted): (&AppliedEdit, &FindReplaceEdit<'_>)| {
                     is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
@@ -195,7 +192,6 @@ impl AppliedEditsResult {
     }
 }
 
-/// Merges the edited base with the changes that others made since the base.
 fn merge_edits(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -209,7 +205,7 @@ fn merge_edits(
             Ok(AppliedEditsResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
         }
         MergeResult::Conflict(ranges) => {
-            // If others changed only white space, for example with a formatter, the change is not a conflict.
+            // A white space change by others, for example by a formatter, is not a conflict.
             if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
                 return Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
             }
@@ -228,7 +224,6 @@ fn is_exact_match(method: &QuoteMatchMethod) -> bool {
     }
 }
 
-/// Whether an edit replaced whole lines, namely those that it quotes; white space at both ends of a line is ignored.
 fn covers_whole_lines(text: &str, applied: &AppliedEdit, quote: &str) -> bool {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
     applied.changed_lines.iter().all(|change| {
@@ -241,21 +236,16 @@ fn bad_request(detail: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::BadRequest, detail)
 }
 
-/// The base of an `edit` call, compared with the current file; the base is the version that the caller read.
 enum EditBaseVersionStatus {
-    /// The caller gave no base.
     Unspecified,
-    /// The base is the current version.
     Current,
-    /// The base is an older version whose text is stored.
     Older(OlderFileText),
-    /// The text of the base is no longer stored; the string is the base as the caller wrote it.
+    /// The base's text is no longer stored; the variant holds the base as the caller wrote it.
     Unavailable(String),
 }
 
 struct OlderFileText {
     version: Version,
-    /// The short name of an older file version, for example `r17`.
     rev: String,
     text: String,
 }

@@ -23,12 +23,10 @@ pub(crate) fn is_base64(name: &str) -> bool {
 
 pub(crate) struct EncodedBytesToWrite {
     pub(crate) bytes: Vec<u8>,
-    /// The name of the file's encoding, as the outcome reports it; `None` for UTF-8 without a byte order mark.
+    /// The name of the file's encoding; `None` for UTF-8 without a byte order mark.
     pub(crate) non_utf8_encoding: Option<&'static str>,
 }
 
-/// Encodes the content of a whole file. Uses the requested encoding, otherwise the encoding of the current file,
-/// otherwise UTF-8.
 pub(crate) fn encode_file(
     content: &str,
     requested: Option<&str>,
@@ -45,12 +43,10 @@ pub(crate) fn encode_file(
     Ok(encoded)
 }
 
-/// Encodes text in the encoding of `current`.
 pub(crate) fn encode_like(text: &str, current: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(encode_file(text, None, Some(current))?.bytes)
 }
 
-/// Encodes text to append, in the encoding of the file.
 pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBytesToWrite, Error> {
     let encoding = existing_encoding(current);
     let mut encoded = encode_in(content, encoding)?;
@@ -62,8 +58,7 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBy
     Ok(encoded)
 }
 
-/// Gives the content the line endings of the text that it replaces. The converted content has CRLF if the replaced text
-/// has only CRLF; otherwise it has LF. A byte order mark in the content is removed, because the encoding adds it again.
+/// Gives content the line endings of the replaced text: CRLF if that text has only CRLF, otherwise LF.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {
@@ -74,7 +69,7 @@ pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
-/// Converts the content to CRLF if it has only LF line endings and the replaced text has only CRLF.
+/// Converts content that has only LF line endings to CRLF if the replaced text has only CRLF.
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
     match encoding::detect_content(current) {
         DetectedContentKind::Text { encoding } => {
@@ -84,7 +79,6 @@ pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c
     }
 }
 
-/// The encoding of a file; UTF-8 if the file is not text.
 fn existing_encoding(current: &[u8]) -> Encoding {
     match encoding::detect_content(current) {
         DetectedContentKind::Text { encoding } => encoding,
@@ -93,7 +87,7 @@ fn existing_encoding(current: &[u8]) -> Encoding {
 }
 
 fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedBytesToWrite, Error> {
-    // The encoding adds a byte order mark, so a byte order mark in the content is removed to avoid a second one.
+    // A byte order mark in the content is removed, because the encoding adds one.
     let text = match encoding.byte_order_mark() {
         b"" => content,
         _ => content.strip_prefix('\u{feff}').unwrap_or(content),

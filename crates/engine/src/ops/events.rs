@@ -30,7 +30,6 @@ pub(crate) struct PollSessionEventsArgs {
     wait_ms: Option<u64>,
 }
 
-/// The operations with which a person answers an alert or an approval request.
 const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
 impl Operation for PollSessionEventsArgs {
@@ -61,7 +60,7 @@ impl Operation for PollSessionEventsArgs {
     }
 }
 
-/// The cursor for a call without a cursor: the events start at the first entry of the session.
+/// Without a cursor, the events start at the first journal entry of the session.
 fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
     let (workspace, caller) = (context.workspace(), context.caller);
     if let Some(session) = workspace.session(&caller.session)? {
@@ -78,7 +77,6 @@ fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
     }
 }
 
-/// The next batch of journal entries with file changes or with answers from people, in journal order.
 fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryPage, Error> {
     let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
     // If a batch is full, the entries after its last entry belong to the next batch.
@@ -140,7 +138,6 @@ fn event_json(stored: &StoredJournalEntry, kind: &str, fields: Map<String, Value
 
 type PersonAnswerEventTypeAndFields = (&'static str, Map<String, Value>);
 
-/// The event for a journal entry in which a person answers the caller's alert or approval request.
 fn answer_event(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,

@@ -1,6 +1,6 @@
-//! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A pattern
-//! without a slash matches a name at any depth. If no path matches, `find` returns the paths that contain the pattern,
-//! otherwise the paths with the most similar names.
+//! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A `find` pattern
+//! without a slash matches a name at any depth. If no path matches, `find` returns paths that contain the pattern or
+//! have similar names.
 
 use std::collections::BinaryHeap;
 
@@ -107,9 +107,7 @@ impl Operation for FindArgs {
 #[derive(Debug, PartialEq, Eq)]
 enum FindFallbackMatchKind {
     Pattern,
-    /// No path matches the pattern, but some paths contain the pattern as a substring.
     Substring,
-    /// No path matches or contains the pattern; the variant has the paths with the most similar names.
     NearestNames(Vec<RelPath>),
 }
 
@@ -137,14 +135,12 @@ impl FileNameMatch {
     }
 }
 
-/// Builds a match from the current metadata of a path; `None` if the path no longer exists.
 fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch> {
     let stat = walk::stat_entry(context, &path)?;
     let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
     Some(FileNameMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
 }
 
-/// The matches that one thread has found: the first ones in path order, and the number of all.
 #[derive(Default)]
 struct ThreadFirstMatchingPaths {
     paths: Vec<RelPath>,
@@ -176,7 +172,6 @@ impl ThreadFirstMatchingPaths {
     }
 }
 
-/// Checks the number of results that a caller requested against the maximum.
 pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize) -> Result<usize, Error> {
     match requested.map(usize::try_from) {
         None => Ok(default),
@@ -186,7 +181,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
     }
 }
 
-/// Renders one line per match, then a summary line. The caller adds the closing bracket of the summary.
+/// Renders one line per match and a summary line, whose closing bracket the caller adds.
 fn render_text(
     found: &[FileNameMatch],
     omitted: u64,
@@ -228,11 +223,9 @@ fn render_text(
 }
 
 struct NearPathMatches {
-    /// The first paths that contain the pattern, in path order.
     substring_matches: Vec<RelPath>,
     /// The number of all paths that contain the pattern.
     total: u64,
-    /// The paths with the most similar names, the most similar name first.
     nearest_names: Vec<RelPath>,
 }
 
@@ -264,9 +257,8 @@ fn find_near_matches(
 struct FuzzyPattern {
     /// The whole `find` pattern in lower case; `None` if the pattern contains wildcards.
     substring: Option<Vec<u8>>,
-    /// The last path component of the `find` pattern in lower case, without wildcards.
+    /// The last path component of the `find` pattern in lower case, without wildcard characters.
     name: Vec<u8>,
-    /// The maximum edit distance between a similar name and the name in the pattern.
     distance_max: usize,
 }
 
@@ -281,7 +273,7 @@ impl FuzzyPattern {
     }
 }
 
-/// One typo is tolerated for every this many characters of the name in the pattern.
+/// One typo is tolerated per this many characters of the name in the pattern.
 const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]
@@ -309,14 +301,14 @@ impl NearFileNameMatchCollector {
     }
 }
 
-/// A path whose name is similar to the pattern, ordered by edit distance, then by path.
+/// The order of the fields makes the derived `Ord` compare edit distances first, then paths.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SimilarFileName {
     distance: usize,
     path: RelPath,
 }
 
-/// Levenshtein distance in bytes, or `None` if it exceeds `max` or if `max` allows no edit.
+/// The Levenshtein distance of two names in bytes; `None` if it exceeds `max` or if `max` is 0.
 fn bounded_edit_distance(name: &[u8], wanted: &[u8], max: usize) -> Option<usize> {
     if max == 0 || name.len().abs_diff(wanted.len()) > max {
         return None;

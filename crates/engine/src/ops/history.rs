@@ -1,5 +1,5 @@
-//! `history` returns the journal entries with changes by page, newest first. Changes to paths that the caller may not
-//! read are omitted; an entry with only such changes is omitted without notice.
+//! `history` returns the journal entries with changes by page, newest first. `history` omits changes to paths that the
+//! caller may not read, and omits an entry with only such changes without notice.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -83,7 +83,7 @@ impl Operation for HistoryArgs {
 struct HistoryPage {
     entries: Vec<Map<String, Value>>,
     text: String,
-    /// The oldest journal entry that this page examined, before which the next page starts; `None` on the last page.
+    /// The oldest journal entry that a page of `history` examined; `None` on the last page.
     next: Option<u64>,
 }
 
@@ -136,7 +136,6 @@ struct RenderedHistoryItem {
     text: String,
 }
 
-/// The part of a journal entry that the caller may see; `None` if the caller may read none of the changed paths.
 fn history_item(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
@@ -183,7 +182,6 @@ fn history_item(
     Ok(Some(RenderedHistoryItem { json: with_relation(object, &entry.relation).into_json(), text }))
 }
 
-/// Adds to the outcome the entry that a journal entry undoes, redoes or amends, or the trash item that it restores.
 fn with_relation(fields: OutcomeBuilder, relation: &JournalEntryRelation) -> OutcomeBuilder {
     match relation {
         JournalEntryRelation::None => fields,

@@ -1,5 +1,5 @@
 //! Reads the journal forward from a cursor, one page per call, and waits for the first event. The operations `changes`,
-//! `events` and `watched` share this code and turn journal entries into their events.
+//! `events` and `watched` share this code.
 
 use std::{
     fmt,
@@ -30,29 +30,26 @@ const NOW_CURSOR: &str = "now";
 #[serde(untagged)]
 pub(in crate::ops) enum JournalCursorArgument {
     Number(u64),
-    /// A cursor as text: `now`, an entry such as `r12`, or the cursor of an earlier outcome.
     Text(String),
 }
 
 /// A verified position in the journal. A journal cursor is written as `12:` and a prefix of the hash of entry 12, so
-/// that a lost, truncated or replaced journal is detected. A cursor inside an entry with many changes ends with the
-/// number of changes that are already delivered.
+/// that a lost or replaced journal is detected. A cursor inside an entry ends with the number of changes that are
+/// already delivered.
 ///
 /// A cursor that the server chooses names the start of the journal or an entry with changes. An entry with changes is
 /// durable before its call returns, so a crash does not invalidate a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) struct JournalCursor {
     number: u64,
-    /// The hash of the journal entry at the cursor; `None` at the start of the journal.
     hash: Option<Digest>,
-    /// The number of changes of the cursor's entry that are already delivered; `None` means that all are delivered.
+    /// The number of delivered changes of the cursor's entry; `None` if all are delivered.
     delivered: Option<usize>,
 }
 
 impl JournalCursor {
     const START: JournalCursor = JournalCursor { number: 0, hash: None, delivered: None };
 
-    /// Parses a cursor and verifies it against the journal.
     pub(in crate::ops) fn resolve(workspace: &dyn Workspace, since: &JournalCursorArgument) -> Result<Self, Error> {
         let text = match since {
             JournalCursorArgument::Number(number) => return Self::verify_entry(workspace, *number, None, None),
@@ -96,12 +93,11 @@ impl JournalCursor {
         }
     }
 
-    /// The journal position after the newest entry with changes.
     pub(in crate::ops) fn at_end(workspace: &dyn Workspace) -> Result<Self, Error> {
         Self::after_newest(workspace, None)
     }
 
-    /// The journal position before entry `number`: directly after the last earlier entry with changes.
+    /// The journal position directly after the last entry with changes before entry `number`.
     pub(in crate::ops) fn before_entry(workspace: &dyn Workspace, number: u64) -> Result<Self, Error> {
         Self::after_newest(workspace, Some(number))
     }
@@ -125,7 +121,6 @@ impl JournalCursor {
         Self { delivered: Some(delivered), ..Self::after_entry(stored) }
     }
 
-    /// The number of the last journal entry whose changes are all delivered.
     pub(in crate::ops) fn last_complete_entry(self) -> u64 {
         match self.delivered {
             Some(_) => self.number.saturating_sub(1),
@@ -133,12 +128,10 @@ impl JournalCursor {
         }
     }
 
-    /// Whether the cursor is inside a journal entry, so that only some changes of the entry are delivered.
     pub(in crate::ops) fn is_within_entry(self) -> bool {
         self.delivered.is_some()
     }
 
-    /// The number of changes of journal entry `number` that are already delivered.
     pub(in crate::ops) fn delivered_within(self, number: u64) -> usize {
         self.delivered.filter(|_| number == self.number).unwrap_or(0)
     }
@@ -160,10 +153,9 @@ impl fmt::Display for JournalCursor {
 pub(super) const FEED_BATCH_ENTRIES: usize = 200;
 /// The interval at which a wait for events checks whether the call was cancelled.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
-/// A wait for events ends this long before the call's deadline, so that the outcome arrives in time.
+/// The part of a call's time that a wait for events leaves for sending the outcome.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(250);
 
-/// The events of one page in journal order, and the position of the next page.
 pub(crate) struct JournalFeedPage<E> {
     pub(crate) events: Vec<E>,
     pub(crate) position: JournalCursor,
@@ -171,14 +163,11 @@ pub(crate) struct JournalFeedPage<E> {
 }
 
 impl<E> JournalFeedPage<E> {
-    /// Ends the page at `position`, because more events follow on the next page.
     pub(super) fn set_end(&mut self, position: JournalCursor) {
         self.position = position;
         self.has_more = true;
     }
 
-    /// The last line of the text. It contains the cursor and, if more events follow, the call that returns the next
-    /// page. A command contains the cursor in any case.
     pub(super) fn render_end(&self, notation: CallNotation, operation: &str, argument: &str) -> String {
         let cursor = self.position.to_string();
         let arguments = Map::from_iter([(argument.to_owned(), Value::from(cursor.clone()))]);
@@ -190,11 +179,9 @@ impl<E> JournalFeedPage<E> {
     }
 }
 
-/// One event as JSON and as text.
 pub(super) type EventJsonAndText = (Value, String);
 
 impl JournalFeedPage<EventJsonAndText> {
-    /// Builds the outcome of a page. If the page has no events, the text is `empty_text`.
     pub(super) fn into_outcome(self, notation: CallNotation, empty_text: &str, operation: &str) -> CallOutcome {
         let end = self.render_end(notation, operation, "since");
         let (events, lines): (Vec<Value>, Vec<String>) = self.events.into_iter().unzip();
@@ -215,11 +202,9 @@ pub(super) enum MoreJournalEntriesFlag {
 
 pub(super) type JournalEntryPage = (Vec<StoredJournalEntry>, MoreJournalEntriesFlag);
 
-/// Adds the events of one entry to a page until the page is full.
 pub(super) type AddEntryToFeedPageFn<'a, E> =
     dyn FnMut(&StoredJournalEntry, &mut JournalFeedPage<E>) -> Result<(), Error> + 'a;
 
-/// Waits until the page that `collect` reads at a cursor has events; returns an empty page if the wait time ends first.
 pub(super) fn wait_for_page<E>(
     context: &CallContext<'_>,
     wait_ms: Option<u64>,
@@ -245,7 +230,6 @@ pub(super) fn wait_for_page<E>(
     }
 }
 
-/// Scans journal entries in batches from a position, until the page is full, the journal ends or a limit is reached.
 pub(super) fn scan_entries<E>(
     context: &CallContext<'_>,
     start: JournalCursor,
@@ -272,7 +256,6 @@ pub(super) fn scan_entries<E>(
     Ok(page)
 }
 
-/// The next batch of journal entries with changes after entry `after`.
 pub(super) fn changed_entries(context: &CallContext<'_>, after: u64) -> Result<JournalEntryPage, Error> {
     let entries = context
         .workspace()

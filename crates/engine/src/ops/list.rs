@@ -1,6 +1,6 @@
-//! `list` returns the entries below a directory by page, in byte order, parents before children. The next page starts
-//! after the path of the last listed entry. So an unchanged entry is neither repeated nor omitted, even if other
-//! entries change between two pages. The walk stops when the page is full.
+//! `list` returns the entries below a directory by page, in byte order, parents before children. The next page of a
+//! listing starts after the path of the last listed entry. An unchanged entry is therefore neither repeated nor
+//! omitted, even if other entries change between two pages.
 
 mod walk;
 
@@ -41,7 +41,6 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HiddenFileFilter {
     Include,
-    /// Omits entries whose name starts with a dot.
     Exclude,
 }
 
@@ -135,7 +134,6 @@ fn link_target_json(stat: FileStat) -> Value {
     Value::Object(fields.into_json())
 }
 
-/// Renders one line per entry, then a summary line.
 fn render_text(
     top: &RelPath,
     walk: &ListWalk<'_, '_>,

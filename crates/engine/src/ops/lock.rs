@@ -62,7 +62,6 @@ fn trim_trailing_slashes(spelling: &str) -> &str {
     if trimmed.is_empty() { spelling } else { trimmed }
 }
 
-/// The outcome of `lock` and `unlock`: the lease that was acquired or released.
 #[derive(Debug, Serialize)]
 pub(crate) struct LeaseOutcome {
     pub(crate) path: RelPath,
@@ -75,7 +74,6 @@ pub(crate) struct LeaseOutcome {
     pub(crate) change: LeaseChange,
 }
 
-/// What a call did with a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseChange {
     Acquired,

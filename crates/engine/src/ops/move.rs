@@ -1,5 +1,5 @@
-//! `move` renames a file, link or tree atomically. If the source is a symbolic link, the link is moved and not its
-//! target. Only a file can replace another file, and only if `overwrite` is set. A replaced file's content is retained.
+//! `move` renames a file, link or tree atomically. `move` renames a symbolic link itself and not the link's target.
+//! Only a file can replace another file, and only if `overwrite` is set. The content of a replaced file is retained.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
@@ -29,7 +29,6 @@ pub(crate) struct MoveArgs {
     overwrite: bool,
 }
 
-/// The outcome of `move`.
 #[derive(Debug, Serialize)]
 pub(crate) struct MoveOutcome {
     pub(crate) from: RelPath,
@@ -41,14 +40,13 @@ pub(crate) struct MoveOutcome {
     pub(crate) changed: bool,
     #[serde(flatten)]
     pub(crate) moved: Option<MovedTreeFields>,
-    /// The id of the file at the destination that went to the trash.
+    /// The trash id of the file that the move replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trash: Option<String>,
     #[serde(flatten)]
     pub(crate) recorded: Option<RecordedEntryFields>,
 }
 
-/// The size of a moved file or tree, and whether it replaced a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct MovedTreeFields {
     pub(crate) replaced: bool,
@@ -126,7 +124,6 @@ impl Operation for MoveArgs {
     }
 }
 
-/// Moves the file at the destination of a move or restore to the trash.
 pub(super) fn move_to_trash(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -139,7 +136,6 @@ pub(super) fn move_to_trash(
 }
 
 impl MoveArgs {
-    /// The condition that the commit checks: the destination does not exist, or is the file that the move replaces.
     fn expect_destination(
         &self,
         context: &CallContext<'_>,
@@ -152,7 +148,6 @@ impl MoveArgs {
     }
 }
 
-/// Whether the caller allows `move` or another operation to replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverwriteAllowed {
     No,
@@ -165,7 +160,7 @@ impl From<bool> for OverwriteAllowed {
     }
 }
 
-/// A file may replace a file if the caller allows it; rejects every other replacement.
+/// Accepts only the replacement of a file by a file, and only if the caller allows it.
 pub(crate) fn require_replaceable(
     path: &RelPath,
     new: FileKind,

@@ -1,6 +1,5 @@
-//! Searches the journal for a quoted text or a file that no longer exists. The result says which revision contained the
-//! text, who changed the text since, or where the file was moved. The search examines a limited number of versions, and
-//! only versions that the caller may read.
+//! Searches the journal for a quoted text or a file that no longer exists. The search examines a limited number of
+//! versions, and only versions that the caller may read.
 
 use std::ops::RangeInclusive;
 
@@ -23,13 +22,12 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
-/// An older revision that contains a quoted text.
 pub(crate) struct OlderRevisionMatch {
     rev: String,
-    /// The first change after the older revision: its principal and its journal entry.
+    /// The principal and the journal entry of the first change after the older revision.
     changed_by: Option<(String, u64)>,
     diff: String,
-    /// The current lines at the place of the quoted text; `None` if these lines were removed.
+    /// The current lines at the place of the quoted text; `None` if those lines were removed.
     lines: Option<RangeInclusive<usize>>,
 }
 
@@ -72,7 +70,6 @@ pub(crate) struct CurrentFileText<'a> {
     pub(crate) text: &'a str,
 }
 
-/// The newest stored revision of a file that contains `quote`.
 pub(crate) fn find_older_revision(
     context: &CallContext<'_>,
     now: CurrentFileText<'_>,
@@ -96,8 +93,7 @@ pub(crate) fn find_older_revision(
             let Some(text) = retained_text(context, &version) else { continue };
             if let Some(found) = QuoteSearchHaystack::new(&text).find(quote, options).matches.first() {
                 let rev = context.revision_name(now.path, &version);
-                // If this entry wrote the found version, the next entry changed it. Otherwise this entry itself changed
-                // the found version.
+                // If this entry wrote the found version, the next entry changed it; otherwise this entry changed it.
                 let changed_by = if written_here { newer } else { Some(author_and_entry(stored)) };
                 let labels = DiffLabels { old: &rev, new: "now" };
                 let lines = limits::ERROR_LINES_MAX;
@@ -111,7 +107,6 @@ pub(crate) fn find_older_revision(
     None
 }
 
-/// Renders a diff, followed by the number of omitted lines.
 pub(crate) fn render_bounded_diff(diff: &UnifiedDiffText) -> String {
     match diff.omitted_lines {
         0 => diff.text.clone(),
@@ -142,8 +137,7 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// The versions of one file in one journal entry: for each change of the file, first the version that the change wrote
-/// (`true`), then the version before the change (`false`).
+/// Each change of the file gives first the version that it wrote (`true`), then the version before (`false`).
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();
@@ -162,7 +156,6 @@ fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version
     found
 }
 
-/// The last recorded change of a path and its journal entry; a move of the path to another path counts too.
 fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(StoredJournalEntry, RecordedChange)> {
     let wire = path.to_wire();
     changing_entries(context, path)?.into_iter().find_map(|stored| {
@@ -171,13 +164,11 @@ fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(Sto
     })
 }
 
-/// Whether a missing file was removed or was moved to another path.
 pub(crate) enum FileDisappearanceCause {
     Removed,
     MovedTo(RelPath),
 }
 
-/// Finds out whether the missing file at `path` was removed or moved; `None` if the journal does not record the cause.
 pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<FileDisappearanceCause> {
     let (_, change) = last_change_of_path(context, path)?;
     match change.kind {
@@ -193,7 +184,6 @@ pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) ->
     }
 }
 
-/// The error for a missing file, which names the new path if the journal records that the file was moved.
 pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTarget, base: Option<&str>) -> Error {
     let path = &target.path;
     let (kind, detail) = match base {

@@ -1,5 +1,4 @@
-//! Builds the outcomes of calls, which consist of an ordered JSON object and a text. The helpers here add fields that
-//! several operations share, format times and divide text into pages.
+//! Builds the outcomes of calls, which consist of an ordered JSON object and a text.
 
 use serde_json::{Map, Value};
 use stead_journal::ChangeKind;
@@ -42,12 +41,10 @@ impl OutcomeBuilder {
         self
     }
 
-    /// Adds the version of a file to the outcome: its sha256 and its short name.
     pub(crate) fn with_version(self, version: &Version, rev: impl Into<String>) -> Self {
         self.with_field("version", version.to_string()).with_field("rev", rev.into())
     }
 
-    /// Adds the receipt of a commit to the outcome: the number and chain hash of the journal entry, and the notices.
     pub(crate) fn with_receipt(self, receipt: &CommitReceipt) -> Self {
         let notices = (!receipt.notices.is_empty()).then(|| receipt.notices.clone());
         self.with_field("entry", receipt.entry)
@@ -59,7 +56,6 @@ impl OutcomeBuilder {
         self.0.get(name)
     }
 
-    /// The fields as a JSON object, for use inside another outcome.
     pub(crate) fn into_json(self) -> Map<String, Value> {
         self.0
     }
@@ -69,7 +65,7 @@ impl OutcomeBuilder {
         self.build_verbatim(escape_deceptive(text.as_ref()))
     }
 
-    /// Builds an outcome with one line of text; line breaks in the text are escaped.
+    /// Builds an outcome with one line of text, in which line breaks are escaped.
     pub(crate) fn build_one_line(self, text: impl AsRef<str>) -> CallOutcome {
         self.build_verbatim(escape_deceptive_line(text.as_ref()))
     }
@@ -80,7 +76,7 @@ impl OutcomeBuilder {
     }
 }
 
-/// Rebuilds the outcome of an earlier call from its journal entry, if a call repeats its idempotency key.
+/// Rebuilds the outcome of an earlier call whose idempotency key a later call repeats.
 pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
     let entry = &stored.entry;
     let changes: Vec<VisibleChange> =
@@ -107,7 +103,6 @@ pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
         .build(text)
 }
 
-/// The version of the file that a journal entry wrote; `None` if the entry wrote no file or several files.
 fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
     let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
     let mut files = changes.filter_map(|change| recorded_file(&change.after));
@@ -116,23 +111,20 @@ fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// The number of days from 0000-03-01 to 1970-01-01; here years start in March, so that they end with the leap day.
+/// The days from 0000-03-01 to 1970-01-01; a year that starts in March ends with its leap day.
 const UNIX_EPOCH_DAYS: i64 = 719_468;
 /// The number of days in 400 years, after which the Gregorian calendar repeats.
 const CALENDAR_ERA_DAYS: i64 = 146_097;
 
-/// Formats a line number or a range of line numbers, for example `7` or `7-9`.
 pub(crate) fn format_line_span(first: usize, last: usize) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// Formats Unix milliseconds as ISO 8601 in UTC: `2026-05-09T07:29:33.120Z`.
 pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));
     let shifted = days + UNIX_EPOCH_DAYS;
     let (era, day_of_era) = (shifted.div_euclid(CALENDAR_ERA_DAYS), shifted.rem_euclid(CALENDAR_ERA_DAYS));
-    // The leap days before this day are subtracted. Every fourth year has a leap day, except for full centuries that
-    // are not divisible by 400.
+    // The leap days before this day are subtracted: one per four years, except for centuries not divisible by 400.
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     // From March on, the lengths of the months repeat every five months: 31, 30, 31, 30 and 31 days, together 153 days.
@@ -148,19 +140,18 @@ pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
 pub(crate) enum TextPageEnd {
     Complete,
     AtLine,
-    /// The page of text ends inside a line, because the line is longer than a page.
     InsideLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutcomeTextFirstPage<'a> {
     pub(crate) text: &'a str,
-    /// The number of lines on the page, including a truncated line.
+    /// The number of lines on the first page of a text, including a truncated line.
     pub(crate) lines: usize,
     pub(crate) end: TextPageEnd,
 }
 
-/// The first page of a text: whole lines with at most `chars_max` characters, or the start of a longer first line.
+/// Returns whole lines with at most `chars_max` characters, or the start of a longer first line.
 pub(crate) fn first_page(text: &str, chars_max: usize) -> OutcomeTextFirstPage<'_> {
     let (mut end, mut chars, mut count) = (0, 0, 0);
     for line in lines::iter(text) {
@@ -178,7 +169,6 @@ pub(crate) fn first_page(text: &str, chars_max: usize) -> OutcomeTextFirstPage<'
     OutcomeTextFirstPage { text, lines: count, end: TextPageEnd::Complete }
 }
 
-/// The start of a call's argument, escaped for use in an error message.
 pub(crate) fn shorten_for_error(written: &str) -> String {
     let start: String = written.chars().take(EXCERPT_CHARS).collect();
     escape_deceptive_line(&start).into_owned()

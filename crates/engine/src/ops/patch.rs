@@ -1,10 +1,8 @@
-//! `patch` changes many files atomically. The operation parses the patch, authorizes every path, and applies every
-//! chunk in memory before it plans the changes. Each section of a patch is applied to the result of the earlier
-//! sections. Files that a patch removes go to the trash.
+//! `patch` changes many files atomically: it applies every chunk in memory before it plans the changes. Each section of
+//! a patch is applied to the result of the earlier sections. Files that a patch removes go to the trash.
 //!
-//! `patch` recognizes a section that an earlier call already applied, for example a call whose response was lost. To
-//! recognize such a section, `patch` compares it with the file; if the file was removed, `patch` searches the journal.
-//! A section is never treated as already applied if an earlier section of the same patch touched its path.
+//! `patch` recognizes a section that an earlier call already applied, for example a call whose response was lost. A
+//! section never counts as already applied if an earlier section of the same patch touched its path.
 
 mod base_versions;
 mod errors;
@@ -59,7 +57,6 @@ pub(crate) struct PatchArgs {
     dry_run: bool,
 }
 
-/// The sections of a patch, each with the slots of its paths.
 pub(crate) struct ResolvedPatch {
     sections: Vec<FilePatch>,
     slots: Vec<RequestedPathIndexRange>,
@@ -73,7 +70,7 @@ impl Operation for PatchArgs {
         let sections = self.parse_sections(context)?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
-                // The path is resolved here so that an error can name the section. The pipeline resolves the path
+                // The path is resolved here so that an error can name the section; the pipeline resolves the path
                 // again.
                 base_versions::resolve_section_path(context, written).map_err(|error| {
                     // An error never contains an absolute path, not even an absolute path that the caller wrote.
@@ -173,7 +170,6 @@ struct MultiFilePatchApplier<'v, 'w> {
     files: PatchedFileMap<'v, 'w>,
     bases: &'v PatchBaseVersions,
     overwrite: OverwriteAllowed,
-    /// The paths of the patch sections that are applied so far.
     touched: Vec<RelPath>,
 }
 
@@ -346,7 +342,6 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(row.with_before_after(self.context, before, after.as_deref()))
     }
 
-    /// Rejects a new path whose parent directory is missing, if the call options do not allow creating it.
     fn check_parent_exists(&self, target: &ResolvedTarget) -> Result<(), Error> {
         match self.context.options.missing_parents {
             MissingParentPolicy::Create => Ok(()),
@@ -356,7 +351,6 @@ impl MultiFilePatchApplier<'_, '_> {
         }
     }
 
-    /// Returns the kind of the entry at a path, or an error that suggests another path if the path does not exist.
     fn require_existing(&self, target: &ResolvedTarget) -> Result<FileKind, Error> {
         self.files.kind(&target.path).ok_or_else(|| errors::missing_file_error(self.context, &target.path))
     }
@@ -409,7 +403,6 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
     }
 
-    /// If the file that a section adds already exists with the same content, the report row for it; otherwise `None`.
     fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchReportRow>, Error> {
         let path = &target.path;
         let is_same_size = target.stat.is_some_and(|stat| stat.size == content.len() as u64);
@@ -424,14 +417,12 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(Some(PatchReportRow::already_applied(PatchedFileChangeKind::Add, path).with_bytes(content.as_bytes())))
     }
 
-    /// Whether the file that a patch section deletes is already gone, and the journal records its removal.
     fn already_removed(&self, target: &ResolvedTarget) -> bool {
         self.detects_reapplied()
             && self.files.is_untouched(&target.path)
             && matches!(find_removal_or_move(self.context, &target.path), Some(FileDisappearanceCause::Removed))
     }
 
-    /// If an earlier call already made the move of a section, the report row for it; otherwise `None`.
     fn already_moved(
         &mut self,
         chunks: &[PatchChunk],

@@ -1,5 +1,4 @@
-//! Helpers for plans that several operations share: conditions that the commit checks, the size of a tree, missing
-//! parent directories, and common errors. A plan never turns a file into a directory.
+//! Helpers for plans that several operations share. A plan never turns a file into a directory.
 
 use stead_path::RelPath;
 
@@ -16,7 +15,7 @@ use crate::{
 /// The permission bits that a plan may set, without the set-id bits and the sticky bit.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
-/// The condition for the commit that the entry at `path` has not changed; `observed` saves hashing a file again.
+/// Builds the condition that the entry at `path` is unchanged at the commit; `observed` saves hashing the file again.
 pub(crate) fn expectation_at(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -32,12 +31,11 @@ pub(crate) fn expectation_at(
     }
 }
 
-/// Counts the files, directories and bytes of a tree, without entries that are too deep for a valid path.
+/// Counts the files, directories and bytes of a tree, without entries too deep for a valid path.
 pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileStat) -> Result<TreeSummary, Error> {
     context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
 }
 
-/// Rejects the copy or move of an entry whose kind the call options exclude, for example of a directory.
 pub(crate) fn require_movable(context: &CallContext<'_>, target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
     let path = &target.path;
     match (context.options.copy_move_scope, stat.kind) {
@@ -65,7 +63,6 @@ pub(crate) fn not_found_error(path: &RelPath) -> Error {
         .with_next_step(format!("call list with path {parent} to see its entries"))
 }
 
-/// The time until which the trash keeps an item that the current call removes, in Unix milliseconds.
 pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: CallTrashRetentionOverride) -> i64 {
     let retention_ms = match retention {
         CallTrashRetentionOverride::PrincipalDefault => {
@@ -76,7 +73,7 @@ pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: CallTrashR
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 
-/// Replaces the `too_large` error of a read by one for changes, because the hint to read a range does not help here.
+/// Replaces the `too_large` error of a read, because its hint to read a range does not help a change.
 pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     if error.kind != ErrorKind::TooLarge {
         return error;
@@ -94,13 +91,12 @@ pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<PlanTi
     }
 }
 
-/// Describes the size of a directory tree, for example `3 files, 1200 bytes`.
 pub(crate) fn describe_size(files: u64, bytes: u64) -> String {
     let noun = if files == 1 { "file" } else { "files" };
     format!("{files} {noun}, {bytes} bytes")
 }
 
-/// The planned changes that create the missing parent directories of a path, outermost first.
+/// Plans the creation of the missing parent directories of a path, outermost first.
 pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<PlannedChange>, Error> {
     let changes = missing_parents(path, |above| Ok(context.workspace().stat(above)?.map(|stat| stat.kind)))?;
     match (context.options.missing_parents, path.parent()) {
@@ -113,14 +109,14 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
     }
 }
 
-/// Like [`create_missing_parents`], but ignores the call options and asks `kind_at` which entries exist.
+/// Works like [`create_missing_parents`], but ignores the call options and asks `kind_at` which entries exist.
 pub(crate) fn missing_parents(
     path: &RelPath,
     mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,
 ) -> Result<Vec<PlannedChange>, Error> {
     let mut changes: Vec<PlannedChange> = Vec::new();
     for above in path.ancestors().filter(|above| !above.is_root()) {
-        // If a directory is missing, everything below it is missing, so no further lookup is needed.
+        // Everything below a missing directory is missing too, so no further lookup is needed.
         let kind = if changes.is_empty() { kind_at(&above)? } else { None };
         match kind {
             Some(FileKind::Directory) => {}

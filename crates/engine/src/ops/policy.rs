@@ -1,5 +1,5 @@
-//! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason for the verdict. The
-//! call whose verdict is requested does not run.
+//! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason. `policy` never runs
+//! the call whose verdict is requested.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -56,7 +56,6 @@ impl Operation for InspectPolicyArgs {
     }
 }
 
-/// Lists the policy rules that can apply to a principal.
 fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOutcome, Error> {
     let policy = &context.policy.policy;
     let mut rules: Vec<Value> = policy
@@ -98,7 +97,6 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOu
         .build(text))
 }
 
-/// Determines the verdict for a call and the reason, without running the call.
 fn explain_call(
     context: &CallContext<'_>,
     caller: &Caller,
@@ -117,7 +115,7 @@ fn explain_call(
     let operation = (row.decode)(arguments);
     let inner = context.for_other_caller(caller, row.name, options);
     let quota = quota::report_quota(&inner, &caller.principal)?;
-    // If the dialect found the arguments of its tool invalid, the answer is the error of the dialect.
+    // If the dialect rejects the arguments of its tool, the answer is the error of the dialect.
     let operation = match (&options.argument_error, operation) {
         (Some(error), _) => Err(error.clone()),
         (None, operation) => Ok(operation?),

@@ -1,6 +1,5 @@
-//! `read` returns the content of one file, either as text with its encoding and line endings, or as base64. The caller
-//! reads a file by page, by a range of lines or by a range of bytes. The outcome of `read` always has the version of
-//! the whole file and, if content remains, the call that continues the read.
+//! `read` returns the content of one file as text or as base64, by page, by lines or by bytes. The outcome of `read`
+//! always has the version of the whole file and, if content remains, the call that continues the read.
 
 mod bytes;
 mod lines;
@@ -42,7 +41,6 @@ pub(crate) struct ReadArgs {
 enum ReadFormat {
     /// `read` returns text if the file is text, otherwise base64.
     Auto,
-    /// `read` returns text and fails if the file is not text.
     Text,
     Base64,
 }
@@ -60,7 +58,6 @@ impl ReadFormat {
         }
     }
 
-    /// The value of the `as` argument of `read` that requests this format.
     fn as_argument(self) -> Option<&'static str> {
         match self {
             ReadFormat::Auto => None,
@@ -170,7 +167,6 @@ fn not_text_error(target: &ResolvedTarget, file: &FileBytesWithVersion) -> Error
         .with_detail("version", file.version.to_string())
 }
 
-/// The fields that every outcome of `read` has.
 fn read_outcome_fields(
     target: &ResolvedTarget,
     version: &Version,
@@ -185,7 +181,6 @@ fn read_outcome_fields(
         .with_field("size", stat.size)
 }
 
-/// The arguments of the next `read` call, which continues where this outcome ends.
 struct ReadContinuation {
     argument: &'static str,
     range: String,
@@ -206,7 +201,7 @@ impl ReadContinuation {
     }
 }
 
-/// Adds a notice if the file has several hard links, because a change through one link does not affect the others.
+/// Adds a notice about several hard links, because a change through one link does not affect the others.
 fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     if stat.link_count <= 1 {
         return fields;
@@ -216,7 +211,6 @@ fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     fields.with_field("links", stat.link_count).with_field("notices", vec![notice])
 }
 
-/// Renders the text of a `read` outcome: the content, a line with the facts about the file, and how to read more.
 fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String {
     let mut text = String::with_capacity(content.len() + facts_line.len() + 64);
     text.push_str(content);
@@ -263,7 +257,6 @@ impl ReadRangeUnit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReadRangeBounds {
     first: u64,
-    /// The last line or byte of the requested range; `None` means that the range extends to the end of the file.
     last: Option<u64>,
 }
 
@@ -273,7 +266,7 @@ impl ReadRangeBounds {
     }
 }
 
-/// Parses a range of lines or bytes written as `a-b`, `a-` or `a`; both ends are included.
+/// Parses an inclusive range of lines or bytes, written as `a-b`, `a-` or `a`.
 fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Error> {
     let malformed = || {
         let written = shorten_for_error(written);
@@ -298,14 +291,13 @@ fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Er
     Ok(ReadRangeBounds { first, last })
 }
 
-/// Parses a number that consists only of digits, without a sign; a number that exceeds `u64` becomes `u64::MAX`.
+/// Parses digits without a sign; a number that exceeds `u64` becomes `u64::MAX`.
 fn parse_number(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Reads the whole file or a byte range for a dialect with its own outcome format. The bytes are in the field
-/// `before_after` of the outcome, not in the text of the outcome.
+/// Reads bytes for a dialect with its own outcome format, and puts them into the field `before_after`.
 fn read_raw_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

@@ -1,7 +1,7 @@
-//! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires;
-//! nothing is deleted at once. `restore` moves a trash item back to its old path or to another free path. `restore`
-//! never overwrites a file: it fails or, with `TrashRestoreOverwritePolicy::TrashExisting`, trashes the existing file.
-//! `restore` does not trust the path that the trash recorded, so it resolves and authorizes this path like any other.
+//! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires.
+//! `restore` moves a trash item back to its old path or to another free path. `restore` never overwrites a file: it
+//! fails or, with `TrashRestoreOverwritePolicy::TrashExisting`, trashes the existing file. `restore` does not trust the
+//! path that the trash recorded, and authorizes this path like any other.
 
 use serde::{Deserialize, Serialize};
 use stead_journal::{JournalEntryRelation, PathState};
@@ -39,7 +39,6 @@ pub(crate) struct RemoveArgs {
     recursive: bool,
 }
 
-/// The outcome of `remove`: the trash item from which the path can be restored until a time.
 #[derive(Debug, Serialize)]
 pub(crate) struct RemoveOutcome {
     pub(crate) path: RelPath,
@@ -103,7 +102,6 @@ impl Operation for RemoveArgs {
     }
 }
 
-/// The content of the removed file; `None` if the call options do not request it or if the content exceeds the limit.
 fn bytes_before(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -126,12 +124,11 @@ pub(crate) struct RestoreFromTrashArgs {
     to: Option<String>,
 }
 
-/// The outcome of `restore`.
 #[derive(Debug, Serialize)]
 pub(crate) struct RestoreOutcome {
     pub(crate) path: RelPath,
     pub(crate) trash: String,
-    /// The path from which the item was removed.
+    /// The path from which the restored item was removed.
     pub(crate) from: RelPath,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<Version>,
@@ -147,7 +144,6 @@ pub(crate) struct RestoreOutcome {
 
 impl OperationOutcome for RestoreOutcome {}
 
-/// The trash item that a call restores, and the path that it is restored to.
 pub(crate) struct PlannedRestore {
     item: TrashItem,
     destination: RequestedPathIndex,
@@ -198,7 +194,6 @@ impl Operation for RestoreFromTrashArgs {
     }
 }
 
-/// Plans to move the file at the destination of a `restore` to the trash; fails if the options or file kinds forbid it.
 fn trash_existing(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -218,7 +213,6 @@ fn trash_existing(
 }
 
 impl RestoreFromTrashArgs {
-    /// Finds the trash item that the call names, if the caller may restore the item.
     fn find_trash_item(&self, context: &CallContext<'_>) -> Result<TrashItem, Error> {
         let name = shorten_for_error(&self.trash);
         let found = match context.workspace().trash_item(&self.trash)? {
@@ -247,7 +241,7 @@ impl RestoreFromTrashArgs {
         Ok(item)
     }
 
-    /// The trash item that was last removed from the path that the call names; an agent finds only its own items.
+    /// Finds the item last removed from the path that the call names; an agent finds only its own items.
     fn newest_item_at_path(&self, context: &CallContext<'_>) -> Result<Option<TrashItem>, Error> {
         let profile = context.workspace().profile();
         let Ok(parsed) = stead_path::parse_path(&self.trash, &profile.root_spellings, &context.options.path_spelling)
@@ -263,7 +257,6 @@ impl RestoreFromTrashArgs {
     }
 }
 
-/// The version that a trashed file had when it was removed, if the journal records the version.
 fn version_when_removed(context: &CallContext<'_>, item: &TrashItem) -> Result<Option<Version>, Error> {
     if item.summary.kind != FileKind::File {
         return Ok(None);

@@ -1,7 +1,6 @@
 //! `review`, `keep`, `reject` and `turn` show the changes of a session by file and hunk, and let a person accept or
-//! reject the changes. The server computes the changes of a session from the journal and the stored versions. Only the
-//! text with the accepted changes is stored in addition. `turn` records the start of a session's turn in the journal,
-//! so that a person can review or reject the changes of one turn.
+//! reject the changes. The server computes the changes of a session from the journal and the stored versions. `turn`
+//! records the start of a session's turn in the journal, so that a person can review or reject one turn.
 //!
 //! The rejection of a hunk is a recorded file change that reverts the lines of the session. A rejection keeps the lines
 //! that others wrote, whether the lines are saved or not.
@@ -66,7 +65,7 @@ impl SessionOrTurnStart {
 }
 
 /// Determines the session to review. An agent reviews the session that it names, otherwise its current session. A
-/// person names a principal, an id or both; of several matching sessions, the latest is reviewed.
+/// person names a principal, a session id or both; of several matching sessions, the latest is reviewed.
 fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -93,7 +92,7 @@ fn resolve_session(
     }
 }
 
-/// The matching session with the latest change. If no principal is given, only sessions of agents match.
+/// Finds the matching session with the latest change; without a principal, only sessions of agents match.
 fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -125,7 +124,6 @@ fn latest_session(
 }
 
 impl ReviewedSessionKey {
-    /// The first line of the text for a person: which session is shown, and how to see the others.
     fn render_heading(&self, notation: CallNotation) -> String {
         let Self { principal, session, others } = self;
         let others = others.first().map_or_else(String::new, |next| {
@@ -214,7 +212,6 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
     }
 }
 
-/// The encoding and line endings of a file; `None` means UTF-8, or line endings without CRLF.
 struct NonDefaultTextFormat {
     encoding: Option<&'static str>,
     line_endings: Option<&'static str>,
@@ -298,7 +295,6 @@ fn review_file_json(
     Value::Object(fields.into_json())
 }
 
-/// `turn` has no arguments.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BeginTurnArgs {}

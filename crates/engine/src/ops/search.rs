@@ -1,6 +1,6 @@
 //! `search` finds the lines below a directory that contain a text or match a regular expression. Each line that matches
-//! is one hit. The native outcome ranks hits by relevance; a dialect with its own outcome format can get the hits in
-//! byte order of the paths. The outcome of `search` counts binary files and names partly searched files.
+//! is one hit. The native outcome of `search` ranks hits by relevance; a dialect can get the hits in byte order of the
+//! paths.
 
 mod index_lookup;
 mod interruptible;
@@ -72,7 +72,7 @@ impl Operation for SearchArgs {
         let target = &targets[path];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
-        // The list of unsaved files is loaded once, because the walk looks up every file in this list.
+        // The unsaved files are listed once, because the walk looks up every file among them.
         let unsaved = &context.unsaved_files_within(&target.path)?;
         let (before_after, ranking) = (context.options.before_after, context.options.hit_ranking);
         let hits_max = match (before_after, ranking) {
@@ -180,8 +180,7 @@ impl SearchArgs {
     }
 }
 
-/// The time when a search must stop reading large files. The search may use seven eighths of the remaining time of the
-/// call, divided by `parts`.
+/// A search may spend seven eighths of the call's remaining time, divided by `parts`, on large files.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
@@ -218,10 +217,9 @@ impl FileToSearch<'_, '_, '_> {
     }
 }
 
-/// A search collects up to `hits_max` times this factor hits before it sorts them and drops the excess.
+/// A search collects `hits_max` times this factor hits before it sorts them and drops the excess.
 const RETAINED_HITS_FACTOR: usize = 4;
 
-/// The pattern of a search, with the limits on its hits and its time.
 struct SearchPatternAndLimits<'a> {
     context: &'a CallContext<'a>,
     pattern: &'a SearchPattern,
@@ -252,8 +250,7 @@ impl SearchPatternAndLimits<'_> {
         let result = match source.read_bytes(self.context, &mut bytes) {
             Ok(()) => self.search_bytes(found, path, &bytes),
             Err(error) if error.kind == ErrorKind::TooLarge => self.search_large(found, source),
-            // If a file was removed or became inaccessible during the walk, the hits of the other files are still
-            // returned.
+            // A file that was removed or became inaccessible during the walk does not hide the hits of other files.
             Err(_) => {
                 found.unreadable_files += 1;
                 Ok(())
@@ -281,7 +278,6 @@ impl SearchPatternAndLimits<'_> {
         Ok(())
     }
 
-    /// The scorer that ranks the hits of a file; `None` if the hits are not ranked.
     fn ranker(&self, path: &RelPath) -> Option<SearchHitScorer> {
         (self.ranking() == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
     }

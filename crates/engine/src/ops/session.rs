@@ -154,7 +154,7 @@ fn plan_begin() -> OperationPlanningResult {
     }
 }
 
-/// Whether the caller may see a session: an agent sees only its own sessions; a person sees all sessions.
+/// An agent sees only its own sessions; a person sees all sessions.
 fn may_see_session(context: &CallContext<'_>, session: &SessionRecord) -> bool {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => true,
@@ -167,7 +167,6 @@ fn unknown_session_error(id: &str) -> Error {
         .with_next_step("call session with action begin to start one")
 }
 
-/// The paths that the caller may read and write.
 fn scope_json(context: &CallContext<'_>) -> Map<String, Value> {
     let grants = &context.caller.grants;
     let (access, writable) = match grants.access {

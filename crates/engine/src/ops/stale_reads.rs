@@ -1,9 +1,7 @@
-//! If a file changes after a session read it, the outcome of the session's next call says so, once. The tracker
-//! remembers which version of each file a session read last, and compares it with new journal entries.
-//!
-//! The tracker detects changes through stead, external changes under a watch, and unsaved text of editors. The tracker
-//! reads the journal only if it has grown, and reads a file only if an editor has the file open. The memory of the
-//! tracker is bounded: it drops the oldest sessions and files first.
+//! If a file changes after a session read it, the outcome of the session's next call says so, once. The tracker of
+//! stale reads detects changes through stead, external changes under a watch, and unsaved text of editors. The tracker
+//! of stale reads reads the journal only if the journal has grown. The memory of the tracker of stale reads is bounded:
+//! it drops the oldest sessions and files first.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -28,9 +26,7 @@ use crate::{
     },
 };
 
-/// The operation that counts as reading a file.
 const READ_OPERATION: &str = "read";
-/// The outcome field that lists the files that changed since the session read them.
 const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
 const STALE_READ_BATCH_ENTRIES: usize = 200;
 
@@ -46,23 +42,21 @@ struct SessionReadsBySessionId {
 }
 
 struct SessionReads {
-    /// The journal position up to which recorded changes were compared with the files that the session read.
+    /// The journal position up to which changes were compared with the files that the session read.
     position: JournalCursor,
     change_counter: u64,
     reads: HashMap<String, LastReadFileVersion>,
     read_order: VecDeque<String>,
-    /// Notices about changed files that the last outcome could not carry; a later outcome carries them.
+    /// The notices that the last outcome could not carry; a later outcome carries them.
     pending_notices: Vec<StaleReadNotice>,
 }
 
 struct LastReadFileVersion {
     version: String,
     rev: String,
-    /// Whether the version that the session saw is unsaved text of an editor.
     unsaved: bool,
 }
 
-/// A file that changed since a session read it.
 struct StaleReadNotice {
     path: String,
     from: String,
@@ -101,7 +95,6 @@ impl StaleReadNotifier {
         sessions.by_id.insert(name, Arc::new(Mutex::new(session)));
     }
 
-    /// Adds pending notices about changed files to an outcome, and remembers the file that the outcome shows.
     pub(crate) fn after_call(
         &self,
         workspace: &dyn Workspace,
@@ -116,7 +109,7 @@ impl StaleReadNotifier {
         };
         let mut session = lock_ignoring_poison(&session);
         let read_file = (call.operation == READ_OPERATION).then(|| read_file_of_outcome(&outcome)).flatten();
-        // If the lookup of changes fails, it is repeated with the next outcome.
+        // A failed lookup of changes is repeated with the next outcome.
         let mut stale = std::mem::take(&mut session.pending_notices);
         stale.extend(session.collect_stale_reads(workspace, call).unwrap_or_default());
         session.remember_written(&outcome);
@@ -153,7 +146,7 @@ impl SessionReads {
         }
     }
 
-    /// The files that changed since the session read them; each file is reported once and is then no longer tracked.
+    /// Each file that changed since the session read it is reported once and is then no longer tracked.
     fn collect_stale_reads(
         &mut self,
         workspace: &dyn Workspace,
@@ -231,7 +224,7 @@ impl SessionReads {
         Ok(())
     }
 
-    /// Remembers the version that the session wrote to an editor's unsaved text, so that its own write is not reported.
+    /// Remembers the version that the session wrote to unsaved text, so that its own write is not reported.
     fn remember_written(&mut self, outcome: &CallOutcome) {
         if let Some((path, seen)) = read_file_of_outcome(outcome).filter(|(_, seen)| seen.unsaved)
             && let Some(known) = self.reads.get_mut(&path)
@@ -240,8 +233,7 @@ impl SessionReads {
         }
     }
 
-    /// The files that an editor changed since the session read them: by typing, by saving, or by closing without
-    /// saving. The journal does not record changes in an editor as file changes, so the tracker compares the buffers.
+    /// The journal does not record changes in an editor as file changes, so the tracker compares the buffers.
     fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleReadNotice>, Error> {
         if self.reads.is_empty() {
             return Ok(Vec::new());
@@ -272,7 +264,6 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The effect of a recorded change on a file that a session has read.
 enum RecordedChangeEffectOnReadFile {
     HasVersion(Version),
     Gone,
@@ -300,12 +291,12 @@ fn read_file_status(change: &RecordedChange) -> RecordedChangeEffectOnReadFile {
     }
 }
 
-/// Whether the outcome of a call can carry notices; an outcome that consists of raw file content cannot.
+/// An outcome that consists of raw file content cannot carry notices.
 fn can_carry_notices(call: &Call<'_>) -> bool {
     call.options.before_after == BeforeAfterContentInclusion::Omit
 }
 
-/// Whether a call comes directly, not through a dialect. Only such calls are tracked: dialects show no notices.
+/// Only calls without a dialect are tracked, because dialects show no notices.
 fn is_native_call(call: &Call<'_>) -> bool {
     call.options.tool.is_none() && call.options.argument_error.is_none()
 }
@@ -348,7 +339,6 @@ fn append_notices(outcome: &mut CallOutcome, stale: &[StaleReadNotice]) {
     outcome.json.insert(CHANGED_SINCE_READ_FIELD.to_owned(), objects.into());
 }
 
-/// The version that a `read` of the file would return: of the unsaved text if any, otherwise of the saved file.
 fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&EditorBufferMetadata>) -> Option<Version> {
     let rel_path = RelPath::from_wire(path).ok()?;
     let saved = workspace.read(&rel_path, BytesToRead::VersionOnly).ok()?.version;

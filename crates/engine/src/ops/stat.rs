@@ -27,7 +27,7 @@ pub(crate) struct StatArgs {
     path: String,
 }
 
-/// The text that `stat` shows instead of a link target outside the workspace, because outcomes never reveal such paths.
+/// The text shown for a link target outside the workspace, because outcomes never reveal such paths.
 const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
@@ -86,7 +86,6 @@ pub(crate) fn file_kind_name(kind: FileKind) -> &'static str {
     }
 }
 
-/// Adds the number of hard links and the version to the outcome of `stat`, or a note if the file is too large to hash.
 fn with_version(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -110,7 +109,7 @@ fn with_version(
     Ok(fields.with_field("links", stat.link_count))
 }
 
-/// The target of a symbolic link as `stat` shows it; an absolute target becomes a path relative to the workspace root.
+/// An absolute link target in the workspace becomes a path relative to the workspace root.
 fn visible_link_target(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<String, Error> {
     let workspace = context.workspace();
     let written = workspace.read_link(&target.path)?;

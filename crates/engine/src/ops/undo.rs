@@ -1,7 +1,6 @@
-//! `undo` reverts one journal entry with all of its files. Without an argument `undo` reverts the newest entry that is
-//! not undone yet, so repeated calls go further back. `redo` applies an undone entry again by reverting the entry that
-//! undid it. `redo` fails and changes nothing if one of the files changed since the undo. Undoing an undo redoes the
-//! original entry. A person can undo any journal entry, an agent only its own entries.
+//! `undo` reverts one journal entry with all of its files. Without an argument, `undo` reverts the newest entry that is
+//! not undone yet, so repeated calls go further back. `redo` applies an undone entry again, and fails if one of the
+//! files changed since the undo. A person can undo any journal entry, an agent only its own entries.
 
 mod inverse;
 
@@ -23,7 +22,6 @@ use crate::{
     workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
-/// The arguments of `undo` and of `redo`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UndoOrRedoArgs {
@@ -185,7 +183,7 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, number, &undoing)
 }
 
-/// Prepares the redo of a journal entry; `number` names the undone entry, its undo, or an earlier redo of it.
+/// The argument `number` names the undone entry, the undo of that entry, or an earlier redo of it.
 fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     let undone = match entry.relation {
@@ -211,10 +209,8 @@ enum UndoOrRedo {
 #[derive(Debug)]
 pub(crate) struct PlannedUndoOrRedo {
     direction: UndoOrRedo,
-    /// The number of the journal entry that the call undoes or redoes.
     entry_number: u64,
-    /// The journal entry whose changes are reverted. `redo` reverts the entry of the undo; `undo` reverts the given
-    /// entry, or its latest redo if there is one.
+    /// The entry whose changes are reverted: `redo` reverts the undo, `undo` the given entry or its latest redo.
     source_entry: u64,
     steps: Vec<RecordedChangeToRevert>,
 }
@@ -246,7 +242,7 @@ impl PlannedUndoOrRedo {
         Ok((Plan::with_link(inverse.changes, relation), report))
     }
 
-    /// Fails if another call undid or redid the journal entry while this call waited for its locks.
+    /// Fails if another call undid or redid the entry while this call waited for its locks.
     fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
         let undone = context.workspace().undone_by(self.entry_number)?;
         let pending = match self.direction {
@@ -290,7 +286,6 @@ impl PlannedUndoOrRedo {
     }
 }
 
-/// The paths that an undo or redo skipped, with reasons, up to the limit for reported paths.
 fn skipped_json(inverse: &InversePlan) -> Vec<Value> {
     let reported = inverse.skipped.iter().take(limits::REPORTED_PATHS_MAX);
     reported.map(|skip| json!({ "path": skip.path.to_string(), "reason": skip.reason.to_string() })).collect()
@@ -369,7 +364,6 @@ struct UndoOrRedoWording {
     entry_field: &'static str,
 }
 
-/// The name of a planned change's kind, as `history` shows it.
 fn change_kind_name(change: &PlannedChange) -> &'static str {
     match change {
         PlannedChange::Put { expectation: CommitExpectation::Absent, .. } | PlannedChange::Restore { .. } => "create",
@@ -426,7 +420,7 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// The principal whose journal entries `undo` and `redo` consider if the caller names no entry; `None` means all.
+/// The principal whose journal entries `undo` and `redo` consider; `None` means all principals.
 fn principal_filter(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => None,
@@ -436,7 +430,7 @@ fn principal_filter(context: &CallContext<'_>) -> Option<String> {
 
 const PAGE_ENTRIES: usize = 64;
 
-/// Calls `pick` on each entry that changed files, newest first, and returns its first result that is not `None`.
+/// Calls `pick` on each entry that changed files, newest first, until the result is not `None`.
 fn find_newest<T>(
     context: &CallContext<'_>,
     filter: JournalEntryQuery,
@@ -461,7 +455,7 @@ fn find_newest<T>(
     }
 }
 
-/// The latest redo of a journal entry, if any; it has the current trash ids of the items that the entry removed.
+/// The latest redo of an entry has the current trash ids of the items that the entry removed.
 fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalEntry>, Error> {
     let mut latest: Option<JournalEntry> = None;
     for operation in ["redo", "undo"] {

@@ -14,7 +14,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageArgs {}
 
-/// The outcome of `usage`. The kept bytes are those of the history.
+/// The kept bytes in the outcome of `usage` are those of the history.
 #[derive(Debug, Serialize)]
 pub(crate) struct UsageOutcome {
     pub(crate) total_bytes: u64,

@@ -13,7 +13,6 @@ use crate::{
     version::Version,
 };
 
-/// An argument that names a journal entry: `12` or `"r12"`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum JournalEntryArgument {
@@ -33,14 +32,12 @@ impl JournalEntryArgument {
     }
 }
 
-/// Parses the number of a journal entry, written as `r12` or `12` without a sign.
 pub(crate) fn parse_entry_number(text: &str) -> Option<u64> {
     let digits = text.strip_prefix('r').unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| plain)
 }
 
-/// The error for a cursor or entry number that the journal does not contain.
 pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
     Error::new(ErrorKind::HistoryLost, format!("entry r{number} is not in this journal (last entry: r{head})"))
         .with_next_step("files may have changed unnoticed: list and read again, then call changes with since \"now\"")
@@ -51,7 +48,6 @@ pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
 pub(crate) struct VisibleChange {
     pub(crate) path: String,
     pub(crate) kind: &'static str,
-    /// The destination of a move or copy.
     pub(crate) to: Option<String>,
     pub(crate) result: Option<RecordedFileVersion>,
 }
@@ -63,7 +59,7 @@ pub(crate) struct RecordedFileVersion {
 }
 
 impl VisibleChange {
-    /// The whole recorded change, for the caller that made the change.
+    /// Returns the whole recorded change, for the caller that made the change.
     pub(crate) fn unfiltered(change: &RecordedChange) -> Self {
         Self {
             path: change.path.clone(),
@@ -73,8 +69,7 @@ impl VisibleChange {
         }
     }
 
-    /// The part of a recorded change that the caller may see. A caller who may read only one path of a move sees a
-    /// removal or a creation.
+    /// A caller who may read only one path of a move sees a removal or a creation.
     pub(crate) fn visible_to(context: &CallContext<'_>, change: &RecordedChange) -> Option<Self> {
         let may_read = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| context.may_read(&path));
         match (may_read(&change.path), change.to.as_deref()) {
@@ -94,7 +89,6 @@ impl VisibleChange {
         }
     }
 
-    /// Whether a path of the recorded change is at or below `directory`.
     pub(crate) fn is_within(&self, directory: &RelPath) -> bool {
         let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| path.is_within(directory));
         within(&self.path) || self.to.as_deref().is_some_and(within)
@@ -136,7 +130,6 @@ fn change_kind_name(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// The version and size in a recorded state, if it is the state of a file; `None` for all other states.
 pub(super) fn recorded_file(state: &PathState) -> Option<RecordedFileVersion> {
     match state {
         PathState::File { version, size, .. } => Some(RecordedFileVersion { version: Version(*version), size: *size }),

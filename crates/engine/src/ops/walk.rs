@@ -1,6 +1,5 @@
-//! The tree walk of `find` and `search`. The walk uses directory handles where available and does not follow symbolic
-//! links. The tree walk skips paths that the caller may not see and paths that a filter excludes. The walk counts
-//! ignored entries, hidden entries, and directories that cannot be listed.
+//! The tree walk of `find` and `search`, which does not follow symbolic links. The tree walk skips paths that the
+//! caller may not see and paths that a filter excludes.
 
 mod ignore;
 mod parallel;
@@ -24,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoredFileInclusionPolicy {
     Include,
-    /// The walk omits ignored files and names with a leading dot; a negated ignore pattern can include such a name.
+    /// A walk omits ignored files and names with a leading dot, unless a negated ignore pattern includes the name.
     Exclude,
 }
 
@@ -36,23 +35,19 @@ impl From<Option<bool>> for IgnoredFileInclusionPolicy {
 
 pub(super) struct ParallelWalkEntry<'m, 'v> {
     pub(super) directory: &'m RelPath,
-    /// The path of the visited entry, from the workspace root.
     pub(super) path: &'m RelPath,
     pub(super) kind: FileKind,
     pub(super) name: &'m FileName,
-    /// The length of the start directory's path with its trailing slash; relative paths begin after these bytes.
+    /// The length in bytes of the path of the walk's start directory, with a trailing slash.
     prefix_bytes: usize,
-    /// An open handle of the visited entry's parent directory; `None` if no handle is available.
     directory_reader: Option<&'m (dyn OpenDirectoryForWalk<'v> + 'v)>,
 }
 
 impl ParallelWalkEntry<'_, '_> {
-    /// The path of the visited entry relative to the start directory of the walk.
     pub(super) fn path_below_start(&self) -> &[u8] {
         self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
     }
 
-    /// The current identity of the file; `None` if there is no directory handle, or if the file no longer exists.
     pub(super) fn identity(&self) -> Option<FileStatFingerprint> {
         self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
     }
@@ -86,7 +81,7 @@ impl ParallelWalkEntry<'_, '_> {
 pub(super) struct WalkOmissions {
     pub(super) unlistable_directories: u64,
     pub(super) limit_reached: bool,
-    /// The number of entries omitted because of ignore files or a leading dot; an omitted directory counts as one.
+    /// The number of ignored and hidden entries; an omitted directory counts as one entry.
     pub(super) ignored: u64,
 }
 
@@ -106,11 +101,10 @@ impl WalkOmissions {
     }
 }
 
-/// Visits one entry of the walked tree and adds the result to the accumulator of the thread.
 pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
 
 /// Visits everything below a directory, with several threads if the tree is large. Every thread has its own
-/// accumulator, which `make` creates and `visit` fills. The walk visits entries in an undefined order.
+/// accumulator, and the order of the visits is undefined.
 pub(super) fn walk_tree<A: Send>(
     context: &CallContext<'_>,
     start: &RelPath,

@@ -1,6 +1,5 @@
 //! `watch` starts a watch, whose changes `watched` reports; `unwatch` ends the watch. Changes by other programs are
-//! reported if the kernel reports them, and a `rescan` event marks a gap. Events recorded before `unwatch` stay in the
-//! journal.
+//! reported if the kernel reports them, and a `rescan` event marks a gap.
 
 use serde::Deserialize;
 

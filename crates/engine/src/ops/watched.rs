@@ -1,6 +1,6 @@
-//! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. The
-//! operation `watched` reads events from the journal, as `changes` does, so no event is lost between calls. For a
-//! protocol that pushes events, [`CallerWatchEventReader`] reads the watch events without recording journal entries.
+//! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read.
+//! `watched` reads events from the journal, so no event is lost between calls. For a protocol that pushes events,
+//! [`CallerWatchEventReader`] reads the watch events without recording journal entries.
 
 pub(crate) mod events;
 
@@ -56,7 +56,7 @@ impl Operation for PollWatchEventsArgs {
         let watches = self.selected_watches(context)?;
         let start = match &self.cursor {
             Some(cursor) => JournalCursor::resolve(context.workspace(), cursor)?,
-            // If the call has no cursor, the events start at the oldest watch.
+            // Without a cursor, the events start at the oldest watch.
             None => match watches.iter().map(|watch| watch.started_at_entry).min() {
                 Some(number) => JournalCursor::resolve(context.workspace(), &JournalCursorArgument::Number(number))?,
                 None => JournalCursor::at_end(context.workspace())?,
@@ -110,7 +110,6 @@ fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize, notation: 
         .build(text + &end)
 }
 
-/// Collects one page of the events of some watches, from the journal cursor `start`.
 pub(crate) fn collect_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -126,7 +125,6 @@ pub(crate) fn collect_events(
     )
 }
 
-/// Adds the watch events of one journal entry to a page until the page is full; `form` converts an event for the page.
 pub(super) fn add_watch_events<E>(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -161,29 +159,29 @@ pub(super) fn add_watch_events<E>(
     Ok(())
 }
 
-/// Reads the events of some watches of one caller, each event once and in the order of the journal.
+/// Reads the events of a caller's watches, each event once and in the order of the journal.
 pub struct CallerWatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
-    /// For each watch id, the number of the last journal entry whose events were returned. If a new watch makes the
-    /// reader go back in the journal, older watches skip the events up to this entry.
+    /// The last journal entry delivered for each watch id. If a new watch makes the reader go back in the journal,
+    /// older watches skip the events up to this entry.
     delivered_up_to: HashMap<String, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventReaderNewWatchInclusion {
     All,
-    /// The last page ended inside a journal entry. New watches are left out until the rest of that entry is delivered.
+    /// The last page ended inside a journal entry, so new watches wait until the rest of the entry is delivered.
     Selected,
 }
 
-/// An event and the watch that reports it.
+/// An event of a watch, with the id of the watch that reports the event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchNotification {
-    /// The id of the watch.
+    /// The id of the watch that reports the event.
     pub watch_id: String,
-    /// The event as JSON, as in the outcome of `watched`.
+    /// The watch event as JSON, in the same form as in the outcome of `watched`.
     pub event: Map<String, Value>,
 }
 
@@ -193,8 +191,7 @@ impl CallerWatchEventReader {
         Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
     }
 
-    /// Chooses the journal cursor from which the reader of watch events continues. If a new watch starts before the
-    /// current cursor, the reader goes back, and skips the events that older watches have returned.
+    /// If a new watch starts before the current cursor, the reader goes back in the journal.
     fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<EventReaderNewWatchInclusion, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();
@@ -224,8 +221,8 @@ impl CallerWatchEventReader {
         })
     }
 
-    /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, the
-    /// function `ids` is called again, so that new watches are included.
+    /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, `ids`
+    /// is called again, so that new watches are included.
     pub fn wait_for_events(
         &mut self,
         ids: &dyn Fn() -> Vec<String>,

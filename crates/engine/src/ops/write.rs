@@ -1,5 +1,6 @@
-//! `write` replaces the whole content of a file, or creates the file. An existing file is replaced only if the caller
-//! gives the version that the caller read. The file keeps its encoding unless the call names another encoding.
+//! `write` replaces the whole content of a file, or creates the file. By default, `write` replaces an existing file
+//! only if the caller gives the version that it read. A written file keeps its encoding unless the call names another
+//! encoding.
 
 mod merge;
 
@@ -43,21 +44,19 @@ pub(crate) struct WriteArgs {
     mode: StaleWriteHandling,
 }
 
-/// How `write` handles a file that others changed since the caller read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StaleWriteHandling {
-    /// Rejects the write.
     #[default]
     Exact,
-    /// Merges the changes of the caller with the changes that others made since the base. Without a base, the text that
-    /// the session last saw is the base.
+    /// The mode `merge` merges the caller's changes with the changes of others since the base. Without a base, the mode
+    /// `merge` uses the text that the session last saw.
     Merge,
 }
 
 struct FileBeforeWrite {
     observed: PlanTimeFileVersion,
-    /// The content of the file before the write; `None` if the caller may not read it or if it exceeds the limit.
+    /// The file's content before the write; `None` if the caller may not read it or if it exceeds the limit.
     bytes: Option<Vec<u8>>,
 }
 
@@ -137,7 +136,6 @@ impl Operation for WriteArgs {
 }
 
 impl WriteArgs {
-    /// Reads the file that `write` replaces; fails if the path is not a regular file or if a required base is missing.
     fn read_write_target(
         &self,
         context: &CallContext<'_>,
@@ -170,7 +168,6 @@ impl WriteArgs {
 /// The content that `write` replaces: the file, or the text in the editor that applies the change.
 struct WriteTargetCurrentContent<'n> {
     version: Version,
-    /// The content before the write; `None` if the caller may not read it or if it exceeds the limit.
     bytes: Option<&'n [u8]>,
 }
 
@@ -188,7 +185,6 @@ impl<'n> WriteTargetCurrentContent<'n> {
     }
 }
 
-/// Gives new content the line endings of the text that it replaces, if the call options request this.
 fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
     match (format, before) {
         (LineEndingAndBomPolicy::AsGiven, _)
@@ -202,7 +198,6 @@ fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Op
     }
 }
 
-/// The line endings that `write` gave to the content; `None` if the content keeps the line endings of the caller.
 fn adopted_line_endings(given: &str, formatted: &str) -> Option<&'static str> {
     let has_crlf = |text: &str| text.contains("\r\n");
     match (has_crlf(given), has_crlf(formatted)) {
@@ -257,7 +252,6 @@ fn unchanged_outcome(
 }
 
 impl WriteMergeStatus {
-    /// The fields of the `write` outcome about the merge, if the caller requested a merge.
     fn outcome_fields(&self, mode: StaleWriteHandling) -> Map<String, Value> {
         let fields = OutcomeBuilder::new();
         match (mode, self) {
@@ -271,7 +265,6 @@ impl WriteMergeStatus {
     }
 }
 
-/// The numbers of added and removed lines, if the old and the new content are text and small enough to compare.
 pub(crate) fn count_changed_lines(before: Option<&[u8]>, after: &[u8]) -> Option<diff::DiffStat> {
     let before = before?;
     if before.len().max(after.len()) as u64 > limits::DIFF_BYTES_MAX {

@@ -1,6 +1,6 @@
-//! The parser of policy files. If a line of a policy file cannot be parsed or enforced, the parser returns an error
-//! with the line number, because the policy could allow too much without the line. Unknown operation and tool names in
-//! a rule are also errors, because the rule would never match and its author would not notice.
+//! The parser of policy files. A line that cannot be parsed or enforced is an error with the line number, because the
+//! policy could allow too much without the line. Unknown operation and tool names in a rule are also errors, because
+//! the rule would never match.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -24,13 +24,13 @@ use crate::{
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// The reason why a policy file is invalid.
+/// The error for an invalid line of a policy file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PolicyParseError {
     /// The number of the invalid line in the policy file, counted from 1.
     pub line: usize,
-    /// The problem in the invalid line, and how to fix it.
+    /// The problem in the invalid line of the policy file, and how to fix it.
     pub reason: String,
 }
 
@@ -281,8 +281,7 @@ impl PolicyParser<'_> {
     fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PolicyRulePathPatterns, PolicyParseError> {
         self.require_nonempty(listed)?;
         let patterns = listed.get_ref();
-        // A leading slash before a single name anchors the name at the root. A leading slash before a longer path is
-        // refused, because the pattern looks like an absolute path.
+        // A leading slash anchors a single name at the root; before a longer path, it looks like an absolute path.
         let invalid = |pattern: &&String| {
             let pattern = pattern.strip_prefix('/').filter(|top| !top.contains('/')).unwrap_or(pattern);
             pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| [".", ".."].contains(&part))
@@ -316,8 +315,7 @@ fn is_principal_pattern(word: &str) -> bool {
 /// The tools of every dialect, one `DIALECT/TOOL` per line, generated from `definitions/`.
 const TOOL_NAMES: &str = include_str!("tools.txt");
 
-/// The error message for a word that matches no operation or tool; `None` if it matches one. A star at the end of the
-/// word matches any rest of a name.
+/// The error for a word that matches no operation or tool; a star at its end matches any rest of a name.
 fn unknown_name_error(word: &str) -> Option<String> {
     let matches = |name: &str| match word.strip_suffix('*') {
         Some(start) => name.starts_with(start),
@@ -335,7 +333,6 @@ fn unknown_name_error(word: &str) -> Option<String> {
     Some(format!("unknown operation or tool '{word}'{suggestion}"))
 }
 
-/// The name of every operation, and of every tool with and without its dialect.
 fn known_names() -> impl Iterator<Item = &'static str> + Clone {
     let bare = |tool: &'static str| tool.split_once('/').map(|(_, name)| name);
     OPERATIONS.iter().map(|row| row.name).chain(TOOL_NAMES.lines().filter_map(bare)).chain(TOOL_NAMES.lines())

@@ -9,7 +9,6 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
-/// The verdict of the rate limits on a call, or an error if a rate limit blocks the call.
 pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<PolicyVerdict, Error> {
     let policy = &context.policy.policy;
     let subject = context.policy_subject();
@@ -27,8 +26,7 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationEffectClass
         let calls = recent_calls(context, &subject, now_ms.saturating_sub(rate.per_ms))?;
         let mut counted = calls.iter().filter(|stored| {
             let entry = &stored.entry;
-            // Calls that a rate limit refused are not counted. Otherwise, a caller that repeats a refused call would be
-            // refused forever.
+            // Calls that a rate limit refused are not counted, because their repetition would be refused forever.
             entry.reason.as_deref() != Some(ErrorKind::RateLimited.code())
                 && entry.time_ms <= now_ms
                 && names_call(&entry.operation, entry.tool.as_deref())
@@ -45,15 +43,14 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationEffectClass
     Ok(verdict.for_operation(subject.operation))
 }
 
-/// The journal entries of a principal's calls since `since_ms`, newest first. The journal is read in pages, so that a
-/// long journal does not slow down the call.
+/// The journal is read in pages, so that a long journal does not slow down the call.
 fn recent_calls(
     context: &CallContext<'_>,
     subject: &PolicyCallAttributes<'_>,
     since_ms: i64,
 ) -> Result<Vec<StoredJournalEntry>, Error> {
     let principal = subject.principal.to_string();
-    // Entries of calls without changes may still be buffered in memory. `head` writes these entries to the journal.
+    // `head` writes entries that are still buffered in memory to the journal.
     context.workspace().head()?;
     let (mut calls, mut before, mut scanned) = (Vec::new(), None, 0);
     while scanned < limits::ENTRIES_SCANNED_MAX {

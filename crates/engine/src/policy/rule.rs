@@ -1,8 +1,6 @@
-//! Policy rules. A rule has a tier and the conditions under which the tier applies.
-//!
-//! The built-in rule protects files through which other programs execute code, such as hooks and configuration. The
-//! built-in rule compares file names at any depth and in folded form, so that it protects `.GIT` like `.git`. All
-//! spellings that a file system treats as the same name have the same folded form.
+//! Policy rules, each with a tier and the conditions under which the tier applies. The built-in rule protects files
+//! through which other programs execute code, such as hooks and configuration. The built-in rule compares file names in
+//! folded form, so that it protects `.GIT` like `.git`.
 
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
@@ -10,24 +8,24 @@ use stead_path::{FoldedName, RelPath, fold_name};
 use super::{AccessAffectsUnlistableSubtree, SupervisionTier};
 use crate::{caller::Principal, glob::Globs};
 
-/// The right that a call needs on one path.
+/// An access right that a call needs on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathAccessRight {
-    /// List the names in a directory.
+    /// The right to list the names in a directory.
     List,
-    /// Read a file, or stat an entry.
+    /// The right to read a file or the metadata of an entry.
     Read,
-    /// Create a file, directory or symlink.
+    /// The right to create a file, directory or symlink.
     Create,
-    /// Change an existing file, directory or symlink.
+    /// The right to change an existing file, directory or symlink.
     Modify,
-    /// Remove a file, directory or symlink.
+    /// The right to remove a file, directory or symlink.
     Delete,
 }
 
 impl PathAccessRight {
-    /// Every access right.
+    /// Every access right that a policy rule can name.
     pub const ALL: &[PathAccessRight] = &[
         PathAccessRight::List,
         PathAccessRight::Read,
@@ -36,7 +34,7 @@ impl PathAccessRight {
         PathAccessRight::Delete,
     ];
 
-    /// The word for an access right in policy files, for example `read`.
+    /// Returns the word for an access right in policy files, for example `read`.
     pub fn as_str(self) -> &'static str {
         match self {
             PathAccessRight::List => "list",
@@ -48,20 +46,17 @@ impl PathAccessRight {
     }
 }
 
-/// The properties of a call that policy rules check and that are the same for all paths of the call.
 pub(crate) struct PolicyCallAttributes<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) operation: &'a str,
     pub(crate) tool: Option<&'a str>,
-    /// The supervision tier in the tool's definition; `None` if the definition has no tier.
     pub(crate) declared_tier: Option<SupervisionTier>,
 }
 
-/// A right that a call needs on one path.
 pub(crate) struct RequiredPathAccess<'a> {
     pub(crate) right: PathAccessRight,
     pub(crate) path: &'a RelPath,
-    /// The number of bytes that the call would write to the path; `None` if it is not known or nothing is written.
+    /// The number of bytes that a call would write to a path; `None` if unknown or if nothing is written.
     pub(crate) bytes: Option<u64>,
     pub(crate) unchecked_subtree: AccessAffectsUnlistableSubtree,
 }
@@ -77,8 +72,7 @@ impl<'a> RequiredPathAccess<'a> {
     }
 }
 
-/// Name patterns of a policy rule, each an exact name, a prefix followed by `*`, or `*`. A name matches if any of the
-/// patterns matches.
+/// The name patterns of a policy rule: each is an exact name, a prefix followed by `*`, or `*`.
 #[derive(Debug, Clone)]
 pub(crate) struct OperationOrPrincipalPatterns(Vec<String>);
 
@@ -94,7 +88,7 @@ impl OperationOrPrincipalPatterns {
         })
     }
 
-    /// Whether a pattern matches the operation of a call, or the tool of the call with or without the dialect.
+    /// A pattern of a policy rule can match the operation of a call, or its tool with or without the dialect.
     pub(crate) fn match_call(&self, operation: &str, tool: Option<&str>) -> bool {
         let matches_tool =
             |tool: &str| self.match_name(tool) || tool.split_once('/').is_some_and(|(_, name)| self.match_name(name));
@@ -106,7 +100,6 @@ impl OperationOrPrincipalPatterns {
     }
 }
 
-/// The compiled path patterns of a policy rule, with their text in the policy file.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRulePathPatterns {
     pub(super) globs: Globs,
@@ -114,7 +107,6 @@ pub(crate) struct PolicyRulePathPatterns {
 }
 
 impl PolicyRulePathPatterns {
-    /// Whether a path pattern could match an entry below a path.
     fn may_match_below(&self, path: &RelPath) -> bool {
         self.source.iter().any(|pattern| {
             let parts = pattern.strip_prefix('/').unwrap_or(pattern).split('/');
@@ -144,7 +136,6 @@ impl PolicyRule {
             && self.paths.as_ref().is_none_or(|patterns| patterns.globs.covers(action.path))
     }
 
-    /// Whether the policy rule could match an entry below the path that a call accesses.
     pub(super) fn may_match_below(&self, subject: &PolicyCallAttributes<'_>, action: &RequiredPathAccess<'_>) -> bool {
         let below = |patterns: &PolicyRulePathPatterns| {
             patterns.globs.covers(action.path) || patterns.may_match_below(action.path)
@@ -177,8 +168,7 @@ impl PolicyRule {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// Whether a path pattern of the rule spells out a protected path, as `**/.git/**` spells out `.git`. A pattern
-    /// such as `**` also matches the protected path, but does not spell it out.
+    /// A pattern such as `**` matches a protected path but does not name it, unlike `**/.git/**`.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
         self.paths().iter().any(|pattern| matches_pattern(pattern, protected))
     }
@@ -196,7 +186,7 @@ impl PolicyRule {
     }
 }
 
-/// The protected paths, each as a sequence of folded names, which agents may read but need approval to change.
+/// The protected paths as sequences of folded names; agents may read these paths but need approval to change them.
 const PROTECTED_PATHS: &[&[&str]] = &[
     &[".git"],
     &[".hg"],
@@ -223,14 +213,12 @@ const PROTECTED_PATHS: &[&[&str]] = &[
     &["pyvenv.cfg"],
 ];
 
-/// The protected path that equals `path` or is a parent directory of `path`, if there is one.
 pub(super) fn protected_ancestor(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
     PROTECTED_PATHS.iter().find(|names| folded.windows(names.len()).any(|window| equals(window, names))).copied()
 }
 
-/// The protected path that a tree at `path` could contain, if there is one. For example, a tree at `.github` could
-/// contain `.github/workflows`.
+/// Finds a protected path that a tree could contain, as a tree at `.github` could contain `.github/workflows`.
 pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
     let ends_with =
@@ -238,7 +226,6 @@ pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static 
     PROTECTED_PATHS.iter().find(|names| (1..names.len()).any(|length| ends_with(&names[..length]))).copied()
 }
 
-/// Whether a path pattern contains the names of a protected path as consecutive components.
 fn matches_pattern(pattern: &str, protected: &[&str]) -> bool {
     let folded: Vec<_> = pattern.split('/').map(|part| fold_name(part.as_bytes())).collect();
     folded.windows(protected.len()).any(|window| equals(window, protected))

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use super::Policy;
 
-/// The supervision tier of a call, which says how freely the call may run, from the freest tier to the strictest.
+/// The supervision tier of a call says how freely the call may run; tiers are ordered from the freest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisionTier {
-    /// The call runs.
+    /// A call of this supervision tier runs without approval and without a report.
     #[default]
     Autonomous,
-    /// The call runs without approval and is reported to supervisors.
+    /// A call of this supervision tier runs without approval and is reported to supervisors.
     Notify,
-    /// The call runs only after a person has approved exactly its plan.
+    /// A call of this supervision tier runs only after a person has approved exactly its plan.
     ApprovalRequired,
-    /// The policy blocks the call.
+    /// The policy blocks every call of this supervision tier.
     Blocked,
 }
 
@@ -31,7 +31,7 @@ impl SupervisionTier {
         SupervisionTier::Blocked,
     ];
 
-    /// The word for a supervision tier in tool definitions, policy files and outcomes.
+    /// Returns the word for a supervision tier in tool definitions, policy files and outcomes.
     pub fn as_str(self) -> &'static str {
         match self {
             SupervisionTier::Autonomous => "autonomous",
@@ -73,48 +73,45 @@ pub struct PolicyVerdict {
 /// The policy rule or default that gave a call its supervision tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyVerdictReason {
-    /// No policy rule matched, so the tier in the tool's definition applies, or autonomous if the definition has none.
+    /// No policy rule matched, so the tier in the tool's definition applies; a tool without a tier is autonomous.
     ToolDefault,
     /// No policy rule matched, so the default tier of a policy layer applies.
     LayerDefault {
-        /// Index of the policy layer whose default applies.
+        /// The index of the policy layer whose default tier applies.
         layer: usize,
     },
     /// A rule of the policy file matched.
     Rule {
-        /// Index of the policy layer that contains the rule.
+        /// The index of the policy layer that contains the matching rule.
         layer: usize,
-        /// Index of the rule within the policy layer.
+        /// The index of the matching rule within the policy layer.
         rule: usize,
     },
-    /// The built-in rule applies to a path whose files can execute code.
+    /// The built-in rule applies, because files at this protected path can execute code.
     ProtectedPath(&'static [&'static str]),
     /// The call exceeds a rate limit of the policy.
     RateLimit {
-        /// Index of the policy layer that sets the rate limit.
+        /// The index of the policy layer that sets the rate limit.
         layer: usize,
     },
     /// The operation, such as `approve`, never needs approval, because people are asked or answer through it.
     ApprovalCall,
 }
 
-/// Operations that never need approval, because people are asked or answer through them.
 const APPROVAL_OPERATIONS: &[&str] =
     &["session", "events", "alert", "alerts", "respond", "policy", "approvals", "approve", "deny"];
 
 impl PolicyVerdict {
-    /// The verdict on a call that no policy rule or limit restricts.
     pub(crate) const UNRESTRICTED: PolicyVerdict =
         PolicyVerdict { tier: SupervisionTier::Autonomous, reason: PolicyVerdictReason::ToolDefault };
 
-    /// The verdict with the stricter supervision tier; `self` if the tiers are equal.
+    /// Returns the verdict with the stricter supervision tier, or `self` if the tiers are equal.
     #[must_use]
     pub(crate) fn stricter_of(self, other: PolicyVerdict) -> PolicyVerdict {
         if other.tier > self.tier { other } else { self }
     }
 
-    /// For an operation that never needs approval, such as `approve`, replaces the tier "approval required" by
-    /// "autonomous". A blocked operation stays blocked.
+    /// An operation such as `approve` never needs approval, but a blocked operation stays blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == SupervisionTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
@@ -151,8 +148,6 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// The reason for a verdict as JSON, for people who write policy rules: the kind of the reason and, for a rule, its
-    /// line in the policy file.
     pub(crate) fn to_json(self, policy: &Policy) -> Value {
         match self {
             PolicyVerdictReason::ToolDefault => json!({ "by": "definition" }),
@@ -166,7 +161,7 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// The name of the policy rule that gave a verdict, or a word for the default that applied.
+    /// Returns the name of the policy rule that gave a verdict, or a word for the default that applied.
     pub fn short_name(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "definition".to_owned(),

@@ -1,8 +1,6 @@
-//! Converts a plan made on unsaved text into a plan for the content on disk. The changes that a call makes to the
-//! unsaved text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is
-//! refused.
-//!
-//! The converted plan never removes an unsaved line from the editor's buffer, so the editor can still save the line.
+//! Converts a plan made on unsaved text into a plan for the content on disk. The changes that a call makes to unsaved
+//! text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is
+//! refused, so that the editor can still save the line.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -24,8 +22,7 @@ use crate::{
     workspace::BytesToRead,
 };
 
-/// Converts a plan made on unsaved text into a plan for the content on disk. Returns a notice for each file that still
-/// has unsaved text.
+/// Converts a plan for the content on disk, and returns a notice for each file that still has unsaved text.
 pub(crate) fn rebase_plan_onto_disk(
     context: &CallContext<'_>,
     plan: &mut Plan,
@@ -69,8 +66,7 @@ pub(crate) fn rebase_plan_onto_disk(
     Ok(notices)
 }
 
-/// Converts one file write of a plan made on unsaved text into a write of the content on disk. Also returns the change
-/// of the file's open buffer. A buffer in `planned_buffers` is skipped, because the plan already changes it.
+/// Converts one file write, and returns the change of the file's open buffer unless `planned_buffers` contains it.
 fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
@@ -116,8 +112,7 @@ fn update_buffer(buffer: &EditorBufferMetadata, text: Vec<u8>, base: Version) ->
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
 
-/// A call changed the unsaved text to `result`. Merges this change into the file on disk, and returns the new content
-/// of the file and its version.
+/// Merges the change from the unsaved text to `result` into the file on disk.
 fn merge_with_unsaved(
     context: &CallContext<'_>,
     unsaved: &UnsavedFile,
@@ -151,8 +146,8 @@ fn merge_with_unsaved(
     }
 }
 
-/// The unsaved lines that a call would remove or change. A merge does not find them all: if a call removes a line that
-/// exists only in the unsaved text, there is no conflict.
+/// Finds the unsaved lines that a call would change. A merge has no conflict if the call removes a line that exists
+/// only in the unsaved text.
 fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
     let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
     let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
@@ -175,7 +170,7 @@ fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// If a plan copies a file whose unsaved text it has read, copies the unsaved text instead of the file on disk.
+/// The copy of a file whose unsaved text was read contains the unsaved text.
 fn resolve_copied_content(
     context: &CallContext<'_>,
     content: &mut PlannedContent,
@@ -189,7 +184,7 @@ fn resolve_copied_content(
     Ok(())
 }
 
-/// If a plan expects the version of a file's unsaved text, expects the version on disk, which the commit checks.
+/// Replaces an expected unsaved version by the version on disk, which the commit checks.
 fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
     if let CommitExpectation::File(seen) = expectation {
         *seen = saved_version(context, path, *seen)?;
@@ -216,7 +211,6 @@ fn refuse_unsaved(context: &CallContext<'_>, top: &RelPath, participle: &str) ->
     Ok(())
 }
 
-/// The changes that move the buffers and drafts of a moved file or tree to their new paths.
 fn move_buffers(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<Vec<PlannedBufferChange>, Error> {
     let mut changes = Vec::new();
     for buffer in context.buffers()? {

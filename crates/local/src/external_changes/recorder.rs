@@ -40,7 +40,10 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExternalChangeRecorderRole {
     /// Another process records changes; this process tries to take over when that process dies.
-    Standby { tries: u32, next: Instant },
+    Standby {
+        tries: u32,
+        next: Instant,
+    },
     Recording,
 }
 

@@ -46,12 +46,7 @@ impl MultiProcessTestMemberInstructions {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum MultiProcessTestMemberMessage {
-    Done {
-        operation: String,
-        entry: u64,
-        hash: String,
-        key: Option<String>,
-    },
+    Done { operation: String, entry: u64, hash: String, key: Option<String> },
     Saw(Vec<u64>),
     Refused,
     Failed(String),

@@ -1,6 +1,6 @@
-//! The arguments of `edit`, including mistakes that models often make. A list of edits that is written as a string, and
-//! a whole number that is written as `3.0`, are accepted. If the caller uses a field name of another tool or puts an
-//! edit in the wrong place, the error names the right field.
+//! The arguments of `edit`, including mistakes that models often make. `edit` accepts a list of edits written as a
+//! string, and a whole number written as `3.0`. If the caller uses a field name of another tool, the error of `edit`
+//! names the right field.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
@@ -34,12 +34,11 @@ pub(super) struct EditItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StaleEditHandling {
-    /// `edit` rejects a base that is not the current version of the file.
     Strict,
     /// `edit` accepts an older base if the text at every quoted place is unchanged.
     #[default]
     Anchored,
-    /// `edit` merges its edits with the changes made to the file since the base, unless they conflict.
+    /// `edit` merges its edits with all changes made to the file since the base.
     Merge,
 }
 
@@ -56,7 +55,6 @@ struct RawEditArgs {
     dry_run: bool,
 }
 
-/// Fields that belong inside an edit, with the names used by `edit` and by other tools.
 const MISPLACED_EDIT_FIELDS: &[&str] = &[
     "old",
     "new",
@@ -127,7 +125,7 @@ impl EditArgs {
     }
 }
 
-/// Accepts a list of edits, a single edit, or a string that contains a list or an edit as JSON.
+/// Accepts a list of edits, a single edit, or either one as a JSON string.
 fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EditItem>, D::Error> {
     let mut value = Value::deserialize(deserializer)?;
     if let Value::String(text) = &value {
@@ -144,7 +142,7 @@ fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
     items.into_iter().map(|item| EditItem::deserialize(item).map_err(D::Error::custom)).collect()
 }
 
-/// Accepts a whole number, which may also be written as `3.0` or `"3"`.
+/// Accepts a whole number in the forms `3`, `3.0` and `"3"`.
 fn deserialize_whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let text = match &value {

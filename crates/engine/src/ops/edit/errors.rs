@@ -1,5 +1,4 @@
-//! Errors of `edit`. Each error of `edit` names the edit, shows the current text, gives the next step, and says that
-//! nothing was written. `patch` errors reuse the functions here that describe locations in a text.
+//! Each error of `edit` names the edit, shows the current text, gives the next step, and says that nothing was written.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -39,8 +38,6 @@ pub(super) fn not_text_error(path: &RelPath) -> Error {
         .with_detail("path", path.to_string())
 }
 
-/// The error for an outdated base that `edit` cannot accept: the mode is `strict`, or the text of the base is no longer
-/// stored and the edits are unsafe without it.
 pub(super) fn stale_base_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -83,7 +80,6 @@ pub(super) fn merge_conflict_error(
         .with_next_step("compare yours and theirs, then edit the current text with the current version as base")
 }
 
-/// The error for rejected edits: the message describes the first rejected edit, the details list others up to a limit.
 pub(super) fn edits_refused_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -206,8 +202,7 @@ impl EditErrorContext<'_> {
         }
         let mut excerpt = String::new();
         let mut next_step = format!("read {} and quote the current text", self.target.path);
-        // If the journal shows the current form of the quoted lines, the error shows these lines instead of similar
-        // lines.
+        // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
         let current_lines = older.as_ref().and_then(OlderRevisionMatch::lines);
         if let Some(lines) = current_lines.or(missing.nearest.as_ref().map(|nearest| &nearest.lines)) {
             let (first, last) = (*lines.start(), *lines.end());
@@ -308,12 +303,11 @@ fn limit_name(limit: ReachedQuoteSearchLimit) -> &'static str {
     }
 }
 
-/// The length of a text in UTF-16 code units, where a CRLF line ending counts as one unit, as in editors.
+/// Counts UTF-16 code units; a CRLF line ending counts as one unit, as in editors.
 fn count_utf16_units(text: &str) -> usize {
     text.encode_utf16().count() - text.matches("\r\n").count()
 }
 
-/// Adds the lines of the file that are most similar to a quoted text.
 pub(in crate::ops) fn with_nearest(error: Error, lines: &RangeInclusive<usize>, numbered: String) -> Error {
     error
         .with_detail("nearest", numbered)
@@ -352,7 +346,6 @@ pub(in crate::ops) fn render_location(location: &AmbiguousQuoteCandidate) -> Str
     format!("line {}{}{}\n", location.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
 }
 
-/// Renders up to `most` lines with their numbers.
 pub(in crate::ops) fn render_numbered_lines(
     finder: &QuoteSearchHaystack<'_>,
     lines: &RangeInclusive<usize>,
@@ -371,14 +364,12 @@ pub(in crate::ops) fn difference_json(difference: &QuoteLineDifference) -> Value
         "quoted": difference.quoted.map(format_code_point), "actual": difference.actual.map(format_code_point) })
 }
 
-/// Formats a character as its code point (`U+…`), followed by the character itself if it is visible.
 pub(in crate::ops) fn format_code_point(character: char) -> String {
     let number = format!("U+{:04X}", u32::from(character));
     let is_visible = !character.is_whitespace() && !stead_text::visible::is_deceptive(character);
     if is_visible { format!("{number} {character}") } else { number }
 }
 
-/// The first line of a text that is not blank, shortened if it is long.
 pub(in crate::ops) fn shorten_text(text: &str) -> String {
     const CHARS_MAX: usize = 100;
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();

@@ -1,5 +1,5 @@
-//! The outcome of `edit`: the new version, and the size and the lines of the change. If a quoted text did not match the
-//! file exactly, the outcome says how the quoted text was found, and shows the resulting lines.
+//! The outcome of `edit`: the new version, and the size and the lines of the change. For a quoted text that matched
+//! inexactly, the outcome of `edit` also shows the resulting lines.
 
 use serde_json::{Value, json};
 use stead_text::{
@@ -27,15 +27,10 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// How edits that quote the base, an older version, were applied to the current version.
 pub(super) enum EditRebaseStatus {
-    /// The caller gave no base, or the base is the current version of the file.
     NotNeeded,
-    /// The base is older than the current version; `changed` counts the lines that others changed since the base.
     Rebased { from: String, changed: diff::DiffStat },
-    /// The base is older than the current version, and the changes since the base were merged with the edits.
     Merged { from: String, changed: diff::DiffStat },
-    /// The text of the base is not stored, but every quoted text matches the current file exactly.
     Unverified { from: String },
 }
 
@@ -71,14 +66,12 @@ impl EditRebaseStatus {
     }
 }
 
-/// The data from which the outcome of `edit` is built after the commit.
 pub(super) struct EditReport {
     path: String,
     version: Version,
     size: usize,
     created: bool,
     change: diff::DiffStat,
-    /// The changed line ranges of the new text, as pairs of first and last line.
     ranges: Vec<(usize, usize)>,
     edits: Vec<Value>,
     already_applied: Vec<usize>,
@@ -89,7 +82,6 @@ pub(super) struct EditReport {
     before_after: Option<BeforeAfterBytes>,
 }
 
-/// The number of lines shown above and below an inexact match.
 const WINDOW_LINES: usize = 3;
 
 impl EditReport {
@@ -236,7 +228,6 @@ fn code_points(applied: &AppliedEdit) -> Vec<String> {
     applied.look_alikes.iter().copied().map(errors::format_code_point).collect()
 }
 
-/// Describes how the quoted text was found; `None` for an exact match.
 fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
     let line = applied.changed_lines.first().map_or(0, |span| *span.before.start());
     let method = match &applied.method {
@@ -260,7 +251,6 @@ fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
     Some(format!("edit {index} {method}{points} at line {line}"))
 }
 
-/// The lines of the new text around inexact matches.
 fn render_window(text: &str, applied: &[AppliedEdit]) -> Option<String> {
     let finder = QuoteSearchHaystack::new(text);
     let mut window = String::new();

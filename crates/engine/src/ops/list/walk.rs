@@ -1,5 +1,5 @@
-//! The walk that fills one page of a directory listing. The walk visits directories in listing order, stops when the
-//! page is full, and remembers the last listed entry. A subdirectory that cannot be listed appears with the reason.
+//! The walk that fills one page of a directory listing. The walk visits directories in listing order and stops when the
+//! page is full. A subdirectory that cannot be listed appears in the listing with the reason.
 
 use std::cmp::Ordering;
 
@@ -16,22 +16,19 @@ use crate::{
     workspace::{DirectoryEntry, FileStat, FileStatLookupResult, FinalSymlink},
 };
 
-/// The path after which a listing continues, relative to the listed directory; the path need not exist any more.
+/// The path, relative to the listed directory, after which a listing continues; the path may no longer exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor(Vec<Vec<u8>>);
 
-/// How much of a directory entry and its descendants the earlier pages of a listing contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryListedEarlierStatus {
-    /// Earlier pages list the entry and everything below it.
     Listed,
-    /// Earlier pages list the entry and its descendants up to this cursor, or only the entry if the cursor is `None`.
+    /// Earlier pages list the entry and its descendants up to this cursor; with `None`, only the entry.
     PartlyListed(Option<ListCursor>),
     NotListed,
 }
 
 impl ListCursor {
-    /// Parses the cursor that an earlier `list` outcome for the same directory returned.
     pub(super) fn parse(cursor: &str, top: &RelPath) -> Result<Self, Error> {
         let path =
             RelPath::from_wire(cursor).ok().and_then(|path| path.strip_prefix(top)).filter(|rest| !rest.is_root());
@@ -45,7 +42,6 @@ impl ListCursor {
         }
     }
 
-    /// Whether the pages before the cursor contain the entry with this name in the listed directory.
     pub(super) fn listing_status(&self, name: &FileName) -> EntryListedEarlierStatus {
         let Some((first, rest)) = self.0.split_first() else { return EntryListedEarlierStatus::NotListed };
         match name.as_bytes().cmp(first.as_slice()) {
@@ -61,26 +57,24 @@ pub(super) struct ListingEntry {
     pub(super) path: RelPath,
     pub(super) kind: FileKind,
     pub(super) size: Option<u64>,
-    /// The reason why a directory could not be listed, or why the size of a file is missing.
+    /// The reason why a directory was not listed, or why a file's size is missing.
     pub(super) error: Option<ErrorKind>,
     pub(super) line: String,
-    /// The modification time and link target of the entry; `None` unless the caller requested a detailed listing.
     pub(super) details: Option<ListingEntryDetails>,
 }
 
 pub(super) struct ListingEntryDetails {
     pub(super) modified_ms: i64,
-    /// The metadata of a symbolic link's target, if the target is in the workspace and the caller may read the target.
+    /// The metadata of a link's target in the workspace; `None` if the caller may not read the target.
     pub(super) link_target: Option<FileStat>,
 }
 
-/// A directory whose entries the walk is visiting.
 struct ListingDirectory {
     path: RelPath,
     /// The entries of the directory that are not visited yet, in reverse order.
     remaining: Vec<DirectoryEntry>,
     after: Option<ListCursor>,
-    /// The metadata of the last entries in `remaining`, requested in advance, in the order of `remaining`.
+    /// The metadata of the last entries in `remaining`, in the order of `remaining`.
     stats_ahead: Vec<FileStatLookupResult>,
 }
 
@@ -97,7 +91,7 @@ impl ListingDirectory {
         Ok(self.remaining.pop().zip(self.stats_ahead.pop()))
     }
 
-    /// Removes the entries that earlier pages list, so that their metadata is not requested again.
+    /// Drops the entries that earlier pages list before their metadata is requested.
     fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
         let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == EntryListedEarlierStatus::Listed;
@@ -105,7 +99,6 @@ impl ListingDirectory {
     }
 }
 
-/// The number of directory entries whose metadata is requested at once.
 const STAT_BATCH: usize = 128;
 
 pub(super) struct ListWalk<'v, 'a> {
@@ -116,11 +109,9 @@ pub(super) struct ListWalk<'v, 'a> {
     pub(super) depth: usize,
     pub(super) entries: Vec<ListingEntry>,
     pub(super) chars: usize,
-    /// The number of entries directly in the top directory, without hidden entries that the listing omits.
+    /// The number of entries directly in the top directory, without omitted hidden entries.
     pub(super) total: usize,
-    /// The number of entries omitted because their name starts with a dot.
     pub(super) hidden_count: usize,
-    /// The cursor of the next page, which is the last listed entry; `None` if this page is the last.
     pub(super) next_cursor: Option<RelPath>,
 }
 
@@ -172,7 +163,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         Ok(())
     }
 
-    /// Adds an entry to the page of the listing; returns false if the page is full.
+    /// Adds an entry to the page; returns false if the page is full.
     fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: FileStatLookupResult) -> bool {
         let details = self.entry_details(path, &stat);
         let (size, error) = match kind {
@@ -180,8 +171,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
                 Ok(Some(stat)) => (Some(stat.size), None),
                 // The file was removed after the directory was listed.
                 Ok(None) => return true,
-                // One inaccessible entry, such as a file on another mount, must not prevent the listing of the other
-                // entries.
+                // One inaccessible entry, such as a file on another mount, must not prevent the listing of others.
                 Err(failure) => (None, Some(failure.kind)),
             },
             FileKind::File | FileKind::Directory | FileKind::Link | FileKind::Special => (None, None),
@@ -218,7 +208,6 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         workspace.stat(&path).ok()?
     }
 
-    /// Continues the walk in a directory, unless the directory is at the maximum depth.
     fn descend(&mut self, path: &RelPath, kind: FileKind, after: Option<ListCursor>) {
         if kind != FileKind::Directory || self.open.len() >= self.depth {
             return;
@@ -236,8 +225,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         if self.hidden_files == HiddenFileFilter::Exclude {
             names.retain(|listed| !listed.name.as_bytes().starts_with(b"."));
         }
-        // If an earlier page already counted the hidden entries of a directory, they are not counted again. The top
-        // directory is counted on every page.
+        // Only the first page counts the hidden entries of a directory; the top directory is counted on every page.
         if after.is_none() || self.open.is_empty() {
             self.hidden_count += all - names.len();
         }
@@ -253,7 +241,6 @@ impl<'v, 'a> ListWalk<'v, 'a> {
     }
 }
 
-/// Renders an entry of a listing: the path relative to the top directory, a marker of its kind, and a file's size.
 fn render_line(top: &RelPath, path: &RelPath, kind: FileKind, size: Option<u64>) -> String {
     let below = path.strip_prefix(top).unwrap_or_default();
     let wire = below.to_wire();

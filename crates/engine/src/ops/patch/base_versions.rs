@@ -1,5 +1,5 @@
-//! The base versions that the caller gives for the paths of a patch. Each base version is matched with a path of the
-//! patch and compared with the current version of the file.
+//! The base versions that the caller gives for the paths of a patch. Each base version is compared with the current
+//! version of its file.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{
     version::{BaseVersion, Version},
 };
 
-/// The base version that the caller gave for each path, with the paths spelled as in the patch.
+/// The base version of each path, with the paths spelled as in the patch.
 pub(super) struct PatchBaseVersions(BTreeMap<String, String>);
 
 impl PatchBaseVersions {
@@ -55,7 +55,6 @@ impl PatchBaseVersions {
         Ok(Self(versions))
     }
 
-    /// Rejects a file of a patch if its current version differs from the base version that the caller gave.
     pub(super) fn check_base(
         &self,
         files: &mut PatchedFileMap<'_, '_>,
@@ -64,7 +63,7 @@ impl PatchBaseVersions {
     ) -> Result<(), Error> {
         let Some(base) = self.0.get(written) else { return Ok(()) };
         let context = files.context();
-        // A file that an earlier section created did not exist before the patch, so it has no base version.
+        // A file that an earlier section of the patch created has no base version.
         let Some(current) = files.version_before(&target.path)? else { return Ok(()) };
         let is_current = match BaseVersion::parse(base)? {
             BaseVersion::Absent => false,
@@ -75,7 +74,7 @@ impl PatchBaseVersions {
         if is_current { Ok(()) } else { Err(stale_base_error(context, target, base, current)) }
     }
 
-    /// If a file of the patch does not exist, rejects a base version that says that the file exists.
+    /// Rejects a base version which says that a missing file exists.
     pub(super) fn check_absent_base(&self, written: &str, target: &ResolvedTarget) -> Result<(), Error> {
         let Some(base) = self.0.get(written) else { return Ok(()) };
         match BaseVersion::parse(base)? {
@@ -108,7 +107,6 @@ fn try_resolve_section_path(context: &CallContext<'_>, written: &str) -> Option<
     resolve_section_path(context, written).ok()
 }
 
-/// The error for a file of a patch that changed since its base version; the error shows the changes.
 fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &str, current: Version) -> Error {
     let path = &target.path;
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));

@@ -1,6 +1,5 @@
 //! Each error of `patch` names the file, the section and the line of the patch, and says that nothing was written. If a
-//! chunk of a patch matches nowhere or in several places, the error shows the most similar lines, the matching
-//! locations, or the older revision that the chunk fits.
+//! chunk cannot be placed, the error of `patch` shows similar lines, matching locations, or a fitting older revision.
 
 use std::collections::VecDeque;
 
@@ -30,11 +29,9 @@ use crate::{
 
 const NOTHING_WRITTEN: &str = "nothing was written";
 
-/// The number, the first line and the operation of a patch section, for an error about it.
 #[derive(Clone, Copy)]
 pub(super) struct PatchSectionLocation {
     pub(super) section: usize,
-    /// The line number in the patch where the section starts.
     pub(super) line: usize,
     pub(super) operation: &'static str,
 }
@@ -103,7 +100,6 @@ pub(super) fn not_regular_error(path: &RelPath) -> Error {
         .with_detail("path", path.to_string())
 }
 
-/// The error for a diff that deletes a file but does not contain all of its lines.
 pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::TextNotFound, format!("{path} contains more than the patch removes"))
         .with_next_step("read the file again, or write *** Delete File: to delete it whatever it contains")
@@ -111,7 +107,6 @@ pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
         .with_detail("reason", "more_than_deleted")
 }
 
-/// Rejects a patch section that would replace an existing entry, unless the entry is a file and `overwrite` is set.
 pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: OverwriteAllowed) -> Result<(), Error> {
     let next_step = match (kind, overwrite) {
         (FileKind::File, OverwriteAllowed::Yes) => return Ok(()),
@@ -126,7 +121,6 @@ pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: Ove
     Err(error.with_next_step(next_step).with_detail("path", path.to_string()))
 }
 
-/// The error for a patch that is partly applied: some sections are already applied, and others are not.
 pub(super) fn partly_applied_error(sections: &[FilePatch], applied: &[usize]) -> Error {
     let describe = |section: &FilePatch| {
         format!("{} (line {} of the patch)", base_versions::written_paths(section).join(" -> "), section.line)
@@ -231,8 +225,7 @@ impl PatchChunkErrorBuilder<'_> {
                 "the file has no similar lines; read it, then write the chunk for its current text",
             );
         };
-        // If the journal shows the current form of the quoted lines, the error shows these lines instead of similar
-        // lines.
+        // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
         let mut excerpt = String::new();
         let mut error = error.with_detail("older", older.to_json());
         if let Some(lines) = older.lines() {
@@ -250,7 +243,6 @@ impl PatchChunkErrorBuilder<'_> {
         self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing")
     }
 
-    /// Adds the lines most similar to a quoted text to an error; if no line is similar, the next step is `otherwise`.
     fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: &str) -> Error {
         let Some(nearest) = self.finder.nearest_candidate(quoted) else {
             return error.with_next_step(otherwise);
@@ -280,10 +272,8 @@ fn shorten_quote(quoted: &str) -> String {
     lines.join("\n")
 }
 
-/// The maximum edit distance between a missing file's name and the file name that an error suggests.
 const SUGGESTED_NAME_EDITS_MAX: usize = 2;
 
-/// The error for a missing file, which suggests a similar name in the same directory or the same name elsewhere.
 pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> Error {
     let error = not_found_error(path).with_detail("path", path.to_string());
     match similar_sibling(context, path).or_else(|| same_name_elsewhere(context, path)) {
@@ -294,7 +284,6 @@ pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> E
     }
 }
 
-/// The file whose name is most similar to the name of a missing file in the same directory.
 fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
     let (parent, name) = path.split()?;
     let wanted = name.as_bytes().to_ascii_lowercase();
@@ -307,7 +296,7 @@ fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath>
         .and_then(|(_, name)| parent.join(&name).ok())
 }
 
-/// A file elsewhere that has the same name as the missing file; of several, the one closest to the workspace root.
+/// Finds the file with the name of the missing file that is closest to the workspace root.
 fn same_name_elsewhere(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
     let (_, name) = path.split()?;
     let mut queue = VecDeque::from([RelPath::root()]);

@@ -1,5 +1,5 @@
-//! The files that a patch touches, with their state before and after the patch. For each path, the plan gets at most
-//! one change, from the state before to the state after the patch.
+//! The files that a patch touches, with their state before and after the patch. The plan gets at most one change for
+//! each path of the patch.
 
 use std::{
     borrow::Cow,
@@ -30,18 +30,17 @@ pub(super) struct PatchedFileMap<'v, 'w> {
 
 struct PatchedFileState {
     before: Option<FileStat>,
-    /// The content of the file before the patch; `None` until the file is read.
     read_bytes: Option<Vec<u8>>,
-    /// The version of the file before the patch; the commit fails if the file then has another version.
+    /// The file's version before the patch; the commit fails if the file has another version.
     observed: Option<PlanTimeFileVersion>,
     after: Option<PatchedFileContent>,
 }
 
 struct PatchedFileContent {
     kind: FileKind,
-    /// The path that the file had before the patch; `None` if the patch adds the file.
+    /// The path of the file before the patch; `None` if the patch adds the file.
     origin: Option<RelPath>,
-    /// The new content; `None` if the patch leaves the content of `origin` unchanged.
+    /// The file's new content; `None` if the patch leaves the content of `origin` unchanged.
     bytes: Option<Vec<u8>>,
 }
 
@@ -54,7 +53,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         self.context
     }
 
-    /// Records the state of a path before the patch; does nothing if an earlier section already recorded it.
+    /// Records the state of a path before the patch, unless an earlier section already recorded it.
     pub(super) fn track(&mut self, target: &ResolvedTarget) {
         let origin = Some(target.path.clone());
         let after = target.stat.map(|stat| PatchedFileContent { kind: stat.kind, origin, bytes: None });
@@ -62,7 +61,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         self.files.entry(target.path.clone()).or_insert(file);
     }
 
-    /// The kind of the entry at a path after the patch sections applied so far.
     pub(super) fn kind(&self, path: &RelPath) -> Option<FileKind> {
         Some(self.files.get(path)?.after.as_ref()?.kind)
     }
@@ -74,7 +72,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         })
     }
 
-    /// The version of the file before the patch; `None` if the file did not exist.
     pub(super) fn version_before(&mut self, path: &RelPath) -> Result<Option<Version>, Error> {
         match self.files.get(path).and_then(|file| file.before) {
             Some(stat) if stat.kind == FileKind::File => Ok(Some(self.observed_version(path)?.version)),
@@ -82,7 +79,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The version of the file after the patch sections applied so far.
     pub(super) fn version(&mut self, path: &RelPath) -> Result<Version, Error> {
         match self.content(path)? {
             Ok(bytes) => Ok(Version::hash_bytes(bytes)),
@@ -90,7 +86,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The bytes of the file after the patch sections applied so far.
     pub(super) fn bytes(&mut self, path: &RelPath) -> Result<Vec<u8>, Error> {
         match self.content(path)? {
             Ok(bytes) => Ok(bytes.to_vec()),
@@ -98,7 +93,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// `Ok` with the new bytes of a file, or `Err` with the path to read if the patch leaves the content unchanged.
+    /// `Ok` has the new bytes of a file, and `Err` has the path to read unchanged content from.
     fn content(&self, path: &RelPath) -> Result<Result<&[u8], RelPath>, Error> {
         match self.files.get(path).and_then(|file| file.after.as_ref()) {
             Some(PatchedFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
@@ -107,7 +102,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The bytes of an existing file, if the call options request them for the outcome.
     pub(super) fn bytes_if_requested(&mut self, path: &RelPath) -> Result<Option<Vec<u8>>, Error> {
         match (self.context.options.before_after, self.kind(path)) {
             (BeforeAfterContentInclusion::Include, Some(FileKind::File)) => self.bytes(path).map(Some),
@@ -129,7 +123,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         Ok(file.bytes)
     }
 
-    /// The version of the file before the patch; the file is hashed if its version is not known yet.
     fn observed_version(&mut self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         let context = self.context;
         let file = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
@@ -159,9 +152,8 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The planned changes of the whole patch. A file that only gets a new name is moved. If a moved file also gets new
-    /// content, the plan writes the new path and moves the old file to the trash. A move and a write would be two
-    /// changes of the new path, but a commit allows only one.
+    /// A moved file with new content becomes a write of the new path and a removal of the old path, because a commit
+    /// allows only one change per path.
     pub(super) fn planned_changes(&mut self) -> Result<Vec<PlannedChange>, Error> {
         self.refuse_nested()?;
         let paths: Vec<RelPath> = self.files.keys().cloned().collect();
@@ -187,7 +179,6 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         Ok(directories.into_values().chain(changes).collect())
     }
 
-    /// The planned write or move to one path; `None` if the patch leaves or removes the file at this path.
     fn change_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
         let Some(file) = self.files.get(path) else { return Ok(None) };
         let (Some(content), before) = (&file.after, file.before) else { return Ok(None) };

@@ -18,7 +18,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// The outcome field `by` has this value if a patch chunk has neither context lines nor an anchor.
+/// The value of the outcome field `by` for a patch chunk without context lines and without an anchor.
 const NO_CONTEXT: &str = "no_context";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,6 @@ impl PatchedFileChangeKind {
         }
     }
 
-    /// The status letter of a patched file, such as `M`, as version control systems show it.
     fn letter(self) -> char {
         match self {
             Self::Add => 'A',
@@ -50,7 +49,6 @@ impl PatchedFileChangeKind {
     }
 }
 
-/// The result of one section of a patch.
 pub(super) struct PatchReportRow {
     kind: PatchedFileChangeKind,
     path: RelPath,
@@ -59,7 +57,6 @@ pub(super) struct PatchReportRow {
     added: usize,
     removed: usize,
     chunks: usize,
-    /// The patch chunks that did not match the file exactly.
     matched: Vec<Value>,
     final_newline: FinalNewlineChange,
     status: FilePatchAlreadyAppliedFlag,
@@ -112,12 +109,11 @@ impl PatchReportRow {
         self
     }
 
-    /// Sets the version of the row to the hash of the new file content.
     pub(super) fn with_bytes(self, bytes: &[u8]) -> Self {
         self.with_version(Version::hash_bytes(bytes))
     }
 
-    /// Records how chunks were matched, but only chunks that did not match exactly or have no context.
+    /// Records only the patch chunks that matched inexactly or have no context.
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
         let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
             let has_no_context = matched.basis == PatchPlacementBasis::Default;
@@ -201,10 +197,8 @@ impl PatchReportRow {
 
 pub(super) struct PatchReport {
     rows: Vec<PatchReportRow>,
-    /// The paths that the patch moves to the trash, in the order of the plan.
     removed: Vec<RelPath>,
     recoverable_until_ms: Option<i64>,
-    /// The short name of each row's file version, if the patch changes nothing; otherwise, or without version, `None`.
     revs: Vec<Option<String>>,
 }
 

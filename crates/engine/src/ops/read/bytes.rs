@@ -16,14 +16,13 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
-/// The number of file bytes whose base64 encoding fills a page; four base64 characters encode three bytes.
+/// The number of file bytes whose base64 encoding fills a page.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadRangeChosenBy {
-    /// The caller requested no byte range, so the server returns the first page of the file.
     Server,
-    /// The caller requested the byte range, so the outcome is complete even if the file continues after the range.
+    /// The caller requested the byte range, so the outcome is complete even if the file continues.
     Caller,
 }
 
@@ -67,7 +66,6 @@ pub(super) fn read_exact_range(
     }
 }
 
-/// Reads the first page of a file whose content the caller requested as base64.
 pub(super) fn read_first_page(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -76,7 +74,6 @@ pub(super) fn read_first_page(
     Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Base64))
 }
 
-/// Returns the first page of a file that is not text, as base64.
 pub(super) fn first_page_of_file(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -130,7 +127,7 @@ enum ReadEofStatus {
     AtEof,
 }
 
-/// Decodes a byte range as UTF-8; a character that the end of the range cuts is left to the next `read`.
+/// Decodes a byte range as UTF-8; a character cut by the range's end is left to the next `read`.
 fn decode_complete_text(bytes: Vec<u8>, end: ReadEofStatus) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
@@ -158,7 +155,6 @@ impl PayloadEncoding {
     }
 }
 
-/// The content of a byte range as text or base64, and the number of file bytes that were encoded.
 struct EncodedReadContent {
     content: String,
     length: u64,
@@ -222,7 +218,6 @@ fn payload_outcome(
     OperationPlanningResult::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
 }
 
-/// The `read` call that continues at byte `end` with a byte range of the same length.
 fn continuation(slice: &FileSlice, end: u64, format: ReadFormat) -> Option<ReadContinuation> {
     let step = match slice.chosen_by {
         ReadRangeChosenBy::Server => BASE64_PAGE_BYTES,

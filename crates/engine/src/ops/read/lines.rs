@@ -18,7 +18,6 @@ use crate::{
     workspace::FileBytesWithVersion,
 };
 
-/// Returns one page of a text file, starting at the first line of the file or of the requested range.
 pub(super) fn read_lines_page(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -80,7 +79,7 @@ pub(super) fn read_lines_page(
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Decodes the bytes of a text file; UTF-8 is not copied and keeps its byte order mark.
+/// Decodes the bytes of a text file; decoded UTF-8 keeps its byte order mark.
 fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => String::from_utf8(bytes).ok(),
@@ -90,7 +89,6 @@ fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     }
 }
 
-/// Limits the requested range of lines to the lines that the file has.
 fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
     let Some(range) = range else { return Ok((1, total)) };
     let first = usize::try_from(range.first).unwrap_or(usize::MAX);
@@ -115,7 +113,7 @@ fn lines_continuation(first: usize, range: Option<ReadRangeBounds>, format: Read
     ReadContinuation { argument: "lines", range, format }
 }
 
-/// The `read` call for the rest of a long line that the page cuts; `cut` is the byte position in the decoded text.
+/// Builds the `read` call for the rest of a cut line; `cut` is a byte position in the decoded text.
 fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, format: ReadFormat) -> ReadContinuation {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,
@@ -127,7 +125,7 @@ fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, for
         | Encoding::Legacy(_) => encode(&body[..cut], encoding).map_or(0, |bytes| bytes.len() as u64),
     };
     let last = (offset + limits::OUTCOME_PAGE_CHARS as u64).min(size).saturating_sub(1);
-    // If the encoding is not UTF-8, byte ranges are returned as base64, and a request for text would fail.
+    // Byte ranges of encodings other than UTF-8 are returned as base64, so a request for text would fail.
     let format = if matches!(encoding, Encoding::Utf8 | Encoding::Utf8Bom) { format } else { ReadFormat::Auto };
     ReadContinuation { argument: "bytes", range: format!("{offset}-{last}"), format }
 }

@@ -1,6 +1,5 @@
-//! Computes the author of each line of a text from its successive versions ([`ReviewLineAuthorTracker`]). Each hunk of
-//! a review has the authors of its lines and a stable name. [`TextWithLineAuthors`] does the same for a text outside
-//! the workspace, such as an editor buffer that an agent writes to.
+//! Computes the author of each line of a text from the text's successive versions ([`ReviewLineAuthorTracker`]).
+//! [`TextWithLineAuthors`] does the same for a text outside the workspace, such as an editor buffer.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,7 +15,7 @@ pub(super) struct ReviewLineAuthorTracker {
     text: String,
     /// The author of each line of the text; `None` for lines of the original text.
     authors: Vec<Option<String>>,
-    /// For the text of each removed line, the author who last removed a line with this text.
+    /// The author who last removed a line, by the text of the removed line.
     removed_by_line: HashMap<String, String>,
 }
 
@@ -75,8 +74,6 @@ impl ReviewHunk {
     }
 }
 
-/// The hunks between the text `before` and the current text of `blame`. A hunk with as many old lines as new lines is
-/// split where the author of the lines changes.
 pub(super) fn diff_hunks(before: &str, blame: &ReviewLineAuthorTracker) -> Vec<ReviewHunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(blame.text()).collect());
     let mut found: Vec<ReviewHunk> = Vec::new();
@@ -96,7 +93,7 @@ pub(super) fn diff_hunks(before: &str, blame: &ReviewLineAuthorTracker) -> Vec<R
     found
 }
 
-/// Splits a hunk into parts where the author of the lines changes.
+/// Splits a hunk with as many old lines as new lines where the author of the lines changes.
 fn split_by_author(
     old: Range<usize>,
     new: Range<usize>,
@@ -118,7 +115,7 @@ fn split_by_author(
     parts
 }
 
-/// Derives the name of a hunk from a hash of its lines; a second hunk with the same lines gets another name.
+/// Names a hunk by a hash of its lines; a second hunk with the same lines gets another name.
 fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     let name = |repetition: usize| {
         let content = format!("{}\0{old}\0{new}\0{repetition}", old.len());
@@ -127,7 +124,6 @@ fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     (0..).map(name).find(|name| earlier.iter().all(|hunk| hunk.name != *name)).unwrap_or_default()
 }
 
-/// Replaces the old lines of the chosen hunks in the text `before` by their new lines from the text `after`.
 pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(after).collect());
     let (mut text, mut at) = (String::new(), 0);
@@ -140,8 +136,7 @@ pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> 
     text
 }
 
-/// Reverts the changes of one author in the chosen hunks. Lines that the author removed are restored, lines that the
-/// author added are removed, and lines of other authors are kept.
+/// Restores the lines that one author removed, removes the lines that the author added, and keeps other lines.
 pub(super) fn revert_hunks(
     before: &str,
     blame: &ReviewLineAuthorTracker,
@@ -170,42 +165,43 @@ pub struct TextWithLineAuthors {
 }
 
 impl TextWithLineAuthors {
-    /// Creates a text whose lines have no authors yet; the given original text is also the baseline.
+    /// Creates a text without line authors; the given text is also the baseline.
     pub fn new(before: &str) -> Self {
         Self { before: before.to_owned(), blame: ReviewLineAuthorTracker::new(before) }
     }
 
-    /// Replaces the baseline with which the text is compared, for example by the text with the accepted hunks.
+    /// Replaces the baseline with which the text is compared, for example after a hunk is accepted.
     #[must_use]
     pub fn with_baseline(mut self, before: &str) -> Self {
         before.clone_into(&mut self.before);
         self
     }
 
-    /// Replaces the text; `author` becomes the author of the changed lines.
+    /// Replaces the text and makes `author` the author of the changed lines.
     pub fn apply_change(&mut self, text: &str, author: &str) {
         self.blame.apply_change(text, author);
     }
 
-    /// The current text.
+    /// Returns the current text, which includes all applied changes.
     pub fn text(&self) -> &str {
         self.blame.text()
     }
 
-    /// The hunks between the baseline and the text, each with its name, its lines before and after, and its authors.
+    /// Returns the hunks between the baseline and the text as JSON, with names, lines and authors.
     pub fn hunks_json(&self) -> Vec<Value> {
         self.compute_hunks().iter().map(ReviewHunk::to_json).collect()
     }
 
-    /// The baseline with the named hunk applied, or all hunks if `name` is `None`. Returns `None` for an unknown name.
+    /// Returns the baseline with the named hunk applied, or with all hunks if `name` is `None`. The result for an
+    /// unknown hunk name is `None`.
     pub fn accept_hunks(&self, name: Option<&str>) -> Option<String> {
         let found = self.compute_hunks();
         let chosen: Vec<&ReviewHunk> = found.iter().filter(|hunk| name.is_none_or(|name| hunk.name == name)).collect();
         (name.is_none() || !chosen.is_empty()).then(|| apply_hunks(&self.before, self.text(), &chosen))
     }
 
-    /// The text without the changes that an author made in the named hunk, or in all hunks if `name` is `None`. Lines
-    /// of other authors are kept. Returns `None` if the author changed none of the chosen hunks.
+    /// Returns the text without an author's changes in the named hunk, or in all hunks if `name` is `None`. Lines of
+    /// other authors are kept. The result is `None` if the author changed none of the chosen hunks.
     pub fn revert_author(&self, name: Option<&str>, author: &str) -> Option<String> {
         let found = self.compute_hunks();
         let is_chosen = |hunk: &&ReviewHunk| hunk.authors.contains(author) && name.is_none_or(|name| hunk.name == name);

@@ -1,6 +1,6 @@
 //! With `keep` and `reject`, a person accepts or rejects changes of a session. Accepting changes removes them from the
-//! review and changes no file. A rejection changes all affected files in one atomic commit: it reverts the lines that
-//! the session wrote and keeps the lines of others.
+//! review and changes no file. A rejection reverts the lines that the session wrote in one atomic commit, and keeps the
+//! lines of others.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ impl Operation for KeepChangesArgs {
 }
 
 impl KeepChangesArgs {
-    /// The text of a file with the accepted changes, with which the next review compares the file.
+    /// Returns the text with the accepted changes, with which the next review compares the file.
     fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
         let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
         let (blame, hunks) = file.blame_and_hunks.as_ref().ok_or_else(|| unknown_hunk_error(name))?;
@@ -152,11 +152,9 @@ pub(crate) struct RejectChangesArgs {
 
 enum FileRejectPlan {
     Revert(Vec<PlannedChange>),
-    /// The rejection does not change this file; the string is the reason.
     Leave(&'static str),
 }
 
-/// The session whose changes are rejected, and the path that the call names.
 pub(crate) struct RejectedSessionPaths {
     session: ReviewedSessionKey,
     named_path: Option<RequestedPathIndex>,
@@ -194,8 +192,7 @@ impl Operation for RejectChangesArgs {
         let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
         let (mut changes, mut rejected, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for file in &files {
-            // If the session first changed a file after the paths were locked, this call skips the file; the next call
-            // can reject it.
+            // A file that the session first changed after the paths were locked is left to the next call.
             if !targets.iter().any(|target| target.path == file.path) {
                 continue;
             }
@@ -286,7 +283,6 @@ impl RejectChangesArgs {
         }]))
     }
 
-    /// Plans to move a file back to its old path, if the session moved the file but did not change its content.
     fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
         let (Some(origin), Some(now)) = (&file.moved_from, &file.current) else {
             return Ok(FileRejectPlan::Leave("others changed it, not the session"));
@@ -306,7 +302,6 @@ impl RejectChangesArgs {
     }
 }
 
-/// Plans to restore a removed file whose bytes are stored only in the trash.
 fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
     let item = match &file.trash_id {
         Some(id) => context.workspace().trash_item(id)?,
@@ -321,7 +316,6 @@ fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<
     Ok(FileRejectPlan::Revert(changes))
 }
 
-/// Plans to write the text of a removed file back to its path.
 fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> Result<FileRejectPlan, Error> {
     if context.workspace().stat(&file.path)?.is_some() {
         return Ok(FileRejectPlan::Leave("its path is occupied"));
@@ -339,7 +333,6 @@ fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> R
     Ok(FileRejectPlan::Revert(changes))
 }
 
-/// Plans to move a file to the trash, because only the rejected session wrote to the file.
 fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFileCurrentContent) -> PlannedChange {
     PlannedChange::Remove {
         path: file.path.clone(),

@@ -22,7 +22,6 @@ use crate::{
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
 
-/// The state of a path according to the journal: absent, a file with a version, or something else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JournaledFileState {
     Absent,
@@ -53,14 +52,12 @@ struct AuthoredChange {
     after: JournaledFileState,
 }
 
-/// The changes to one file since the reviewed session first changed the file.
 #[derive(Debug)]
 struct SessionChangedFileHistory {
-    /// The path that the file had when the session first changed it.
     origin: RelPath,
     baseline: JournaledFileState,
     changes: Vec<AuthoredChange>,
-    /// The trash id of the file, if the last removal of the file was made by the reviewed session.
+    /// The trash id of the file, if the reviewed session removed the file last.
     trash_id: Option<String>,
 }
 
@@ -69,18 +66,14 @@ pub(super) struct ReviewedFileCurrentContent {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A file that a session changed.
 pub(super) struct ReviewedFile {
     pub(super) path: RelPath,
-    /// The path of the file before the reviewed session; `None` if the file was not moved.
     pub(super) moved_from: Option<RelPath>,
-    /// The text of the file before the reviewed session; `None` if the file did not exist.
     pub(super) before: Option<String>,
-    /// The current content of the file; `None` if the file does not exist or is too large to compare.
+    /// The file's current content; `None` if the file is missing or too large to compare.
     pub(super) current: Option<ReviewedFileCurrentContent>,
     /// The line authors and the hunks; `None` if a version of the file is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(ReviewLineAuthorTracker, Vec<ReviewHunk>)>,
-    /// The id of the file in the trash, if the reviewed session was the last to remove the file.
     pub(super) trash_id: Option<String>,
     /// All principals that changed the file since the reviewed session first changed it.
     pub(super) actors: Vec<String>,
@@ -88,12 +81,10 @@ pub(super) struct ReviewedFile {
 
 pub(super) struct SessionChanges {
     pub(super) files: Vec<ReviewedFile>,
-    /// Whether the scan of the journal stopped at its limit, so that changes of the session may be missing.
+    /// Whether the journal scan stopped at its limit, so that changes of the session may be missing.
     pub(super) truncated: bool,
 }
 
-/// Finds the changes of a session that are not accepted yet. If the path `only` is given, only files at or below it are
-/// examined.
 pub(super) fn find_session_changes(
     context: &CallContext<'_>,
     session: &ReviewedSessionKey,
@@ -110,7 +101,7 @@ pub(super) fn find_session_changes(
             let reviewed = context.workspace().review_baselines(&session.principal, &session.session)?;
             reviewed.into_iter().map(|baseline| (baseline.path, baseline.text)).collect()
         }
-        // The review of a turn also shows accepted changes, so no accepted texts are loaded.
+        // The review of a turn also shows accepted changes.
         SessionOrTurnStart::Turn => BTreeMap::new(),
     };
     let mut files = Vec::new();
@@ -126,7 +117,7 @@ pub(super) fn find_session_changes(
     Ok(SessionChanges { files, truncated })
 }
 
-/// The number of the entry that started the last turn of a session; 0 if the session has no turn.
+/// The number of the journal entry that started the session's last turn; 0 if the session has no turn.
 fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSessionKey) -> Result<u64, Error> {
     let filter = JournalEntryQuery {
         principal: Some(session.principal.clone()),
@@ -143,7 +134,7 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSessionKey) -> R
     Ok(started.map_or(0, |stored| stored.entry.number))
 }
 
-/// Collects all changes from the session's first change after entry `after`; `true` if the scan limit was reached.
+/// Collects the changes since the session's first change after entry `after`; `true` means that a limit was reached.
 fn collect_tracks(
     context: &CallContext<'_>,
     session: &ReviewedSessionKey,
@@ -193,7 +184,7 @@ fn collect_tracks(
     }
 }
 
-/// Adds a recorded change to the history of its file. Only a change by the session itself (`own`) starts a history.
+/// Only a change by the session itself (`own`) starts the history of a file.
 fn track_change(
     tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
     author: &str,
@@ -276,7 +267,6 @@ fn add_change(
     }
 }
 
-/// Compares a file before the session with the current file; returns `None` if they are equal.
 fn reviewed_file(
     context: &CallContext<'_>,
     path: RelPath,
@@ -325,7 +315,6 @@ fn reviewed_file(
     Ok(Some(ReviewedFile { path, moved_from, before, current, blame_and_hunks, trash_id, actors }))
 }
 
-/// The current content of a file: the unsaved text of an editor if there is one, otherwise the bytes on disk.
 fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<ReviewedFileCurrentContent>, Error> {
     let stat = context.workspace().stat(path)?.filter(|stat| stat.kind == FileKind::File);
     if stat.is_none_or(|stat| stat.size > limits::DIFF_BYTES_MAX) {
@@ -336,7 +325,7 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
     Ok(Some(ReviewedFileCurrentContent { observed, bytes: file.bytes }))
 }
 
-/// The stored bytes of a file: `None` if the bytes are unknown, `Some(None)` if the file did not exist.
+/// The stored bytes of a file: `None` if they are unknown, `Some(None)` if the file did not exist.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
 fn state_bytes(context: &CallContext<'_>, state: &JournaledFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {
@@ -356,7 +345,7 @@ fn compute_blame(
     let mut blame = ReviewLineAuthorTracker::new(start);
     let mut last = track.baseline.clone();
     let step = |blame: &mut ReviewLineAuthorTracker, state: &JournaledFileState, author: &str| -> Result<(), Error> {
-        // If a version is no longer stored, its changed lines are attributed to the author of the next stored version.
+        // Lines changed by a version that is no longer stored are attributed to the author of the next stored version.
         if let Some(bytes) = state_bytes(context, state)?
             && let Some(text) =
                 bytes.map_or_else(|| Some(String::new()), |bytes| decode_diff_text(&bytes).map(Into::into))

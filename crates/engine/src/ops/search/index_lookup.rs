@@ -11,7 +11,6 @@ use crate::{
     ops::walk::{IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
 };
 
-/// The search index of the directory that a thread is currently walking.
 pub(super) struct WalkedDirectorySearchIndex<'s> {
     filter: Option<&'s dyn IndexBasedSearchFilter>,
     current: Option<(RelPath, Option<Box<dyn IndexBasedFileFilter + 's>>)>,
@@ -22,7 +21,7 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
         Self { filter, current: None }
     }
 
-    /// The reason why the search index lets a search skip a file; `None` if the file must be read.
+    /// The reason why a search can skip a file; `None` if the file must be read.
     pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexBasedFileSkipReason> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
@@ -34,8 +33,8 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
 }
 
 impl SearchArgs {
-    /// Searches only the files that a live index names as candidates, instead of walking the tree. Returns `None` if
-    /// the tree must be walked: there is no live index, or a filter, a restricted scope or unsaved text is in effect.
+    /// Searches only the files that a live index names as candidates, instead of walking the tree. The result is `None`
+    /// if the tree must be walked, for example if there is no live index.
     pub(super) fn search_by_index(
         &self,
         search_context: &SearchPatternAndLimits<'_>,
@@ -76,7 +75,6 @@ impl SearchArgs {
     }
 }
 
-/// Whether the caller may read everything and the call has no filter, so that no entry is hidden from the search.
 fn sees_unfiltered_tree(context: &CallContext<'_>) -> bool {
     let filter = &context.options.walk_filter;
     context.has_full_read_access() && filter.include.is_empty() && filter.exclude.is_empty()

@@ -1,8 +1,7 @@
 //! A pattern matcher that searches a text in pieces, so that a call can be cancelled in the middle of a file.
 //!
-//! Patterns never backtrack, but the search time per byte grows with the size of the pattern. Each searched piece of a
-//! text consists of whole lines, and pieces are smaller for an expensive pattern. Searching in pieces finds the same
-//! hits, except in long lines that would take too long: they are skipped and counted.
+//! Patterns never backtrack, but the search time per byte grows with the size of the pattern. Searching in pieces finds
+//! the same hits, except in long lines that would take too long: such lines are skipped and counted.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,14 +20,14 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchPatternCostClass {
-    /// The pattern is plain text, so that a search takes hardly more time than reading the file.
+    /// A search for plain text takes hardly more time than reading the file.
     Literal,
     Light,
     Heavy,
 }
 
 impl SearchPatternCostClass {
-    /// The minimum number of bytes of a text to search at once; each piece is extended to the end of its last line.
+    /// The minimum number of bytes of a piece; each piece extends to the end of its last line.
     fn piece_bytes(self) -> usize {
         match self {
             Self::Literal | Self::Light => 64 << 10,
@@ -47,7 +46,7 @@ impl SearchPatternCostClass {
     }
 }
 
-/// To estimate the search time of a long line, this many bytes of it are searched first.
+/// The number of bytes of a long line that are searched first to estimate its search time.
 const COST_TRIAL_BYTES: usize = 16 << 10;
 
 #[derive(Debug)]
@@ -72,12 +71,10 @@ impl<'a> InterruptibleMatcher<'a> {
         Self { pattern, cost, control, error: RefCell::default(), skipped_lines: Cell::new(0) }
     }
 
-    /// The error that interrupted the search; `None` if the search was not interrupted.
     pub(super) fn interruption_error(&self) -> Option<Error> {
         self.error.borrow_mut().take()
     }
 
-    /// The number of lines that were skipped because they were too long for the pattern.
     pub(super) fn skipped_lines(&self) -> usize {
         self.skipped_lines.get()
     }
@@ -89,7 +86,6 @@ impl<'a> InterruptibleMatcher<'a> {
         })
     }
 
-    /// Whether to search a line; a long line is skipped if the pattern is slow or the search would take too long.
     fn is_affordable(&self, line: &[u8]) -> Result<bool, SearchInterrupted> {
         if line.len() <= self.cost.line_bytes() {
             return Ok(true);
@@ -109,12 +105,10 @@ impl<'a> InterruptibleMatcher<'a> {
     }
 }
 
-/// Converts the result of the regular expression matcher, which never fails, to the error type of this matcher.
 fn infallible<T>(result: Result<T, grep_matcher::NoError>) -> Result<T, SearchInterrupted> {
     result.map_err(|_| SearchInterrupted)
 }
 
-/// The end of the piece of text that starts at `start`: the position after a line feed, or the end of the text.
 fn piece_end(text: &[u8], start: usize, length: usize) -> usize {
     let least = start.saturating_add(length);
     let rest = text.get(least..).unwrap_or_default();
@@ -159,8 +153,7 @@ impl Matcher for InterruptibleMatcher<'_> {
                 }
             }
             let piece = &haystack[start..end];
-            // If a match starts after the last line feed, it belongs to the next piece, unless the text ends with this
-            // piece.
+            // A match after the last line feed belongs to the next piece, unless the text ends with this piece.
             let is_inside = |at: usize| at < piece.len() || end == haystack.len();
             match infallible(self.pattern.find_candidate_line(piece))? {
                 Some(LineMatchKind::Confirmed(at)) if is_inside(at) => {

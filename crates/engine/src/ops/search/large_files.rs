@@ -1,6 +1,6 @@
-//! Searches files that are too large to hold in memory, as a stream. The search of a large file uses bounded memory and
-//! time, and the call can be cancelled in the middle of a file. The outcome reports every large file that was not
-//! searched completely. For a dialect with its own outcome format, large files are not searched, only counted.
+//! Searches files that are too large to hold in memory, as a stream with bounded memory and time. The outcome of a
+//! search reports every large file that was not searched completely. For a dialect with its own outcome format, large
+//! files are not searched, only counted.
 
 use std::{
     io::{self, Read},
@@ -34,7 +34,6 @@ enum LargeFileSearchOutcome {
 }
 
 impl SearchPatternAndLimits<'_> {
-    /// Searches a large file, or records why the file was not searched.
     pub(super) fn search_large(
         &self,
         found: &mut SearchResults,
@@ -117,7 +116,7 @@ impl SearchPatternAndLimits<'_> {
                 }
                 (_, LargeFileSearchStreamEnd::Failed(error)) => Err(error),
                 // A line with its context lines does not fit into the buffer, so the file is searched again without
-                // context lines.
+                // context.
                 (None, LargeFileSearchStreamEnd::Complete | LargeFileSearchStreamEnd::LinesCut)
                     if hit_limits.context_lines > 0 =>
                 {
@@ -132,19 +131,18 @@ impl SearchPatternAndLimits<'_> {
     }
 }
 
-/// The number of bytes that one read of a large file requests; the first read also determines the encoding.
+/// The bytes that one read of a large file requests; the first read also determines the encoding.
 const PIECE_BYTES: usize = 256 << 10;
-/// The text that replaces the rest of a truncated line, so that a pattern such as `end$` does not match at the cut.
+/// The text that replaces the rest of a truncated line, so that a pattern `end$` does not match at the cut.
 const CUT_LINE_MARK: &str = "…";
 
-/// How the search of a large file as a stream ended.
 #[derive(Debug)]
 enum LargeFileSearchStreamEnd {
     Complete,
     /// The file was read to its end, but long lines were truncated.
     LinesCut,
     Stopped(IncompleteSearchReason),
-    /// The file has bytes at this offset that are not valid in the detected encoding.
+    /// The file's bytes at this offset are not valid in the detected encoding.
     NotText(u64),
     /// Reading the file failed, or the call was cancelled.
     Failed(Error),
@@ -153,7 +151,6 @@ enum LargeFileSearchStreamEnd {
 #[derive(Clone, Copy)]
 struct LargeFileSearchDeadline<'a> {
     control: &'a CallControl<'a>,
-    /// The time at which the search of large files stops, so that the outcome arrives in time.
     deadline: Instant,
 }
 
@@ -164,9 +161,7 @@ struct LargeFileReader<'a> {
     raw: Vec<u8>,
     offset: u64,
     decoded: String,
-    /// The number of bytes of `decoded` that the searcher has read.
     consumed: usize,
-    /// The number of bytes of the current line that are already decoded.
     line_bytes: usize,
     has_non_ascii: bool,
     end: Option<LargeFileSearchStreamEnd>,
@@ -206,7 +201,7 @@ impl<'a> LargeFileReader<'a> {
         self.offset
     }
 
-    /// Detects the encoding of a file that is not UTF-8 at `offset`, if all earlier bytes are ASCII; else `None`.
+    /// Detects the encoding of a file that stops being UTF-8 at `offset`; `None` unless all earlier bytes are ASCII.
     fn detect_other_encoding(&self, offset: u64) -> Result<Option<Encoding>, Error> {
         if self.has_non_ascii || self.stream.encoding() != Encoding::Utf8 {
             return Ok(None);
@@ -219,7 +214,6 @@ impl<'a> LargeFileReader<'a> {
         }
     }
 
-    /// Reads and decodes the next bytes of a large file.
     fn fill_buffer(&mut self) -> Result<(), LargeFileSearchStreamEnd> {
         self.limits.control.check().map_err(LargeFileSearchStreamEnd::Failed)?;
         if Instant::now() > self.limits.deadline {
@@ -240,8 +234,7 @@ impl<'a> LargeFileReader<'a> {
         if count == 0 { Err(LargeFileSearchStreamEnd::Complete) } else { Ok(()) }
     }
 
-    /// Truncates a line that exceeds the maximum length. Only the first line in `decoded` can be too long, because one
-    /// read is shorter than the maximum.
+    /// Only the first line in `decoded` can be too long, because one read is shorter than the maximum.
     fn cut_long_lines(&mut self) {
         let first = memchr::memchr(b'\n', self.decoded.as_bytes());
         let length = self.line_bytes.saturating_add(first.unwrap_or(self.decoded.len()));
@@ -274,7 +267,6 @@ impl Read for LargeFileReader<'_> {
     }
 }
 
-/// Detects the encoding of a file from its first bytes; `None` if the file is not text.
 fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
     let mut first = vec![0; PIECE_BYTES];
     let mut count = 0;
@@ -294,7 +286,6 @@ fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
     })
 }
 
-/// Whether an error affects only one file, so that the search continues with the next file.
 fn is_file_error(error: &Error) -> bool {
     !matches!(error.kind, ErrorKind::Cancelled | ErrorKind::Deadline)
 }

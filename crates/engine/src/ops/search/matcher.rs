@@ -33,7 +33,7 @@ pub(super) struct SearchPattern {
 
 pub(super) struct SearchHitsInOneText {
     pub(super) hits: Vec<SearchHit>,
-    /// The number of all matching lines, including lines that are not in `hits`.
+    /// The number of all matching lines of a text, including lines that are not in `hits`.
     pub(super) hits_total: usize,
     /// Whether long lines were skipped or truncated, so that hits in them may be missing.
     pub(super) skipped_long_lines: bool,
@@ -41,13 +41,11 @@ pub(super) struct SearchHitsInOneText {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SearchHit {
-    /// The number of the line with the hit; the first line is 1.
     pub(super) line: u64,
-    /// The column of the first match in the line, in characters counted from 1.
+    /// The column of a search hit's first match in the line, in characters counted from 1.
     pub(super) column: usize,
-    /// The matching line without its line ending; a long line is truncated around the match.
+    /// The matching line of a search hit without its line ending; a long line is truncated around the match.
     pub(super) text: String,
-    /// The context lines before the hit; adjacent hits share the text of their context lines.
     pub(super) before: Vec<Arc<str>>,
     pub(super) after: Vec<Arc<str>>,
     pub(super) weight: SearchHitScore,
@@ -56,11 +54,8 @@ pub(super) struct SearchHit {
 #[derive(Clone, Copy)]
 pub(super) struct SearchHitCollectionOptions<'a> {
     pub(super) context_lines: usize,
-    /// The maximum number of hits that a search of one text returns; further hits are only counted.
     pub(super) hits_max: usize,
-    /// The maximum number of characters of a line in a hit; longer lines are truncated.
     pub(super) chars_max: usize,
-    /// The scorer that ranks hits; `None` if hits are not ranked.
     pub(super) ranker: Option<&'a SearchHitScorer>,
 }
 
@@ -69,7 +64,6 @@ const UNRANKED_WEIGHT: SearchHitScore = SearchHitScore { role: SymbolRole::Usage
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuerySyntax {
     Literal,
-    /// A regular expression, matched line by line.
     Regex,
 }
 
@@ -86,7 +80,6 @@ pub(crate) enum SearchCaseSensitivity {
 }
 
 impl SearchPattern {
-    /// Compiles a search pattern that matches any of the queries.
     pub(super) fn new(
         queries: &[&str],
         syntax: QuerySyntax,
@@ -130,7 +123,6 @@ impl SearchPattern {
         &self.required_trigrams
     }
 
-    /// Searches a text: returns the first matching lines and the number of all matching lines.
     pub(super) fn find_hits(
         &self,
         text: &str,
@@ -144,7 +136,7 @@ impl SearchPattern {
             })
         };
         let mut collector = HitCollector::new(&self.matcher, limits);
-        // Most files have no match. This check takes less time than building a searcher.
+        // Most files have no match, and this check takes less time than building a searcher.
         if interruptible.find_candidate_line(text.as_bytes()).map_err(|_| stopped_error())?.is_some() {
             let mut searcher = build_searcher(limits).build();
             searcher.search_slice(&interruptible, text.as_bytes(), &mut collector).map_err(|_| stopped_error())?;
@@ -152,8 +144,7 @@ impl SearchPattern {
         Ok(collector.into_matches(&interruptible))
     }
 
-    /// Like [`SearchPattern::find_hits`], for a stream. Returns `None` if the search did not reach the end of the
-    /// stream: reading failed, the call was cancelled, or a line with its context does not fit into the buffer.
+    /// A stream search returns `None` if it did not reach the end of the stream, for example because reading failed.
     pub(super) fn find_hits_in_stream(
         &self,
         reader: &mut impl Read,
@@ -174,8 +165,7 @@ fn bad_pattern_error(detail: String) -> Error {
     )
 }
 
-/// The syntax error of a regular expression with its position. The expression is parsed again for this error, because
-/// the matcher's own error has several lines and shows a modified expression.
+/// An invalid regular expression is parsed again, because the matcher's own error has several lines.
 fn regex_syntax_error(query: &str) -> Option<Error> {
     let (reason, span) = match regex_syntax::Parser::new().parse(query).err()? {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
@@ -188,7 +178,7 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
     Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
 }
 
-/// The buffer size for the search of a stream, with space for the longest line and some context lines.
+/// The buffer of a stream search has space for the longest line and some context lines.
 const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
 
 fn build_searcher(limits: SearchHitCollectionOptions<'_>) -> SearcherBuilder {
@@ -198,15 +188,14 @@ fn build_searcher(limits: SearchHitCollectionOptions<'_>) -> SearcherBuilder {
     searcher
 }
 
-/// The trigrams that every text with a match of any query contains; whole-word matching needs no other trigrams.
+/// The trigrams that every text with a match contains; whole-word matching needs no other trigrams.
 fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: SearchCaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
         (QuerySyntax::Literal, SearchCaseSensitivity::Sensitive) => {
             RequiredTrigrams::any(queries.iter().map(|query| RequiredTrigrams::for_literal(query)).collect())
         }
         (QuerySyntax::Literal | QuerySyntax::Regex, _) => {
-            // The queries are joined in the same way as in the matcher, because a bracket in one query may close a
-            // bracket in another query.
+            // The queries are joined as in the matcher, because a bracket in one query may close one in another query.
             let one = |query: &&str| match syntax {
                 QuerySyntax::Literal => format!("(?:{})", regex_syntax::escape(query)),
                 QuerySyntax::Regex => format!("(?:{query})"),
@@ -222,7 +211,6 @@ struct HitCollector<'a> {
     limits: SearchHitCollectionOptions<'a>,
     hits: Vec<SearchHit>,
     total: usize,
-    /// The lines before the current line, kept as context for the next hit.
     before: VecDeque<(u64, Arc<str>)>,
 }
 
@@ -239,19 +227,16 @@ impl<'a> HitCollector<'a> {
         }
     }
 
-    /// The context lines directly before the hit in `line`.
     fn leading_context(&self, line: u64) -> Vec<Arc<str>> {
         let first = line.saturating_sub(self.limits.context_lines as u64);
         let near = |(number, text): &(u64, Arc<str>)| (*number >= first).then(|| Arc::clone(text));
         self.before.iter().filter_map(near).collect()
     }
 
-    /// The text of a context line; `None` if no context was requested.
     fn context_line(&self, text: &str) -> Option<Arc<str>> {
         (self.limits.context_lines > 0).then(|| cut_around_column(text, 1, self.limits.chars_max).into())
     }
 
-    /// Adds a line to the context of each earlier hit that is close enough to the line.
     fn add_trailing_context(&mut self, line: u64, text: &Arc<str>) {
         let near = |hit: &&mut SearchHit| line.saturating_sub(hit.line) <= self.limits.context_lines as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
@@ -303,13 +288,12 @@ impl Sink for HitCollector<'_> {
     }
 }
 
-/// Converts a line of the searched text to a string without its line feed; the searched text is always valid UTF-8.
+/// Strips the line feed of a searched line; the searched text is always valid UTF-8.
 fn strip_terminator(bytes: &[u8]) -> &str {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     text.strip_suffix('\n').unwrap_or(text)
 }
 
-/// Truncates a long line to the part around a column.
 pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> String {
     if line.len() <= chars_max || line.chars().count() <= chars_max {
         return line.to_owned();
@@ -322,8 +306,7 @@ pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> 
 }
 
 impl SearchHit {
-    /// Adds the empty line after the file's last line feed to a hit's context, because some dialects count it as a
-    /// line.
+    /// Adds the empty line after the file's last line feed, because some dialects count it as a line.
     pub(super) fn add_final_empty_line(&mut self, last: u64, context: usize) {
         let follows = self.line + self.after.len() as u64 + 1 == last;
         if follows && self.after.len() < context {
@@ -343,7 +326,6 @@ impl SearchHit {
             .into_json()
     }
 
-    /// The line, the column and the role of a hit as JSON; the role is omitted for an ordinary usage.
     pub(super) fn location_json(&self) -> Map<String, Value> {
         let kind = match self.weight.role {
             SymbolRole::Definition => Some("definition"),
@@ -362,7 +344,6 @@ impl SearchHit {
         self.render_filtered(out, &mut |_| true);
     }
 
-    /// Renders a hit with its context lines, but only those for whose line number `wanted` returns true.
     pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
         let escape = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
         for (at, line) in self.before.iter().enumerate() {

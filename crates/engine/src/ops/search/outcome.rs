@@ -1,6 +1,6 @@
 //! The native outcome of `search` has a summary, the ranked hits and the arguments of the next page. If a query has no
-//! hits, the native `search` outcome shows the hits of a similar query and names the similar query. For a dialect with
-//! its own outcome format, `search` returns all hits with their lines, either ranked or in path order.
+//! hits, the native outcome of `search` shows the hits of a similar query. For a dialect with its own outcome format,
+//! `search` returns all hits with their lines.
 
 use std::{
     sync::Arc,
@@ -103,7 +103,7 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
     Ok(SearchPageRequest { start, hits_max, budget_chars })
 }
 
-/// If a search has only few hits, searches their files again to add context lines.
+/// Searches the files of a search with few hits again to add context lines.
 fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
@@ -152,7 +152,6 @@ fn continuation_args(search: &SearchArgs, cursor: usize) -> Map<String, Value> {
     arguments
 }
 
-/// The numbers of searched and skipped files, for the outcome of `search`.
 fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, Value> {
     let some = |count: u64| (count > 0).then_some(count);
     OutcomeBuilder::new()
@@ -165,7 +164,6 @@ fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, V
         .into_json()
 }
 
-/// Notes about files that were not searched.
 fn render_notes(found: &SearchResults, omissions: WalkOmissions, notation: CallNotation) -> String {
     let counts = [(found.binary_files, "not text"), (found.unreadable_files, "not readable")];
     let mut notes: Vec<String> =
@@ -178,7 +176,6 @@ fn render_notes(found: &SearchResults, omissions: WalkOmissions, notation: CallN
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
-/// The outcome of a query without hits: hits of a related query, such as one that ignores case, and similar file names.
 fn no_match_outcome(
     search: &SearchArgs,
     search_context: &SearchPatternAndLimits<'_>,
@@ -251,7 +248,6 @@ fn no_match_outcome(
     Ok(OperationPlanningResult::Read { outcome: fields.build(text.trim_end()), bytes })
 }
 
-/// Whether the call has enough time before its deadline for another search that takes `duration`.
 fn has_time_for(context: &CallContext<'_>, duration: Duration) -> bool {
     context.control.deadline().saturating_duration_since(Instant::now()) > duration.saturating_mul(2)
 }
@@ -306,7 +302,6 @@ fn similar_file_names(
     Ok(names)
 }
 
-/// The outcome with the ranked hits of all files in one list, for a dialect that shows one list of hits.
 pub(super) fn ranked_outcome(
     found: &SearchResults,
     top: &RelPath,
@@ -345,7 +340,6 @@ fn ranked_hit_json(path: &RelPath, hit: &SearchHit) -> Map<String, Value> {
         .into_json()
 }
 
-/// The outcome with all hits grouped by file, in path order.
 pub(super) fn by_path_outcome(
     found: &SearchResults,
     target: &ResolvedTarget,

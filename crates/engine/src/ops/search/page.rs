@@ -1,7 +1,6 @@
 //! Renders a page of the native `search` outcome: the best hits first, within a budget, and the start of the next page.
-//!
-//! The text of a search page is written for models: lines are grouped by file, and equal lines appear only once. The
-//! JSON of a search page has the locations of the hits without their text. No hit appears on two pages.
+//! The text of a search page groups lines by file and shows equal lines only once. The JSON of a search page has the
+//! locations of the hits without their text.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,29 +18,27 @@ pub(super) type FileHits = (RelPath, Vec<SearchHit>);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchPageRequest {
-    /// The number of search hits on earlier pages.
+    /// The number of search hits on the pages before the requested page.
     pub(super) start: usize,
     pub(super) hits_max: usize,
-    /// The maximum number of characters of a page's text; the first hit is shown even if it exceeds the maximum.
+    /// The maximum number of characters on a search page; the first hit is shown even if it is longer.
     pub(super) budget_chars: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct SearchPage {
-    /// One JSON object per file with hits, in the order of the first hit of each file.
     pub(super) files: Vec<Map<String, Value>>,
     pub(super) text: String,
-    /// The number of hits up to the end of this page, where the next page starts; `None` on the last page.
+    /// The number of search hits up to the end of this page; `None` on the last page.
     pub(super) next_start: Option<usize>,
 }
 
-/// Search hits in display order, each as the index of its file and the index of the hit within the file.
+/// The search hits in display order, each as the index of its file and its index in the file.
 pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 
-/// In a search by words, the best hits of every file come first, at most this many per file; all other hits follow.
+/// The maximum number of hits per file that a search by words shows before all other hits.
 const WORD_RANKED_LINES: usize = 3;
 
-/// Orders the hits of a query that is a name or an expression by their role and score.
 pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     let paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
     let mut positions = Vec::new();
@@ -55,7 +52,7 @@ pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     rank_order(&candidates).into_iter().map(|index| positions[index]).collect()
 }
 
-/// Orders the hits of a query in natural language by how well files, and then lines, cover the words of the query.
+/// Orders hits by how well files, and then lines, cover the words of a query in natural language.
 pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> OrderedHitIndices {
     let mut word_counts = Vec::new();
     let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -79,7 +76,6 @@ pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64)
     first.chain(files.iter().flat_map(|at| part(at, WORD_RANKED_LINES, usize::MAX))).collect()
 }
 
-/// A row in the text of a search page, which may represent several equal lines.
 struct HitRow<'a> {
     path: &'a RelPath,
     hit: &'a SearchHit,
@@ -90,13 +86,12 @@ struct HitRow<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HitRowStyle {
-    /// The row shows the text of the matching line, below the name of its file.
     Line,
-    /// The row shows only the location of the line, for imports on a page that starts with a definition.
+    /// The row of an import shows only the location, on a page that starts with a definition.
     LocationOnly,
 }
 
-/// The lines that the page already shows or will show as hits, so that no context line repeats them.
+/// The lines that a search page shows, so that no context line repeats them.
 struct AlreadyShownSearchLines(HashSet<(usize, u64)>);
 
 impl AlreadyShownSearchLines {
@@ -107,7 +102,6 @@ impl AlreadyShownSearchLines {
         Self(files.iter().enumerate().flat_map(hit_lines).collect())
     }
 
-    /// Renders a search hit; if the hit has no context lines, the indentation of its line is removed.
     fn render_hit(&mut self, at: usize, hit: &SearchHit) -> String {
         if hit.has_no_context() {
             return format!("{} {}\n", hit.line, escape_deceptive_line(hit.text.trim()));
@@ -118,7 +112,6 @@ impl AlreadyShownSearchLines {
     }
 }
 
-/// Renders search hits from the start of the requested page until the page is full.
 pub(super) fn render_page(files: &[FileHits], order: &OrderedHitIndices, wanted: SearchPageRequest) -> SearchPage {
     let mut rows: Vec<HitRow<'_>> = Vec::new();
     let mut known: HashMap<(SymbolRole, &str), usize> = HashMap::new();
@@ -185,7 +178,6 @@ fn render_rows(rows: &[HitRow<'_>]) -> String {
 }
 
 impl HitRow<'_> {
-    /// The heading above a search hit: its file and role, or nothing if both are the same as in the previous row.
     fn render_heading(&self, previous: Option<&HitRow<'_>>) -> String {
         let role = self.hit.weight.role;
         if self.style == HitRowStyle::LocationOnly {
@@ -205,7 +197,6 @@ impl HitRow<'_> {
     }
 }
 
-/// Describes how many search hits are definitions; `None` if no hit is a definition.
 pub(super) fn describe_definitions(files: &[FileHits]) -> Option<String> {
     let count =
         |role: SymbolRole| files.iter().flat_map(|(_, hits)| hits).filter(|hit| hit.weight.role == role).count();

@@ -16,13 +16,13 @@ use crate::{
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub(super) enum SearchQueryTexts {
-    /// One text, or several texts separated by line feeds.
+    /// The query is one text, or several texts separated by line feeds.
     Text(String),
     AnyOf(Vec<String>),
 }
 
 impl SearchQueryTexts {
-    /// The texts to search for. A dialect with its own outcome format does not split a text at line feeds.
+    /// A dialect with its own outcome format does not split a query at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
             (Self::Text(text), BeforeAfterContentInclusion::Include) => vec![text],
@@ -37,7 +37,6 @@ impl SearchQueryTexts {
         Ok(texts)
     }
 
-    /// The search query in one line, for the text of an outcome.
     pub(super) fn display_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) if text.contains('\n') => text.replace('\n', " | ").into(),
@@ -47,22 +46,17 @@ impl SearchQueryTexts {
     }
 }
 
-/// Another interpretation of a search query, tried if the query has no hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AlternativeQueryInterpretation {
-    /// Find the query also inside words, although the caller asked for whole words.
     WordParts,
     IgnoreCase,
     AsRegex,
     AsLiteral,
-    /// Find words that differ from the query in one letter.
     Misspelled,
-    /// Find lines that contain any single word of the query.
     SeparateWords,
 }
 
 impl AlternativeQueryInterpretation {
-    /// The value of the outcome field `read`, which says how the query was interpreted.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::WordParts => "as part of words",
@@ -74,7 +68,6 @@ impl AlternativeQueryInterpretation {
         }
     }
 
-    /// The phrase for this interpretation in the list of interpretations that were tried without hits.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::WordParts => "parts of words",
@@ -94,7 +87,7 @@ pub(super) struct SearchQueryOptions {
     pub(super) case_sensitivity: SearchCaseSensitivity,
 }
 
-/// The search patterns of other interpretations of the queries, the closest interpretation first.
+/// The other interpretations of a search query, the closest interpretation first.
 pub(super) fn fallback_patterns(
     queries: &[&str],
     options: SearchQueryOptions,
@@ -149,8 +142,7 @@ pub(super) fn fallback_patterns(
     fallbacks
 }
 
-/// Regular expressions that match a misspelled word: one letter is added, removed or changed, or two letters are
-/// transposed. Returns no spelling variants if the query is not a single word, or if the word is too short or too long.
+/// The regular expressions for a word with one letter added, removed or changed, or with two letters transposed.
 fn spelling_variants(query: &str) -> Vec<String> {
     let letters: Vec<char> = query.chars().collect();
     let is_word = letters.iter().all(|letter| letter.is_alphanumeric() || *letter == '_');
@@ -171,10 +163,10 @@ fn spelling_variants(query: &str) -> Vec<String> {
     spellings
 }
 
-/// A search tries other spellings of a query word only if the word has this many letters.
+/// The numbers of letters of a query word for which a search tries other spellings.
 const SPELLING_LETTERS: std::ops::RangeInclusive<usize> = 5..=40;
 
-/// The words of the search queries, with compound names such as `parseHeader` split.
+/// Splits search queries into words, and compound names such as `parseHeader` into their parts.
 pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
     let mut spaced = String::new();
     let mut before = ' ';
@@ -188,7 +180,7 @@ pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
     natural_language::query_words(&spaced)
 }
 
-/// Whether a file name contains a search query, if only letters and digits are compared and case is ignored.
+/// Whether a file name contains a query, if only letters and digits are compared and case is ignored.
 pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
     let normalize = |text: &str| -> String {
         text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -1,5 +1,4 @@
-//! The results of a search: the hits by file, the numbers of searched and skipped files, and the files that were not
-//! searched completely.
+//! The results of a search: the hits by file, and the numbers of searched and skipped files.
 
 use std::cmp::Reverse;
 
@@ -25,12 +24,10 @@ pub(super) struct SearchResults {
     pub(super) binary_files: u64,
     pub(super) incomplete: IncompletelySearchedFiles,
     pub(super) unreadable_files: u64,
-    /// A read buffer that all files of a thread share.
     pub(super) buffer: Vec<u8>,
 }
 
 impl SearchResults {
-    /// Combines the results of several threads.
     pub(super) fn merge_all(results: impl Iterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for one in results {
@@ -62,7 +59,7 @@ impl SearchResults {
         self.hits_listed = max - room;
     }
 
-    /// Keeps the `max` best hits of the search; `files` must be sorted by path.
+    /// Keeps the `max` best hits; the caller must have sorted `files` by path.
     fn truncate_to_best(&mut self, max: usize) {
         let rank = |file: usize, hit: &SearchHit| (hit.weight.role, Reverse(hit.weight.points), file, hit.line);
         let files = self.files.iter().enumerate();
@@ -78,7 +75,6 @@ impl SearchResults {
         }
     }
 
-    /// Counts a file that the search index excludes, without opening the file.
     pub(super) fn count_verdict(&mut self, verdict: IndexBasedFileSkipReason) {
         match verdict {
             IndexBasedFileSkipReason::TextWithoutMatch { bytes } => {
@@ -102,7 +98,6 @@ pub(super) enum IncompleteSearchReason {
 }
 
 impl IncompleteSearchReason {
-    /// The value of the outcome field `why`: the reason why a file was not searched completely.
     fn as_str(self) -> &'static str {
         match self {
             Self::FileTooLarge => "size",
@@ -123,7 +118,6 @@ impl IncompleteSearchReason {
 #[derive(Debug, Default)]
 pub(super) struct IncompletelySearchedFiles {
     count: u64,
-    /// The first incompletely searched files in path order, each with the reason.
     named_files: Vec<(RelPath, IncompleteSearchReason)>,
 }
 

@@ -1,7 +1,6 @@
-//! Plans the inverse of a journal entry against the current files. The changes of a journal entry are reverted one by
-//! one, in reverse order. An undo restores the earlier state of a file that is unchanged since the entry. If a text
-//! file later changed in other lines, the undo merges both changes; it skips and reports all other changed files. An
-//! undo never overwrites a later change and never restores set-id bits.
+//! Plans the inverse of a journal entry against the current files, change by change in reverse order. If a text file
+//! later changed in other lines, the undo merges both changes; it skips and reports all other changed files. An undo
+//! never overwrites a later change and never restores set-id bits.
 //!
 //! The changes of an undo plan are applied in order, so a change may use a path that an earlier change freed.
 
@@ -30,10 +29,9 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-/// How an undo handles a file that changed since the undone entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangedFileRevertPolicy {
-    /// Merge the later changes of the file with the undo if they do not overlap; skip the file otherwise.
+    /// Later changes of the file are merged with the undo, unless the changes overlap.
     Merge,
     Leave,
 }
@@ -45,13 +43,12 @@ pub(crate) enum RevertSkipReason {
     Changed,
     SameLinesChanged,
     PathOccupied,
-    /// The undone entry moved the file, and the old path of the file is in use again.
     OriginOccupied,
     DifferentKind,
     NotEmpty,
     VersionNotRetained,
     NotInTrash,
-    /// The path now leads elsewhere in the workspace, because one of its parents is a symbolic link.
+    /// The path of an undone change now leads elsewhere, because one of its parents is a symbolic link.
     PathRedirected,
     ParentNotDirectory,
     /// Another change of the undo plan already uses the path.
@@ -109,7 +106,7 @@ pub(crate) struct InversePlan {
     pub(crate) merged: Vec<RelPath>,
 }
 
-/// One recorded change of the entry to revert, which is checked before its paths are locked and again during planning.
+/// A recorded change to revert, which is checked before its paths are locked and again during planning.
 #[derive(Debug)]
 pub(crate) struct RecordedChangeToRevert {
     path: RelPath,
@@ -118,11 +115,9 @@ pub(crate) struct RecordedChangeToRevert {
     before: PathState,
     after: PathState,
     entry: u64,
-    /// The reason why the recorded change cannot be reverted; `None` if the check before locking found no reason.
     skip_reason: Option<RevertSkipReason>,
 }
 
-/// The steps that revert a journal entry, in the order in which they are applied.
 pub(crate) fn revert_steps(
     context: &CallContext<'_>,
     entry: &JournalEntry,
@@ -179,7 +174,6 @@ pub(crate) fn requested_paths(steps: &[RecordedChangeToRevert]) -> Vec<Requested
     steps.iter().filter(|step| step.skip_reason.is_none()).flat_map(step_requests).collect()
 }
 
-/// Plans the steps of an undo or redo against the current files.
 pub(crate) fn plan_inverse(
     context: &CallContext<'_>,
     steps: &[RecordedChangeToRevert],
@@ -208,22 +202,19 @@ pub(crate) fn plan_inverse(
 }
 
 impl RecordedChangeToRevert {
-    /// The path of the file after the recorded change: the destination of a move or copy, otherwise the changed path.
     fn current_path(&self) -> &RelPath {
         self.to.as_ref().unwrap_or(&self.path)
     }
 
-    /// All paths that reverting the recorded change touches.
     fn paths(&self) -> impl Iterator<Item = &RelPath> {
         let origin = (self.kind == ChangeKind::Rename).then_some(&self.path);
         std::iter::once(self.current_path()).chain(origin)
     }
 }
 
-/// The result of planning one step of an undo: `None` if the step was planned, otherwise why it was skipped.
+/// The result of planning one undo step: `None` if it is planned, otherwise the reason for skipping it.
 type RevertStepPlanningResult = Result<Option<RevertSkipReason>, Error>;
 
-/// Adds the steps of an undo to the plan one by one, and tracks the directory tree as the plan will leave it.
 struct InversePlanner<'a> {
     context: &'a CallContext<'a>,
     policy: ChangedFileRevertPolicy,
@@ -262,7 +253,6 @@ impl InversePlanner<'_> {
         }
     }
 
-    /// Reverts the creation of a file or tree: moves the file or tree to the trash if it is unchanged.
     fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Existing(stat) => stat,
@@ -297,7 +287,6 @@ impl InversePlanner<'_> {
         Ok(None)
     }
 
-    /// Reverts the creation of a directory: removes the directory if it is empty.
     fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepPlanningResult {
         Ok(match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Absent => Some(RevertSkipReason::AlreadyGone),
@@ -312,7 +301,6 @@ impl InversePlanner<'_> {
         })
     }
 
-    /// Reverts a removal: restores the removed file or tree if its path is free.
     fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepPlanningResult {
         match (self.projected_tree.entry_at(path)?, before) {
             (EntryAfterPlan::Absent, _) => {}
@@ -347,8 +335,7 @@ impl InversePlanner<'_> {
             PathState::Directory { mode } => {
                 (PlannedChange::MakeDirectory { path: path.clone(), mode: mode & PERMISSION_BITS }, FileKind::Directory)
             }
-            // If the target contains a replacement character, the journal does not have the original bytes of the
-            // target.
+            // A replacement character means that the journal does not have the original bytes of the target.
             PathState::Link { target } if target.contains(char::REPLACEMENT_CHARACTER) => {
                 return Ok(Some(RevertSkipReason::VersionNotRetained));
             }
@@ -366,7 +353,6 @@ impl InversePlanner<'_> {
         Ok(None)
     }
 
-    /// Reverts a move: moves the file or tree back to its old path with its current content.
     fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(to)? {
             EntryAfterPlan::Existing(stat) => stat,
@@ -408,7 +394,6 @@ impl InversePlanner<'_> {
         Ok(None)
     }
 
-    /// Plans the missing parent directories of a path.
     fn create_parents(&mut self, path: &RelPath) -> RevertStepPlanningResult {
         let tree = &self.projected_tree;
         match planning::missing_parents(path, |above| Ok(tree.entry_at(above)?.kind())) {

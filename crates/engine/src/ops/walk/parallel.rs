@@ -1,9 +1,6 @@
-//! A tree walk on several threads. The walk ends when no job is left or when it reaches the entry limit. It also ends
-//! when a thread fails, for example because the call was cancelled.
-//!
-//! The number of open directory handles is bounded for any tree. The walk of a small tree starts no further thread. If
-//! a thread of the walk panics, the other threads continue. The last added job runs first, so the job queue grows with
-//! the depth of the tree and not with the number of entries.
+//! A tree walk on several threads, with a bounded number of open directory handles. The walk ends when no job is left,
+//! at the entry limit, or when a thread fails. If a thread of the walk panics, the other threads continue. The last
+//! added job runs first, so the job queue grows with the depth of the tree and not with the number of entries.
 
 use std::{
     sync::{
@@ -32,15 +29,14 @@ const PROGRESS_EVERY: u64 = 256;
 /// The number of entries that a walk visits on one thread before other threads start.
 const SINGLE_THREAD_ENTRIES: u64 = 256;
 const THREADS_MAX: usize = 8;
-/// The maximum number of directory entries in one walk job; other threads can visit the directory's other entries.
+/// The maximum number of directory entries that one walk job visits.
 const ENTRIES_PER_JOB: usize = 128;
-/// The maximum number of directory handles that a walk keeps open; further subdirectories are opened by path.
+/// The maximum number of open directory handles of a walk; further subdirectories are opened by path.
 const HANDLES_MAX: usize = 128;
 
 pub(super) struct ParallelWalk<'a, 'v> {
     context: &'a CallContext<'v>,
     start: &'a RelPath,
-    /// The length of the start directory's path with its trailing slash; relative paths begin after these bytes.
     prefix_bytes: usize,
     queue: Mutex<WalkQueue<'v>>,
     queue_changed: Condvar,
@@ -56,7 +52,6 @@ struct WalkQueue<'v> {
     error: Option<Error>,
 }
 
-/// A job of a walk thread: a directory to list, or some entries of a directory to visit.
 struct WalkJob<'v> {
     directory: RelPath,
     rules: Option<Arc<IgnoreRules>>,
@@ -64,12 +59,11 @@ struct WalkJob<'v> {
 }
 
 enum WalkListOrVisitTask<'v> {
-    /// Lists the directory, which is opened through the handle of its parent directory if that handle is open.
+    /// A directory to list is opened through the handle of its parent directory if that handle is open.
     ListDirectory(Option<Arc<HandleCountedDirectory<'v>>>),
     VisitEntries(Option<Arc<HandleCountedDirectory<'v>>>, Vec<DirectoryEntry>),
 }
 
-/// An open directory handle that counts towards `HANDLES_MAX`.
 struct HandleCountedDirectory<'v> {
     reader: Box<dyn OpenDirectoryForWalk<'v> + 'v>,
     count: Arc<AtomicUsize>,
@@ -81,7 +75,7 @@ impl Drop for HandleCountedDirectory<'_> {
     }
 }
 
-/// A guard for a walk job in progress; dropping the guard marks the job as done.
+/// Dropping the guard marks the walk job as done.
 struct WalkJobGuard<'c, 'a, 'v>(&'c ParallelWalk<'a, 'v>);
 
 impl Drop for WalkJobGuard<'_, '_, '_> {
@@ -106,7 +100,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Runs the walk to its end; the calling thread is one of the worker threads.
+    /// The calling thread is one of the worker threads of the walk.
     pub(super) fn run<A: Send>(
         &self,
         rules: Option<Arc<IgnoreRules>>,
@@ -155,7 +149,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Runs walk jobs until none is left; after each job, `after_job` receives the number of entries visited so far.
+    /// After each walk job, `after_job` receives the number of entries visited so far.
     fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, after_job: &mut dyn FnMut(u64)) {
         while let Some((WalkJob { directory, rules, task }, _guard)) = self.next_job() {
             let more = match task {
@@ -178,7 +172,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Returns the next walk job. If the queue is empty, waits while other threads work, because they may add jobs.
+    /// A walk worker with an empty queue waits while other threads work, because they may add jobs.
     fn next_job(&self) -> Option<(WalkJob<'v>, WalkJobGuard<'_, 'a, 'v>)> {
         let mut queue = self.lock_queue();
         loop {
@@ -198,7 +192,6 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Adds jobs to the queue of the walk; the last added job runs first.
     fn add_jobs(&self, jobs: Vec<WalkJob<'v>>) {
         if jobs.is_empty() {
             return;
@@ -210,7 +203,6 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Makes every thread of the walk stop after its current job.
     fn stop(&self, error: Option<Error>) {
         let mut queue = self.lock_queue();
         queue.is_stopped = true;
@@ -223,7 +215,6 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a directory and splits its entries into walk jobs.
     fn list_directory(
         &self,
         directory: RelPath,
@@ -255,7 +246,6 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         Arc::new(HandleCountedDirectory { reader: branch, count: Arc::clone(&self.open_handles) })
     }
 
-    /// Visits entries of one directory and returns walk jobs for its subdirectories.
     fn visit_entries<A>(
         &self,
         directory: &RelPath,
@@ -305,7 +295,7 @@ struct WalkWorker<'h, A> {
     visit: &'h WalkVisitFn<'h, A>,
 }
 
-/// The number of threads that a walk uses; the number is cached, because its lookup reads files.
+/// The number of walk threads is cached, because the lookup of the available parallelism reads files.
 fn thread_count() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     let count = || thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);

@@ -1,9 +1,7 @@
 //! Turns one recorded change into the events of one watch. A watch event never contains file content or a path that the
-//! caller may not read.
-//!
-//! One watch event reports a directory that is created or removed with its content. The event of a directory is
-//! reported even if the watch's pattern does not match the directory, because the content may match. If a parent of the
-//! watched path is removed, moved or restored, the event names the watched path.
+//! caller may not read. A directory that is created or removed with its content has one watch event, even if the
+//! watch's pattern does not match it. If a parent of the watched path is removed, moved or restored, the event names
+//! the watched path.
 
 use std::cell::OnceCell;
 
@@ -22,7 +20,6 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-/// A watch with its glob pattern, which is compiled on first use.
 pub(crate) struct WatchMatcher<'a> {
     watch: &'a Watch,
     globs: OnceCell<Option<Globs>>,
@@ -185,14 +182,12 @@ impl<'a> WatchMatcher<'a> {
         }
     }
 
-    /// Whether a change of the directory `above` affects the watched path, which is below it and readable for the
-    /// caller.
+    /// Whether the directory `above` contains the watched path, and the caller may read the watched path.
     fn is_below(&self, context: &CallContext<'_>, above: &RelPath) -> bool {
         self.watch.path != *above && self.watch.path.is_within(above) && context.may_read(&self.watch.path)
     }
 
-    /// Whether the watch reports a changed path. The path must be in the watched directory and readable for the caller.
-    /// The path must also match the watch's pattern, unless the change affects a tree, whose content may match.
+    /// A changed tree is reported even if its path does not match the watch's pattern, because its content may match.
     fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: RecordedChangeExtent) -> bool {
         let deep = extent == RecordedChangeExtent::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))

@@ -24,24 +24,21 @@ use crate::{
     version::Version,
 };
 
-/// The maximum number of conflict locations in the message of a merge conflict error; the error's details list more.
+/// The maximum number of conflict locations in an error message; the error's details list more.
 const CONFLICT_LINES_SHOWN: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WriteMergeStatus {
     NotMerged,
-    /// The written content was merged with the changes that others made since the version with this short name.
     MergedSince(String),
 }
 
-/// The common ancestor of a merge, which is the text that the caller knows.
 struct MergeBase {
     version: Version,
     bytes: Vec<u8>,
 }
 
 impl WriteArgs {
-    /// The content to write, merged with the current text if others changed the file.
     pub(super) fn merge_with_current<'c>(
         &self,
         context: &CallContext<'_>,
@@ -90,8 +87,8 @@ impl WriteArgs {
         }
     }
 
-    /// The common ancestor of the merge, which is the first of these that exists: the text of the base, the text that
-    /// the protocol remembers, the text that the session last saw.
+    /// The common ancestor is the text of the base, else the text that the protocol remembers, else the text that the
+    /// session last saw.
     fn merge_base(
         &self,
         context: &CallContext<'_>,
@@ -126,15 +123,14 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
     let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
     let (base, content) = (plain(base), plain(content));
     match options.replacement_format {
-        // The protocol remembers the text that the agent saw. The line endings of that text may differ from those of
-        // the file.
+        // The line endings of the text that the protocol remembers may differ from those of the file.
         LineEndingAndBomPolicy::AsGiven if options.known_text.is_some() => {
             (match_format(LineEndingAndBomPolicy::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
         }
         LineEndingAndBomPolicy::AsGiven => (base, content),
         format @ (LineEndingAndBomPolicy::MatchReplaced | LineEndingAndBomPolicy::MatchLineEndings) => {
-            // The content first adopts the line endings of the known text, because the current file may contain both LF
-            // and CRLF.
+            // The content first adopts the line endings of the known text, because the file may contain both LF and
+            // CRLF.
             let ours = stead_text::lines::adopt_line_endings(&content, &base).into_owned();
             (
                 match_format(format, &base, Some(theirs)).into_owned(),
@@ -144,7 +140,6 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
     }
 }
 
-/// The error for a `write` that conflicts with changes by others, with the conflicting lines of the current file.
 fn merge_conflict_error(
     context: &CallContext<'_>,
     path: &RelPath,

@@ -1,5 +1,5 @@
-//! Reverts a change of file content. If the file is unchanged since the undone entry, the earlier bytes are restored.
-//! If the file changed since, its earlier text is merged with the current text, unless the merge has conflicts.
+//! Reverts a change of file content. An undo restores the earlier bytes of a file that is unchanged since the undone
+//! entry. An undo merges the earlier text of a changed file with the current text, unless the merge has conflicts.
 
 use stead_path::RelPath;
 use stead_text::{
@@ -112,7 +112,7 @@ impl InversePlanner<'_> {
     }
 }
 
-/// An undo restores the permission bits of a file only if the undone entry changed them and nobody changed them since.
+/// An undo restores permission bits only if the undone entry changed them and nobody changed them since.
 fn mode_to_restore(before: RecordedFileMetadata, after: RecordedFileMetadata, stat: FileStat) -> FileModeSource {
     let (earlier, later) = (before.mode & PERMISSION_BITS, after.mode & PERMISSION_BITS);
     if earlier != later && stat.mode & PERMISSION_BITS == later {

@@ -6,13 +6,10 @@ use stead_path::RelPath;
 
 use crate::{call_context::CallContext, errors::Error, plan::FileKind, workspace::FileStat};
 
-/// The file system entry that a path will have after the changes planned so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryAfterPlan {
     Absent,
-    /// The plan creates the entry or moves it to the path.
     Planned(FileKind),
-    /// The entry exists, and the plan does not touch it.
     Existing(FileStat),
 }
 
@@ -36,7 +33,6 @@ enum PlannedTreeChange {
 pub(crate) struct TreeAfterPlan<'a> {
     context: &'a CallContext<'a>,
     changes: BTreeMap<RelPath, PlannedTreeChange>,
-    /// Number of entries that the plan adds directly to a directory.
     added_children: BTreeMap<RelPath, usize>,
 }
 
@@ -74,7 +70,7 @@ impl<'a> TreeAfterPlan<'a> {
         }
     }
 
-    /// The file system entry that will be at `path` after the planned changes; `path` must not contain symbolic links.
+    /// Finds the entry that a path will have after the plan; `path` must not contain symbolic links.
     pub(crate) fn entry_at(&self, path: &RelPath) -> Result<EntryAfterPlan, Error> {
         match self.changes.get(path) {
             Some(PlannedTreeChange::Removed) => return Ok(EntryAfterPlan::Absent),
@@ -86,8 +82,8 @@ impl<'a> TreeAfterPlan<'a> {
         let mut above = path.parent();
         while let Some(ancestor) = above {
             match self.changes.get(&ancestor) {
-                // A directory that the plan creates counts as empty. If the directory is restored from the trash, it
-                // may have entries; the commit verifies the plan.
+                // A directory that the plan creates counts as empty. A directory restored from the trash may have
+                // entries; the commit verifies the plan.
                 Some(PlannedTreeChange::Removed | PlannedTreeChange::Created(_)) => {
                     return Ok(EntryAfterPlan::Absent);
                 }
@@ -102,7 +98,6 @@ impl<'a> TreeAfterPlan<'a> {
         Ok(self.context.workspace().stat(path)?.map_or(EntryAfterPlan::Absent, EntryAfterPlan::Existing))
     }
 
-    /// Whether an existing directory will be empty after the planned changes.
     pub(crate) fn is_empty(&self, path: &RelPath) -> Result<bool, Error> {
         if self.added_children.get(path).is_some_and(|count| *count > 0) {
             return Ok(false);

@@ -1,6 +1,5 @@
-//! Finds the current trash id of a removed file or tree. After `restore` or `undo` has taken an item out of the trash,
-//! another undo or redo may remove the item again. The item then gets a new trash id. The relations between the journal
-//! entries lead from the old trash id to the new one.
+//! Finds the current trash id of a removed file or tree. If an undo or redo removes a restored item again, the item
+//! gets a new trash id. The relations between the journal entries lead from the old trash id to the new one.
 
 use std::collections::HashSet;
 
@@ -13,13 +12,11 @@ use crate::{
     workspace::{JournalEntryQuery, TrashItem},
 };
 
-/// The id under which an item was put into the trash, and the number of the journal entry that put it there.
 pub(super) struct TrashIdAndJournalEntry {
     pub(super) id: String,
     pub(super) entry: u64,
 }
 
-/// Finds an item in the trash. If the trash id of `removal` is outdated, follows the other removals of the same item.
 pub(super) fn find_trash_item(
     context: &CallContext<'_>,
     removal: TrashIdAndJournalEntry,
@@ -39,7 +36,6 @@ pub(super) fn find_trash_item(
     Ok(None)
 }
 
-/// Earlier and later removals of the same item, which have other trash ids.
 fn linked_removals(
     context: &CallContext<'_>,
     removal: &TrashIdAndJournalEntry,
@@ -59,7 +55,6 @@ fn linked_removals(
     Ok(next)
 }
 
-/// If an undo reverted the `restore` of a trash item: the removals by that undo.
 fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let restoring = JournalEntryRelation::Restores(id.to_owned());
     let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
@@ -72,7 +67,6 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
     Ok(stored.map(|stored| entry_removals(&stored.entry).map(|(_, removal)| removal).collect()).unwrap_or_default())
 }
 
-/// The removal of the item that entry `number` restored from the trash; `None` if entry `number` is not a `restore`.
 fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashIdAndJournalEntry>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
     let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
@@ -82,7 +76,7 @@ fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Opti
     })
 }
 
-/// The removals, by journal entry `number` and by its latest redo, of the path that `entry` removed as trash item `id`.
+/// Finds the removals of a path by journal entry `number` and by the latest redo of that entry.
 fn removals_redone(
     context: &CallContext<'_>,
     number: u64,
@@ -98,7 +92,6 @@ fn removals_redone(
     Ok(removals.filter(|(path, _)| *path == removed_path).map(|(_, removal)| removal).collect())
 }
 
-/// The items that a journal entry put into the trash, with their paths.
 fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, TrashIdAndJournalEntry)> {
     entry.changes.iter().filter_map(|change| match (&change.before, &change.after) {
         (PathState::Tree { trash: Some(id), .. }, PathState::Absent) => {
