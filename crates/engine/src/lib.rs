@@ -18,7 +18,9 @@ pub mod index;
 pub mod limits;
 mod native_text;
 mod operation;
-mod ops;
+#[expect(missing_docs, reason = "definitions/stead.yaml describes each argument and each field")]
+pub mod ops;
+#[expect(missing_docs, reason = "definitions/stead.yaml describes each field")]
 mod outcome;
 mod pipeline;
 mod plan;
@@ -69,6 +71,9 @@ pub use ops::{
     CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, WatchNotification,
     find_operation,
 };
+pub use outcome::{
+    Completeness, Continuation, FileVersionFields, RecordedEntryFields, SavedAndUnsavedVersion, UtcTime,
+};
 pub use plan::{
     CommitExpectation, FileKind, FileModeSource, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, PlanTimeFileVersion,
     PlannedChange, PlannedContent, TreeSummary,
@@ -78,7 +83,8 @@ pub use policy::{
     PolicyVerdictReason, SupervisionTier, UnknownPolicyTier,
 };
 pub use quota::{
-    PrincipalUsage, QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage, usage_not_counted,
+    PrincipalUsage, QuotaCharge, QuotaReport, QuotaUse, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage,
+    usage_not_counted,
 };
 pub use session_store::{
     AgentSentAlertAndResponse, AlertSeverity, DiskTrashAndHistoryUsage, HumanResponseToAlert, ReviewAcceptedFileText,

@@ -45,21 +45,23 @@ mod watch;
 mod watched;
 mod write;
 
-pub(crate) use alerts::{AlertChange, AlertFields, AlertOutcome, ListAlertsOutcome};
-pub(crate) use append::AppendOutcome;
+pub use alerts::{
+    AlertChange, AlertFields, AlertOutcome, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs,
+};
+pub use append::{AppendArgs, AppendOutcome};
 pub use changes::ChangesFollower;
-pub(crate) use copy::{CopiedFile, CopiedTree, CopyOutcome};
+pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
-pub(crate) use lock::{LeaseChange, LeaseOutcome};
-pub(crate) use r#move::{MoveOutcome, MovedTreeFields};
+pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
+pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
 pub(crate) use outcome_builder::outcome_from_entry;
-pub(crate) use remove::{RemoveOutcome, RestoreOutcome};
+pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreOutcome};
 pub use review::TextWithLineAuthors;
 pub(crate) use search::SearchCaseSensitivity;
 pub(crate) use stale_reads::StaleReadNotifier;
 pub(crate) use stat::file_kind_name;
-pub(crate) use usage::UsageOutcome;
+pub use usage::{UsageArgs, UsageOutcome};
 pub use watched::{CallerWatchEventReader, WatchNotification};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;

@@ -1,8 +1,9 @@
 //! Typed results of calls, and their conversion into the object and the text that protocols send.
 
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 use stead_journal::Digest;
+use stead_path::RelPath;
 
 use crate::{
     call_notation::CallNotation,
@@ -21,6 +22,13 @@ pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
         Vec::new()
     }
 
+    /// The files whose content or version the outcome shows.
+    #[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
+    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
+        Vec::new()
+    }
+
+    /// The session to which later calls of the conversation belong, if the call switched to another session.
     fn session_switch(&self) -> Option<SessionForLaterCalls> {
         None
     }
@@ -57,11 +65,11 @@ pub(crate) fn to_json_object(fields: &impl Serialize) -> Map<String, Value> {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct RecordedEntryFields {
-    pub(crate) entry: u64,
-    pub(crate) hash: Digest,
+pub struct RecordedEntryFields {
+    pub entry: u64,
+    pub hash: Digest,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) notices: Vec<String>,
+    pub notices: Vec<String>,
 }
 
 impl From<&CommitReceipt> for RecordedEntryFields {
@@ -71,20 +79,101 @@ impl From<&CommitReceipt> for RecordedEntryFields {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct FileVersionFields {
-    pub(crate) version: Version,
-    pub(crate) rev: String,
+pub struct FileVersionFields {
+    pub version: Version,
+    pub rev: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<SavedAndUnsavedVersion>,
 }
 
 impl FileVersionFields {
+    pub(crate) fn new(version: Version, rev: String) -> Self {
+        Self { version, rev, unsaved: None }
+    }
+
+    /// The version that a commit has just written.
     pub(crate) fn written(version: Version, receipt: &CommitReceipt) -> Self {
-        Self { version, rev: format!("r{}", receipt.entry) }
+        Self::new(version, format!("r{}", receipt.entry))
+    }
+}
+
+/// The two versions of a file that an editor has open with unsaved text.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SavedAndUnsavedVersion {
+    pub saved: Version,
+    #[serde(rename = "text")]
+    pub unsaved: Version,
+}
+
+/// A file whose content or version an outcome shows. If an editor has unsaved text of the file, the pipeline adds both
+/// versions.
+#[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
+pub(crate) struct FileShownInOutcome<'a> {
+    pub(crate) path: &'a RelPath,
+    /// The version and the name of the version that the outcome shows; `None` if the outcome shows only lines.
+    pub(crate) version: Option<(Version, &'a mut String)>,
+    pub(crate) unsaved: &'a mut Option<SavedAndUnsavedVersion>,
+}
+
+impl<'a> FileShownInOutcome<'a> {
+    #[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
+    pub(crate) fn new(path: &'a RelPath, fields: &'a mut FileVersionFields) -> Self {
+        Self { path, version: Some((fields.version, &mut fields.rev)), unsaved: &mut fields.unsaved }
+    }
+}
+
+/// Whether an outcome contains everything that the call asked for. An outcome cannot be truncated without the limit
+/// that cut it and the call that comes next. It is serialized as the fields `truncated` and `next`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completeness<A> {
+    Complete,
+    /// The limit with this name cut the outcome.
+    Truncated {
+        limit: &'static str,
+        next: Continuation<A>,
+    },
+}
+
+/// How a caller gets what a truncated outcome leaves out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Continuation<A> {
+    /// A call with these arguments returns the next part.
+    Call(A),
+    /// No call returns the rest. The caller must narrow this argument.
+    Narrow { argument: &'static str },
+}
+
+impl<A> Completeness<A> {
+    pub fn is_truncated(&self) -> bool {
+        match self {
+            Completeness::Complete => false,
+            Completeness::Truncated { .. } => true,
+        }
+    }
+
+    /// The arguments of the call that returns the next part.
+    pub fn next_call(&self) -> Option<&A> {
+        match self {
+            Completeness::Truncated { next: Continuation::Call(next), .. } => Some(next),
+            Completeness::Truncated { next: Continuation::Narrow { .. }, .. } | Completeness::Complete => None,
+        }
+    }
+}
+
+impl<A: Serialize> Serialize for Completeness<A> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("truncated", &self.is_truncated())?;
+        if let Some(next) = self.next_call() {
+            fields.serialize_entry("next", next)?;
+        }
+        fields.end()
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UtcTime {
-    pub(crate) unix_ms: i64,
+pub struct UtcTime {
+    pub unix_ms: i64,
 }
 
 impl std::fmt::Display for UtcTime {

@@ -259,19 +259,21 @@ pub fn usage_not_counted() -> Error {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct QuotaReport {
+#[expect(missing_docs, reason = "definitions/stead.yaml describes the fields")]
+pub struct QuotaReport {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes: Option<QuotaUse>,
+    pub bytes: Option<QuotaUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) files: Option<QuotaUse>,
+    pub files: Option<QuotaUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trash_bytes: Option<QuotaUse>,
+    pub trash_bytes: Option<QuotaUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) history_bytes: Option<QuotaUse>,
+    pub history_bytes: Option<QuotaUse>,
 }
 
 impl QuotaReport {
-    pub(crate) fn limits(&self) -> impl Iterator<Item = (&'static str, QuotaUse)> {
+    /// Every limit that the quota sets, with its name.
+    pub fn limits(&self) -> impl Iterator<Item = (&'static str, QuotaUse)> {
         let kinds = [QuotaKind::Bytes, QuotaKind::Files, QuotaKind::Trash, QuotaKind::History];
         let limits = [self.bytes, self.files, self.trash_bytes, self.history_bytes];
         kinds.into_iter().zip(limits).filter_map(|(kind, limit)| Some((kind.as_str(), limit?)))
@@ -279,10 +281,11 @@ impl QuotaReport {
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct QuotaUse {
-    pub(crate) limit: u64,
-    pub(crate) used: u64,
-    pub(crate) left: u64,
+#[expect(missing_docs, reason = "definitions/stead.yaml describes the fields")]
+pub struct QuotaUse {
+    pub limit: u64,
+    pub used: u64,
+    pub left: u64,
 }
 
 impl QuotaUse {

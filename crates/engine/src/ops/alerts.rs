@@ -16,24 +16,26 @@ use crate::{
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SendAlertArgs {
-    message: String,
-    severity: Option<String>,
+pub struct SendAlertArgs {
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ListAlertsArgs {
-    id: Option<String>,
+pub struct ListAlertsArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AnswerAlertArgs {
-    alert: String,
-    text: String,
+pub struct AnswerAlertArgs {
+    pub alert: String,
+    pub text: String,
 }
 
 impl Operation for SendAlertArgs {
@@ -137,20 +139,20 @@ fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct AlertFields {
-    pub(crate) alert: String,
-    pub(crate) from: String,
-    pub(crate) session: String,
-    pub(crate) severity: &'static str,
-    pub(crate) message: String,
-    pub(crate) time: UtcTime,
-    pub(crate) state: &'static str,
+pub struct AlertFields {
+    pub alert: String,
+    pub from: String,
+    pub session: String,
+    pub severity: &'static str,
+    pub message: String,
+    pub time: UtcTime,
+    pub state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) answer: Option<String>,
+    pub answer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) answered_by: Option<String>,
+    pub answered_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) answered: Option<UtcTime>,
+    pub answered: Option<UtcTime>,
 }
 
 impl From<&AgentSentAlertAndResponse> for AlertFields {
@@ -172,25 +174,25 @@ impl From<&AgentSentAlertAndResponse> for AlertFields {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct ListAlertsOutcome {
-    pub(crate) alerts: Vec<AlertFields>,
-    pub(crate) truncated: bool,
+pub struct ListAlertsOutcome {
+    pub alerts: Vec<AlertFields>,
+    pub truncated: bool,
 }
 
 impl OperationOutcome for ListAlertsOutcome {}
 
 #[derive(Debug, Serialize)]
-pub(crate) struct AlertOutcome {
+pub struct AlertOutcome {
     #[serde(flatten)]
-    pub(crate) alert: Option<AlertFields>,
+    pub alert: Option<AlertFields>,
     #[serde(flatten)]
-    pub(crate) recorded: RecordedEntryFields,
+    pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub(crate) change: AlertChange,
+    pub change: AlertChange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AlertChange {
+pub enum AlertChange {
     Sent,
     Answered,
 }

@@ -19,28 +19,29 @@ use crate::{
     workspace::BytesToRead,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AppendArgs {
-    path: String,
-    content: String,
-    base: Option<String>,
+pub struct AppendArgs {
+    pub path: String,
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct AppendOutcome {
-    pub(crate) path: RelPath,
+pub struct AppendOutcome {
+    pub path: RelPath,
     #[serde(flatten)]
-    pub(crate) version: FileVersionFields,
-    pub(crate) size: u64,
-    pub(crate) created: bool,
-    pub(crate) changed: bool,
+    pub version: FileVersionFields,
+    pub size: u64,
+    pub created: bool,
+    pub changed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) encoding: Option<&'static str>,
+    pub encoding: Option<&'static str>,
     #[serde(flatten)]
-    pub(crate) recorded: Option<RecordedEntryFields>,
+    pub recorded: Option<RecordedEntryFields>,
     #[serde(skip)]
-    pub(crate) added_bytes: usize,
+    pub added_bytes: usize,
 }
 
 impl OperationOutcome for AppendOutcome {}
@@ -110,7 +111,7 @@ fn unchanged_outcome(
     let rev = context.revision_name(&target.path, &version);
     let outcome = AppendOutcome {
         path: target.path.clone(),
-        version: FileVersionFields { version, rev },
+        version: FileVersionFields::new(version, rev),
         size: bytes.len() as u64,
         created: false,
         changed: false,

@@ -25,19 +25,20 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CopyArgs {
-    from: String,
-    to: String,
-    base: Option<String>,
-    #[serde(default)]
-    overwrite: bool,
+pub struct CopyArgs {
+    pub from: String,
+    pub to: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overwrite: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum CopyOutcome {
+pub enum CopyOutcome {
     File(CopiedFile),
     Tree(CopiedTree),
 }
@@ -45,33 +46,33 @@ pub(crate) enum CopyOutcome {
 impl OperationOutcome for CopyOutcome {}
 
 #[derive(Debug, Serialize)]
-pub(crate) struct CopiedFile {
-    pub(crate) from: RelPath,
-    pub(crate) path: RelPath,
+pub struct CopiedFile {
+    pub from: RelPath,
+    pub path: RelPath,
     #[serde(flatten)]
-    pub(crate) version: FileVersionFields,
-    pub(crate) size: u64,
-    pub(crate) created: bool,
-    pub(crate) changed: bool,
+    pub version: FileVersionFields,
+    pub size: u64,
+    pub created: bool,
+    pub changed: bool,
     #[serde(flatten)]
-    pub(crate) recorded: Option<RecordedEntryFields>,
+    pub recorded: Option<RecordedEntryFields>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct CopiedTree {
-    pub(crate) from: RelPath,
-    pub(crate) path: RelPath,
-    pub(crate) rev: String,
-    pub(crate) created: bool,
-    pub(crate) changed: bool,
-    pub(crate) files: u64,
-    pub(crate) directories: u64,
-    pub(crate) bytes: u64,
-    pub(crate) skipped: Vec<SkippedCopyEntry>,
+pub struct CopiedTree {
+    pub from: RelPath,
+    pub path: RelPath,
+    pub rev: String,
+    pub created: bool,
+    pub changed: bool,
+    pub files: u64,
+    pub directories: u64,
+    pub bytes: u64,
+    pub skipped: Vec<SkippedCopyEntry>,
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) skipped_omitted: usize,
+    pub skipped_omitted: usize,
     #[serde(flatten)]
-    pub(crate) recorded: RecordedEntryFields,
+    pub recorded: RecordedEntryFields,
 }
 
 impl Operation for CopyArgs {
@@ -159,7 +160,7 @@ fn unchanged_outcome(
     let outcome = CopyOutcome::File(CopiedFile {
         from: from.clone(),
         path: to.clone(),
-        version: FileVersionFields { version: observed.version, rev },
+        version: FileVersionFields::new(observed.version, rev),
         size: observed.identity.size,
         created: false,
         changed: false,
@@ -169,9 +170,9 @@ fn unchanged_outcome(
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct SkippedCopyEntry {
-    pub(crate) path: RelPath,
-    pub(crate) reason: &'static str,
+pub struct SkippedCopyEntry {
+    pub path: RelPath,
+    pub reason: &'static str,
 }
 
 struct PlannedTreeCopy {

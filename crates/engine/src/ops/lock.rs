@@ -16,11 +16,12 @@ use crate::{
     workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LockArgs {
-    path: String,
-    seconds: Option<u64>,
+pub struct LockArgs {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
 }
 
 impl LockArgs {
@@ -63,19 +64,19 @@ fn trim_trailing_slashes(spelling: &str) -> &str {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct LeaseOutcome {
-    pub(crate) path: RelPath,
-    pub(crate) holder: String,
-    pub(crate) fence: u64,
-    pub(crate) ends: UtcTime,
+pub struct LeaseOutcome {
+    pub path: RelPath,
+    pub holder: String,
+    pub fence: u64,
+    pub ends: UtcTime,
     #[serde(flatten)]
-    pub(crate) recorded: RecordedEntryFields,
+    pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub(crate) change: LeaseChange,
+    pub change: LeaseChange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeaseChange {
+pub enum LeaseChange {
     Acquired,
     Released,
 }
@@ -95,10 +96,10 @@ impl LeaseOutcome {
 
 impl OperationOutcome for LeaseOutcome {}
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct UnlockArgs {
-    path: String,
+pub struct UnlockArgs {
+    pub path: String,
 }
 
 impl Operation for UnlockArgs {

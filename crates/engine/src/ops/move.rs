@@ -19,39 +19,39 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MoveArgs {
-    from: String,
-    to: String,
-    base: Option<String>,
-    #[serde(default)]
-    overwrite: bool,
+pub struct MoveArgs {
+    pub from: String,
+    pub to: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overwrite: bool,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct MoveOutcome {
-    pub(crate) from: RelPath,
-    pub(crate) path: RelPath,
+pub struct MoveOutcome {
+    pub from: RelPath,
+    pub path: RelPath,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) version: Option<Version>,
+    pub version: Option<Version>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rev: Option<String>,
-    pub(crate) changed: bool,
+    pub rev: Option<String>,
+    pub changed: bool,
     #[serde(flatten)]
-    pub(crate) moved: Option<MovedTreeFields>,
-    /// The trash id of the file that the move replaced.
+    pub moved: Option<MovedTreeFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trash: Option<String>,
+    pub trash: Option<String>,
     #[serde(flatten)]
-    pub(crate) recorded: Option<RecordedEntryFields>,
+    pub recorded: Option<RecordedEntryFields>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct MovedTreeFields {
-    pub(crate) replaced: bool,
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
+pub struct MovedTreeFields {
+    pub replaced: bool,
+    pub files: u64,
+    pub bytes: u64,
 }
 
 impl OperationOutcome for MoveOutcome {}

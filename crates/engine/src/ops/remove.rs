@@ -30,27 +30,28 @@ use crate::{
     workspace::{BytesToRead, FileStat, FinalSymlink, TrashItem},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RemoveArgs {
-    path: String,
-    base: Option<String>,
-    #[serde(default)]
-    recursive: bool,
+pub struct RemoveArgs {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recursive: bool,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct RemoveOutcome {
-    pub(crate) path: RelPath,
+pub struct RemoveOutcome {
+    pub path: RelPath,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trash: Option<String>,
-    pub(crate) recoverable_until: UtcTime,
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
+    pub trash: Option<String>,
+    pub recoverable_until: UtcTime,
+    pub files: u64,
+    pub bytes: u64,
     #[serde(flatten)]
-    pub(crate) recorded: RecordedEntryFields,
+    pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub(crate) before_after: Option<BeforeAfterBytes>,
+    pub before_after: Option<BeforeAfterBytes>,
 }
 
 impl OperationOutcome for RemoveOutcome {
@@ -117,29 +118,29 @@ fn bytes_before(
     Ok(context.before_after(&target.path, Some(&file.bytes), None))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RestoreFromTrashArgs {
-    trash: String,
-    to: Option<String>,
+pub struct RestoreFromTrashArgs {
+    pub trash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct RestoreOutcome {
-    pub(crate) path: RelPath,
-    pub(crate) trash: String,
-    /// The path from which the restored item was removed.
-    pub(crate) from: RelPath,
+pub struct RestoreOutcome {
+    pub path: RelPath,
+    pub trash: String,
+    pub from: RelPath,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) version: Option<Version>,
-    pub(crate) rev: String,
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
+    pub version: Option<Version>,
+    pub rev: String,
+    pub files: u64,
+    pub bytes: u64,
     /// The trash id of the file that the restored item replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced: Option<String>,
+    pub replaced: Option<String>,
     #[serde(flatten)]
-    pub(crate) recorded: RecordedEntryFields,
+    pub recorded: RecordedEntryFields,
 }
 
 impl OperationOutcome for RestoreOutcome {}

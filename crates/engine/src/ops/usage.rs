@@ -10,21 +10,21 @@ use crate::{
     quota::{self, QuotaReport},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct UsageArgs {}
+pub struct UsageArgs {}
 
 /// The kept bytes in the outcome of `usage` are those of the history.
 #[derive(Debug, Serialize)]
-pub(crate) struct UsageOutcome {
-    pub(crate) total_bytes: u64,
-    pub(crate) free_bytes: u64,
-    pub(crate) trash_items: u64,
-    pub(crate) trash_bytes: u64,
-    pub(crate) kept_bytes: u64,
-    pub(crate) kept_bytes_max: u64,
+pub struct UsageOutcome {
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+    pub trash_items: u64,
+    pub trash_bytes: u64,
+    pub kept_bytes: u64,
+    pub kept_bytes_max: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) quota: Option<QuotaReport>,
+    pub quota: Option<QuotaReport>,
 }
 
 impl OperationOutcome for UsageOutcome {}
