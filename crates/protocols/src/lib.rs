@@ -9,6 +9,7 @@ pub mod dialect;
 pub mod error_rows;
 mod event_pusher;
 pub mod http;
+mod json_string;
 pub mod limits;
 mod lines;
 pub mod mcp;

@@ -6,8 +6,8 @@ use std::{io, sync::Arc};
 use rmcp::{
     RoleServer,
     model::{
-        ClientRequest, ErrorData, Extensions, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
-        ServerJsonRpcMessage,
+        ClientRequest, ContentBlock, ErrorData, Extensions, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
+        RequestId, ServerJsonRpcMessage, ServerResult,
     },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
@@ -19,6 +19,7 @@ use tokio::{
 
 use super::message_check::{self, McpMessageError, McpMessageIdAndMethod};
 use crate::{
+    json_string::{LONG_TEXT_BYTES_MIN, append_escaped},
     limits::{LINES_UNREAD_MAX, REQUESTS_PENDING_MAX},
     lines::{LineReader, LineReaderEvent, Outbox},
 };
@@ -162,9 +163,8 @@ where
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let output = self.outbox.clone();
         async move {
-            let line = encode_line(&item)?;
-            // The message may be large, so it is freed before the line waits for a slow client.
-            drop(item);
+            // The message may be large, so encoding frees it before the line waits for a slow client.
+            let line = encode_line(item)?;
             output.send(line).await
         }
     }
@@ -200,20 +200,52 @@ where
     }
 }
 
-fn encode_line(item: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(item)?;
+fn encode_line(mut item: ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let long_text = take_long_text(&mut item);
+    let mut line = serde_json::to_vec(&item)?;
     line.push(b'\n');
+    let Some(text) = long_text else { return Ok(line) };
+    // Quotes inside of strings are escaped, so these bytes occur first where the text was taken.
+    let Some(start) = line.windows(EMPTY_TEXT.len()).position(|bytes| bytes == EMPTY_TEXT) else {
+        return Err(io::Error::other("the message has no text"));
+    };
+    let tail = line.split_off(start + EMPTY_TEXT.len() - 1);
+    append_escaped(&text, &mut line);
+    line.extend_from_slice(&tail);
     Ok(line)
+}
+
+/// How a text block without text is serialized.
+const EMPTY_TEXT: &[u8] = br#""text":"""#;
+
+/// Takes the text out of a tool result that consists of one long text.
+fn take_long_text(item: &mut ServerJsonRpcMessage) -> Option<String> {
+    let JsonRpcMessage::Response(response) = item else { return None };
+    let ServerResult::CallToolResult(result) = &mut response.result else { return None };
+    let [ContentBlock::Text(block)] = result.content.as_mut_slice() else { return None };
+    (block.text.len() >= LONG_TEXT_BYTES_MIN).then(|| std::mem::take(&mut block.text))
 }
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{EmptyResult, ServerResult};
+    use rmcp::model::{CallToolResult, EmptyResult, NumberOrString};
     use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream};
 
     use super::*;
 
     const REQUESTS: usize = 3 * REQUESTS_PENDING_MAX;
+
+    #[test]
+    fn long_text_is_encoded_like_any_other() {
+        for text in ["\"text\":\"\" \n".repeat(LONG_TEXT_BYTES_MIN), "short".to_owned()] {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(serde_json::json!({ "text": "" }));
+            let id = NumberOrString::String(r#""text":"""#.into());
+            let item = JsonRpcMessage::response(ServerResult::CallToolResult(result), id);
+            let expected = serde_json::to_string(&item).unwrap() + "\n";
+            assert_eq!(String::from_utf8(encode_line(item).unwrap()).unwrap(), expected);
+        }
+    }
 
     fn pings() -> Vec<u8> {
         let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
