@@ -1,6 +1,6 @@
 //! Copies the attributes of a replaced file to the new file: mode, owner, group, POSIX access list and user attributes.
-//! Set-id bits are never copied. Attributes that could not be copied are reported. If the group or the access list is
-//! lost, the group of the new file gets only the permissions of all other users.
+//! Set-id bits are never copied. Attributes that could not be copied are reported. If the group or the access list
+//! cannot be copied, group members get only the permissions of all other users.
 
 use std::os::fd::BorrowedFd;
 
@@ -16,10 +16,10 @@ const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 pub enum FileAttributeSource<'a> {
     /// A new staged file gets the permissions `mode`, limited by the umask or the default access list of its directory.
     New {
-        /// The permission bits of the new file, whose set-id bits are ignored.
+        /// The permission bits that the new file gets; set-id bits are ignored.
         mode: u32,
     },
-    /// The staged file replaces this file and gets a copy of its attributes.
+    /// The staged file gets a copy of the attributes of the file that it replaces.
     CopyFrom(&'a OpenFile),
 }
 

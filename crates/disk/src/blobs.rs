@@ -156,7 +156,7 @@ fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_he
     }
 }
 
-/// An earlier call may have stored the existing blob with [`BlobSyncTiming::Later`], so the blob is synced again.
+/// An existing blob is synced, because an earlier call may have stored the blob without a sync.
 fn ensure_durable(
     state: &StateDirectory,
     directory: &DirectoryHandle,

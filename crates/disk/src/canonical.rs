@@ -18,8 +18,8 @@ pub const SYMLINKS_MAX: usize = 40;
 /// The most path components that are visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// Path components that do not exist are kept as written in the canonical path. The stat is returned only if the kernel
-/// could open `path` without expanding a link.
+/// Path components that do not exist are kept as written in the canonical path. The stat of `path` is returned only if
+/// the kernel opened `path` without expanding a symbolic link.
 pub(crate) fn resolve_canonical(
     confines: &ConfinedPathResolver,
     roots: &[Vec<u8>],
@@ -53,7 +53,7 @@ pub(crate) fn resolve_canonical(
 
 struct SymlinkExpander<'a> {
     confines: &'a ConfinedPathResolver,
-    /// The absolute paths of the root; an absolute link target below one of these paths is inside the root.
+    /// The absolute paths that lead to the root directory of the workspace.
     roots: &'a [Vec<u8>],
     current: OPathFdWithStat,
     resolved: Vec<Vec<u8>>,

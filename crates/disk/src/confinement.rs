@@ -42,8 +42,8 @@ const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFla
 
 const MOUNT_RETRIES_MAX: usize = 8;
 
-/// Lets the kernel resolve and open a path without crossing a mount. `openat2` returns the same error for a mount and
-/// for a directory that is being moved out of the root, so the call is repeated.
+/// Lets the kernel resolve and open a path without crossing a mount. `openat2` also reports a mount if a directory is
+/// being moved out of the root, so the call is repeated.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {
@@ -153,7 +153,7 @@ impl ConfinedPathResolver {
         !self.hidden_inodes.is_empty()
     }
 
-    /// Whether a hidden directory has this inode number, on this or on another device.
+    /// The inode number of a file is compared with the hidden directories without the device number.
     pub(crate) fn may_hide_inode(&self, ino: u64) -> bool {
         self.hidden_inodes.iter().any(|id| id.ino == ino)
     }
@@ -220,7 +220,7 @@ impl ConfinedPathResolver {
         Ok(current)
     }
 
-    /// Opens an `O_PATH` handle for an entry of the directory `parent`, which may be the top of an allowed mount.
+    /// Opens an `O_PATH` handle for an entry of `parent`; the entry may be the top of an allowed mount.
     pub(crate) fn child(&self, parent: &OPathFdWithStat, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
@@ -314,7 +314,7 @@ impl ConfinedPathResolver {
         Ok(anchor)
     }
 
-    /// Whether the file is the top of a mount that is currently at an allowed mount point.
+    /// Whether a file is the top of a mount that is currently at an allowed mount point.
     fn is_allowed_mount(&self, meta: &StatWithMount) -> bool {
         self.allowed_mounts.iter().any(|mount| match self.deepest_allowed_mount(mount) {
             Ok(Some((path_handle, _))) => {
@@ -324,14 +324,13 @@ impl ConfinedPathResolver {
         })
     }
 
-    /// The check for hidden directories ends at the first component that cannot be read, because nothing below it can
-    /// be reached.
+    /// The components after an unreadable path component are not checked, because nothing can reach them.
     pub(crate) fn refuse_hidden_components(&self, path: &RelPath) -> Result<(), DiskError> {
         let bytes = path.as_bytes();
         self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
     }
 
-    /// Fails if a prefix of the path `bytes` is a hidden directory; `ends` has the lengths of the prefixes in bytes.
+    /// Fails if a prefix of the path is a hidden directory; the lengths of the checked prefixes are in `ends`.
     fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
         for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {

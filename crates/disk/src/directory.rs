@@ -1,6 +1,6 @@
-//! An open directory, through which the server changes files by a single name, so that no path is resolved twice. No
-//! call on a directory follows a link, enters a mount that is not allowed, or reaches a hidden directory. The kernel
-//! checks within a rename, not before it, whether the target exists.
+//! Changes files by a single name in an open directory, so that no path is resolved twice. No call on a directory
+//! follows a link, enters a mount that is not allowed, or reaches a hidden directory. The kernel checks atomically with
+//! a rename whether the target exists.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -97,7 +97,7 @@ impl DirectoryHandle {
         self.id
     }
 
-    /// Whether files can be renamed between this directory and `other`, because both are on the same mount.
+    /// Whether this directory and `other` are on the same mount, so that files can be renamed between them.
     pub fn shares_mount(&self, other: &Self) -> bool {
         self.mount_id.is_some() && self.mount_id == other.mount_id
     }
@@ -135,7 +135,6 @@ impl DirectoryHandle {
         }
     }
 
-    /// Lists this directory through `readable`, a handle whose read position no other listing may share.
     fn list_with_handle(&self, readable: BorrowedFd<'_>) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(readable, |bytes, file_type, ino| {
@@ -175,7 +174,7 @@ impl DirectoryHandle {
         })
     }
 
-    /// Opens a file that a listing showed as a regular file, with one system call instead of two. If a FIFO or device
+    /// Opens a file that a directory listing reported as a regular file; one system call suffices. If a FIFO or device
     /// replaced the listed file, opening fails without blocking.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {

@@ -115,14 +115,14 @@ mod armed {
     pub enum FaultFilter {
         /// The fault plan counts every system call.
         All,
-        /// The fault plan counts only this system call.
+        /// The fault plan counts only one kind of system call.
         Only(FaultInjectionSystemCall),
     }
 
     /// A test's plan for injected faults: which system call fails, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// The number of the counted system call at which the fault occurs; 0 means that no call fails.
+        /// Which of the counted system calls fails, counted from 1; with 0, no system call fails.
         pub call_number: u64,
         /// The effect of the fault that the fault plan injects.
         pub action: InjectedFaultEffect,

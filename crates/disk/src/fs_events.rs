@@ -1,6 +1,6 @@
-//! Reports changes in open directories of a workspace with the kernel's inotify. A change is queued before the call
-//! that made it returns, and an overflow of the queue is reported. inotify misses writes through a hard link in another
-//! directory, and reports writes through a shared memory mapping only later.
+//! Reports changes in open directories of a workspace with the kernel's inotify. A change is queued before the system
+//! call that made the change returns, and an overflow of the queue is reported. inotify misses writes through a hard
+//! link in another directory. Writes through a shared memory mapping are reported late.
 //!
 //! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link.
 
@@ -17,7 +17,7 @@ use crate::{DirectoryHandle, DiskError, MultiSlotLockFile, mounts, sys::inotify_
 
 /// The most events that one call of [`FsEventQueue::drain`] returns.
 pub const EVENTS_PER_DRAIN_MAX: usize = 65_536;
-/// Old kernels allow this many inotify watches per user.
+/// The limit on inotify watches per user on old kernels.
 const WATCH_LIMIT_DEFAULT: usize = 8_192;
 const WATCH_LIMIT_FILE: &str = "/proc/sys/fs/inotify/max_user_watches";
 const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
@@ -66,7 +66,7 @@ pub enum FsEventKind {
 pub enum FsEventFileType {
     /// The file change event is about a directory.
     Directory,
-    /// The file change event is about a file that is not a directory, or about no file at all.
+    /// The file change event is not about a directory.
     Other,
 }
 
@@ -97,13 +97,13 @@ impl FsEventQueue {
         Ok(Self { queue: inotify_calls::create_queue()? })
     }
 
-    /// Watches a directory. Only changes after this call are reported, so callers start the watch before they list the
-    /// directory. Watching a directory fails with `NoSpace` if this user has reached the limit on inotify watches.
+    /// Watches a directory. A watch reports only changes after its start, so callers watch a directory before they list
+    /// its entries. Watching a directory fails with `NoSpace` if this user has reached the limit on inotify watches.
     pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<InotifyWatchId, DiskError> {
         inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(InotifyWatchId)
     }
 
-    /// Watches the lock file of a state directory, to notice released locks and [`MultiSlotLockFile::notify_watchers`].
+    /// Watches the lock file of a state directory, to notice when locks are released or watchers are notified.
     pub fn watch_lock_file(&self, file: &MultiSlotLockFile) -> Result<InotifyWatchId, DiskError> {
         let flags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE);
         inotify_calls::watch_file(self.queue.as_fd(), file.handle(), flags).map(InotifyWatchId)
@@ -139,8 +139,8 @@ impl FsEventQueue {
     }
 }
 
-/// A waker, which ends the wait of a thread for file change events. If no thread waits, waking ends the next wait at
-/// once.
+/// A waker, which ends the wait of a thread for file change events. If a waker is woken while no thread waits, the next
+/// wait ends at once.
 #[derive(Debug, Clone)]
 pub struct FsEventQueueWaker {
     counter: Arc<OwnedFd>,
@@ -152,14 +152,14 @@ impl FsEventQueueWaker {
         Ok(Self { counter: Arc::new(inotify_calls::create_eventfd()?) })
     }
 
-    /// Ends the current wait of the thread that uses this waker, or else its next wait.
+    /// Ends the current wait of a thread, or the next wait if no thread is waiting.
     pub fn wake(&self) {
         inotify_calls::signal(self.counter.as_fd());
     }
 }
 
 impl AsFd for FsEventQueue {
-    /// The handle is readable when an event is queued, so it can be polled together with other handles.
+    /// The handle of an event queue is readable when an event is queued, so a thread can poll it with other handles.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
@@ -168,9 +168,9 @@ impl AsFd for FsEventQueue {
 /// Whether [`FsEventQueue::drain`] emptied the event queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsEventDrainCompleteness {
-    /// The call returned all queued events, and the event queue is empty.
+    /// [`FsEventQueue::drain`] returned all queued events.
     Complete,
-    /// The call returned [`EVENTS_PER_DRAIN_MAX`] events, and more events may be queued.
+    /// [`FsEventQueue::drain`] returned [`EVENTS_PER_DRAIN_MAX`] events, and the event queue may have more.
     Partial,
 }
 

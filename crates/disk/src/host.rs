@@ -27,8 +27,7 @@ pub struct SystemClock {
 }
 
 impl Default for SystemClock {
-    /// Reads the boot id of the kernel. Without a kernel boot id, a random id is created, so stored monotonic times
-    /// count as times of an earlier boot.
+    /// Reads the boot id of the kernel. If the kernel has no boot id, the clock creates a random boot id.
     fn default() -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID_FILE).map(|text| text.trim().to_owned());
         let boot_id = boot_id.ok().filter(|id| !id.is_empty()).unwrap_or_else(|| {
@@ -79,8 +78,8 @@ pub enum OpenFileLimit {
     Unbounded,
 }
 
-/// Raises the soft limit on open files to the hard limit and returns the limit that now applies. The limit is raised
-/// because the usual default is too low for a server.
+/// Raises the soft limit on open files to the hard limit and returns the limit that now applies. The usual default
+/// limit on open files is too low for a server.
 pub fn raise_open_file_limit() -> OpenFileLimit {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let limit = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {

@@ -35,8 +35,8 @@ pub struct LandlockReport {
     pub reason: Option<String>,
 }
 
-/// Restricts the file access of the process to the paths `read_write`. A program must call this function before its
-/// first thread starts: up to Landlock ABI 7, threads that already run stay unrestricted.
+/// Restricts the file access of the process to the paths `read_write`. A program must restrict itself before it starts
+/// threads, because Landlock up to ABI 7 does not restrict running threads.
 pub fn restrict_process(read_write: &[&Path]) -> LandlockReport {
     restrict_process_to(read_write, &[])
 }

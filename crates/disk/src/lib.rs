@@ -1,7 +1,7 @@
 //! All access to disks: confined paths, directories, the state directory with its blobs and locks, and file watches. A
-//! path of a caller reaches the kernel only as a checked [`stead_path::RelPath`] or [`stead_path::FileName`] below an
-//! open handle, and the kernel follows no link in it. A special file is never read, and an error never contains a
-//! path. This crate does not decide which changes are permitted, and it writes no journal.
+//! caller's path reaches the kernel only as a checked [`stead_path::RelPath`] or [`stead_path::FileName`] below an open
+//! handle. The kernel follows no symbolic link in a caller's path. A special file is never read, and an error never
+//! contains a path. This crate does not decide which changes are permitted, and it writes no journal.
 
 mod attributes;
 mod blobs;

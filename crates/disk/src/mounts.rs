@@ -38,8 +38,8 @@ const REMOTE_FUSE_NAMES: &str = "\
     seaweedfs moosefs blobfuse blobfuse2 google-drive-ocamlfuse";
 
 /// Returns the canonical path of `path`, relative to `/`, and every mount point above it, outermost first. Path
-/// components that do not exist are kept as written. This function follows symbolic links, so the given path must be
-/// trusted.
+/// components that do not exist are kept as written. Symbolic links in `path` are followed, so callers must pass a
+/// trusted path.
 pub fn resolve_with_mount_points(path: &Path) -> Result<(RelPath, Vec<RelPath>), DiskError> {
     let whole = resolve_symlinks(path)?;
     let mut mounts = Vec::new();

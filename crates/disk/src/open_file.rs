@@ -20,7 +20,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file of an `O_PATH` handle for reading, through `/proc` or, without `/proc`, with `open_by_name`.
+    /// Opens the file of an `O_PATH` handle for reading; without `/proc`, the closure `open_by_name` opens the file.
     pub(crate) fn from_path_handle(
         path_handle: OPathFdWithStat,
         open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
@@ -77,8 +77,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// Reads the file into the buffer `bytes`; fails with `TooLarge` if the file content exceeds `limit_bytes`.
-    /// `continue_after` gets the first bytes of a large file and decides whether the rest is read.
+    /// Reads the file into the buffer `bytes`; fails with `TooLarge` if the file content exceeds `limit_bytes`. The
+    /// closure `continue_after` sees the first bytes of a large file and decides whether the rest is read.
     pub fn read_into(
         &self,
         bytes: &mut Vec<u8>,

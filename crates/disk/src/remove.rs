@@ -1,5 +1,5 @@
-//! Removes a directory tree without following a link and without entering a mount or a hidden directory. At most
-//! [`OPEN_HANDLES_MAX`] directories are open: a deeper directory is first moved to the top of the tree. The removal
+//! Removes a directory tree without following a link and without entering a mount or a hidden directory. To keep at
+//! most [`OPEN_HANDLES_MAX`] directories open, a deeper directory is first moved to the top of the tree. The removal
 //! stops at the first error, and entries that were already removed stay removed.
 
 use std::os::fd::AsFd;
@@ -12,7 +12,8 @@ use crate::{
 };
 
 const OPEN_HANDLES_MAX: usize = 64;
-/// Other programs may keep creating files in a directory that is being removed, so the retries are limited.
+/// The most new listings of a directory during its removal, because other programs may keep creating files in the
+/// directory.
 const LISTING_ROUNDS_MAX: u32 = 4;
 const OWNER_RWX: u32 = 0o700;
 
@@ -75,7 +76,7 @@ impl DirectoryHandle {
         Ok(removed)
     }
 
-    /// Hidden directories are listed too, so that the removal of a tree fails at them instead of missing them.
+    /// The listing includes hidden directories, so that the removal of a tree fails at a hidden directory.
     fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(self.reopen_for_listing()?.as_fd(), |bytes, listed, _| {
@@ -145,7 +146,7 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut TreeR
     }
 }
 
-/// An error of the permission change is ignored, because the next access to the directory then fails.
+/// A failed change of permissions is ignored, because the next access to the directory reports the problem.
 fn grant_owner_access(directory_handle: &OPathFdWithStat) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {

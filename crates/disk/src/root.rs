@@ -39,7 +39,7 @@ pub struct RootDirectory {
     confinement: Arc<ConfinedPathResolver>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
-    /// A symbolic link to a path below one of these absolute paths stays inside the root.
+    /// The absolute paths of the root directory, by which absolute targets of symbolic links are recognised.
     equivalent_path_bytes: Arc<[Vec<u8>]>,
 }
 
@@ -92,8 +92,8 @@ impl RootDirectory {
         self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// Resolves a path like [`Self::canonicalize`], and returns its stat if no further system call is needed. A missing
-    /// stat does not mean that the path does not exist.
+    /// Resolves a path like [`Self::canonicalize`], and returns its stat if no further system call is needed. The path
+    /// may exist even if no stat is returned.
     pub fn canonicalize_with_stat(
         &self,
         path: &RelPath,
@@ -176,7 +176,7 @@ impl RootDirectory {
     }
 }
 
-/// A path that no longer leads to the opened root directory is left out.
+/// Returns the absolute paths that still lead to the opened root directory.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

@@ -100,8 +100,8 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Syncs the content of the staged file to disk. The sync fails with `PermissionDenied` if the file was reopened
-    /// and the server may not read it.
+    /// Syncs the content of the staged file to disk. The sync of a reopened staged file fails with `PermissionDenied`
+    /// if the server may not read the file.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_content(self.file.as_fd()).map_err(|error| {
             if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
@@ -171,8 +171,8 @@ impl DirectoryHandle {
         }
     }
 
-    /// Exchanges the names of a staged file and the file `name`, so that the old file gets the temporary name. Callers
-    /// use [`Self::replace_with_staged`] if the exchange fails with `Unsupported`.
+    /// Exchanges the names of a staged file and the file `name`, so that the old file gets the temporary name. If the
+    /// file system cannot exchange names, callers use [`Self::replace_with_staged`].
     pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
     }

@@ -4,8 +4,8 @@
 //! a broken state directory.
 //!
 //! A lock covers one byte of the lock file (a slot) and belongs to an open file description, not to a process. Threads
-//! that must exclude each other open the lock file separately, because threads with one [`MultiSlotLockFile`] share its
-//! locks.
+//! that share one [`MultiSlotLockFile`] share its locks, so threads that must exclude each other open the lock file
+//! separately.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -69,7 +69,7 @@ impl ServerOnlyDirectoryHandle {
         Self(directory)
     }
 
-    /// Runs `work`, which must access only this directory, because its errors become a [`StateDirectoryAccessError`].
+    /// Runs `work`, whose errors become a [`StateDirectoryAccessError`]; `work` must access only this directory.
     pub fn with<T>(
         &self,
         work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>,
@@ -229,9 +229,9 @@ impl MultiSlotLockFile {
         Self { file }
     }
 
-    /// Locks a slot of the lock file without waiting, or changes the mode of a lock that this value already holds.
-    /// Locking a slot returns `false` if another process holds a conflicting lock on the slot. The largest slot number
-    /// is `i64::MAX - 1`.
+    /// Locks a slot of the lock file without waiting, or changes the mode of a lock that is already held. Locking a
+    /// slot returns `false` if another process holds a conflicting lock on the slot. The largest slot number is
+    /// `i64::MAX - 1`.
     pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryAccessError> {
         let lock = match mode {
             LockMode::Shared => RangeLockOperation::Shared,
@@ -240,15 +240,15 @@ impl MultiSlotLockFile {
         lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryAccessError::new)
     }
 
-    /// Releases the lock that this value holds on a slot of the lock file, if any.
+    /// Releases the lock on a slot of the lock file, if the lock is held.
     pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryAccessError> {
         lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock)
             .map(|_| ())
             .map_err(StateDirectoryAccessError::new)
     }
 
-    /// Notifies every process that watches the lock file. A process that misses the notification of the lock file
-    /// notices the change later by polling.
+    /// Notifies every process that watches the lock file. A notification of the lock file can be missed, so watching
+    /// processes also poll.
     pub fn notify_watchers(&self) {
         inotify_calls::update_timestamps(self.file.as_fd());
     }

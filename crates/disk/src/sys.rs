@@ -1,5 +1,6 @@
-//! Wraps the system calls on names and handles. Every wrapped call passes the fault gate, is repeated after `EINTR`,
-//! and opens handles that close on exec. A function follows a link in the last path component only if its name says so.
+//! Wraps the system calls on names and handles. Every wrapped system call can get an injected fault, is repeated after
+//! `EINTR`, and opens handles that close on exec. A wrapper follows a symbolic link in the last path component only if
+//! the name of the wrapper says so.
 
 pub(crate) mod file_io;
 pub(crate) mod inotify_calls;
@@ -25,13 +26,13 @@ use crate::{
     stat::StatWithMount,
 };
 
-/// A concurrent rename or mount disturbs the kernel's path resolution, so the call is tried again this often.
+/// The most tries of a path resolution that a concurrent rename or mount disturbs.
 const RESOLVE_TRIES_MAX: u32 = 64;
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
 const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
 /// An `O_PATH` handle identifies a file but cannot read it.
 pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// A FIFO or terminal that replaced the regular file must not block the open or become the controlling terminal.
+/// The flags for reading keep a FIFO from blocking and a terminal from becoming the controlling terminal.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
 pub(crate) const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);

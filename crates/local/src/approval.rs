@@ -110,7 +110,7 @@ impl ApprovalToConsume {
     }
 }
 
-/// A rolled-back journal entry gives back the approval that it used.
+/// The rollback of a journal entry makes the approval that the entry used available again.
 pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE approvals SET state = ?2, used = NULL WHERE used = ?1",
@@ -155,7 +155,7 @@ fn select_approvals(
     Ok(found)
 }
 
-/// A pending request for the same call and plan is returned instead of a second request.
+/// A second request for approval of the same call and plan returns the pending first request.
 fn insert_request(
     connection: &Connection,
     request: &ApprovalRequest,
@@ -267,8 +267,9 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     })
 }
 
-/// Until the machine reboots, the monotonic clock decides whether a request for approval has expired. After a reboot
-/// the wall clock decides, and a request from the future counts as expired.
+/// Until the machine reboots, the monotonic clock decides whether a request for approval has expired. After a reboot,
+/// the wall clock decides whether a request for approval has expired. A request with a creation time in the future
+/// counts as expired.
 fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
     if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);

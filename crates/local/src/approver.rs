@@ -108,7 +108,7 @@ impl LocalWorkspace {
         found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 
-    /// The journal entry of a secret change contains neither the hash nor the failed attempts.
+    /// The journal entry about a new approver secret contains neither the hash of the secret nor the failed attempts.
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
         let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();

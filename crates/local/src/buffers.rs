@@ -1,8 +1,9 @@
 //! Stores the open buffers and drafts of editors. A change of a buffer is stored in the same transaction as the journal
 //! entry that records it.
 //!
-//! A buffer belongs to the connection that opened it, or to a process with a single client. While the owner of a buffer
-//! is alive, it holds a lock (`path_locks.rs`). Once this lock is free, the buffers of the owner count as drafts.
+//! The owner of a buffer is the connection, or the process with a single client, that opened the buffer. A living owner
+//! of a buffer holds a liveness lock (`path_locks.rs`). A buffer counts as a draft once the liveness lock of its owner
+//! is free.
 
 use std::collections::HashMap;
 
@@ -122,7 +123,7 @@ fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Edi
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// The list `known` was read before the transaction; a buffer in `known` is open if its owner was alive then.
+/// The list `known` says which buffers had a living owner before the transaction began.
 fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
@@ -163,7 +164,7 @@ fn check_buffer_request(
     }
 }
 
-/// The drafts in `replaced_drafts` do not count towards the number of buffers.
+/// The limit on the number of buffers does not count the drafts in `replaced_drafts`.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,
@@ -263,7 +264,7 @@ pub(crate) fn buffers_changed(
     Ok(None)
 }
 
-/// The previous state of each changed buffer is stored for a rollback.
+/// The database row of a changed buffer keeps the buffer's previous state for a rollback.
 pub(crate) fn update_buffers(
     connection: &Connection,
     changes: &[PlannedBufferChange],
@@ -295,7 +296,7 @@ pub(crate) fn update_buffers(
     Ok(())
 }
 
-/// A buffer that changed again after the rolled-back journal entry is not restored.
+/// A rollback does not restore a buffer that changed again after the rolled-back journal entry.
 pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

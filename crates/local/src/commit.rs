@@ -1,6 +1,6 @@
 //! Applies a plan atomically: stages new content, records the journal entry, renames files into place, and returns a
-//! receipt. One sync to disk, which records the journal entry, commits the plan. No other code changes files on behalf
-//! of a call. Before a commit, the engine has authorized the plan and locked its paths.
+//! receipt. The sync that writes the journal entry to disk commits the plan. Every file change of a call goes through a
+//! commit. Before a commit, the engine has authorized the plan and locked its paths.
 
 use rusqlite::{Connection, params};
 use stead_engine::{
@@ -302,7 +302,7 @@ fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i6
     Ok(())
 }
 
-/// The rolled-back journal entry itself stays; only the other database rows of its transaction are reverted.
+/// A rollback keeps the journal entry and reverts the other database rows of the entry's transaction.
 pub(crate) fn delete_entry_effects(
     transaction: &Connection,
     number: u64,

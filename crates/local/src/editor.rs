@@ -56,7 +56,7 @@ pub enum BufferChangeResult {
     /// The server accepted the new text of the buffer.
     Accepted(BufferStateReplyToEditor),
     /// The new text of the buffer was rejected, because the same lines changed meanwhile. The editor must merge its
-    /// text with `text` and send the result with `revision`.
+    /// text with the buffer's current `text`, and send the merged text with `revision`.
     Conflict {
         /// The current text of the buffer.
         text: String,
@@ -85,7 +85,7 @@ impl WorkspaceOpenedByEditor {
         Ok(Self { workspace, engine, person_caller: person })
     }
 
-    /// The engine of the workspace; agents that are served by this engine see the same buffers.
+    /// The engine of the workspace; agents that this engine serves see the unsaved text of the editor.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -97,7 +97,7 @@ impl WorkspaceOpenedByEditor {
         Ok(AcpSessionFileHandler { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
-    /// Opens a buffer with this text for a file.
+    /// Opens a buffer with the text `text` for the file at `path`.
     pub fn open_buffer(&self, path: &str, text: &str) -> Result<BufferStateReplyToEditor, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
@@ -223,8 +223,8 @@ impl AcpSessionFileHandler {
     }
 
     /// Implements `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1,
-    /// and `line` 0 means line 1. Lines keep their terminators, so that the results of several reads can be joined. A
-    /// `line` after the end of the file is an error.
+    /// and `line` 0 means line 1. Lines keep their terminators, so that the results of several reads can be joined.
+    /// Reading fails if `line` is after the end of the file.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
         let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..CallOptions::default() };
         let outcome = self.call("read", json!({ "path": path }), options)?;
@@ -237,9 +237,9 @@ impl AcpSessionFileHandler {
     }
 
     /// Implements `fs/write_text_file`: writes the content of a file, and returns whether a merge was needed. The
-    /// content is merged with changes that were made since the session last read the file. A written file keeps its
-    /// byte order mark and line endings, and missing directories are created. If the agent and another writer changed
-    /// the same lines, the write fails with a conflict.
+    /// written content is merged with changes that were made since the session last read the file. A written file keeps
+    /// its byte order mark and line endings, and missing directories are created. If the agent and another writer
+    /// changed the same lines, the write fails with a conflict.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
             missing_base: MissingBaseVersionPolicy::Overwrite,

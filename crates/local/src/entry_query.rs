@@ -59,9 +59,9 @@ impl LocalWorkspace {
         rows.into_iter().map(stored_entry_from_row).collect()
     }
 
-    /// Whether a call after the journal entry `number` changed one of `paths`, a path below it, or a directory above
-    /// it. The creation of a directory above a path does not count as a change. Changes by other programs do not count,
-    /// because other programs take no locks.
+    /// Whether a call after the journal entry `number` changed one of the paths, or a path above or below one of them.
+    /// A call that only creates a directory above a path does not count as a change of the path. Changes by other
+    /// programs are ignored, because other programs take no path locks.
     pub(crate) fn changed_after(&self, number: u64, paths: &[RelPath]) -> Result<bool, Error> {
         let external = Principal::External.to_string();
         self.store.run_query(|connection| {
@@ -88,9 +88,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether a call after the journal entry `number` changed one of `directories` or a directory above it. The
-    /// creation of a directory does not count as a change. A call that changes a directory first waits for the locks of
-    /// the call that created the directory.
+    /// Whether a call after the journal entry `number` moved or removed one of `directories` or a directory above one
+    /// of them.
     pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
         self.store.run_query(|connection| {
             let above = directories.iter().flat_map(RelPath::ancestors);
@@ -145,7 +144,7 @@ pub(crate) fn last_change_number(connection: &Connection) -> rusqlite::Result<u6
     Ok(number.unwrap_or_default())
 }
 
-/// Whether the creation of a directory is the only change of the path in an encoded journal entry.
+/// Whether a journal entry changes a path only by creating a directory at the path.
 pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     stead_journal::decode_entry(entry).is_ok_and(|entry| {
         let at_path = |change: &&RecordedChange| change.path == path || change.to.as_deref() == Some(path);

@@ -108,7 +108,7 @@ pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     )
 }
 
-/// The error says that the journal cannot be used, because the journal is in the database.
+/// A database error is reported as an unusable journal, because the journal is in the database.
 pub(crate) fn store_error(error: rusqlite::Error) -> Error {
     let why = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk of the state directory is full".to_owned(),

@@ -39,7 +39,7 @@ use crate::{
 
 const ATTACH_WAIT: Duration = Duration::from_secs(10);
 const ATTACH_POLL_PAUSE: Duration = Duration::from_millis(20);
-/// The stored time of a principal's last poll is updated at most once in this interval.
+/// The least time between two updates of the stored time at which a principal last polled.
 const POLL_RECORD_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub(crate) struct ExternalChangeRecorderHandle {
     /// The reference to the workspace is weak, so that the recorder thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
     thread: Mutex<Option<ExternalChangeListenerThread>>,
-    /// While the recorder thread runs, it is notified of writes by other processes, so callers need to poll less.
+    /// Callers poll less often while the recorder thread listens for writes by other processes.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
@@ -67,7 +67,7 @@ impl ExternalChangeRecorderHandle {
         self.is_listening.load(Ordering::Acquire)
     }
 
-    /// If the calling thread is the recorder thread, it does not wait for its own end.
+    /// The recorder thread can stop the recorder without waiting for its own end.
     pub(crate) fn stop(&self) {
         let Some(running) = lock_ignoring_poison(&self.thread).take() else { return };
         running.stop.store(true, Ordering::Release);

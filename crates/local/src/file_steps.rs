@@ -64,7 +64,7 @@ pub(crate) struct StagedFileRecord {
     pub(crate) directory: SerializableRelPath,
     pub(crate) name: SerializableRelPath,
     pub(crate) id: StoredInodeId,
-    /// A later modification time shows that another program wrote to the staged file.
+    /// The modification time of the staged file; a later time shows that another program wrote to the file.
     pub(crate) modified_ns: i64,
 }
 
@@ -140,7 +140,7 @@ impl FileApplyStep {
         }
     }
 
-    /// A step is half done if its rename took effect, a check after the rename fails, and the rename cannot be undone.
+    /// A half-done step has renamed a file, failed a check after the rename, and could not undo the rename.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
             FileApplyStep::Put { .. }
@@ -174,7 +174,7 @@ fn malformed_step_error() -> Error {
 mod tests {
     use super::*;
 
-    /// The file has one pending step of every kind, as version 0.1.0 stores it.
+    /// The file `steps.jsonl` has one pending step of every kind, in the format of version 0.1.0.
     const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
 
     fn stored_path(wire: &str) -> SerializableRelPath {

@@ -28,13 +28,13 @@ const ENTRIES_PER_CHECKPOINT: u64 = 512;
 #[derive(Default)]
 struct DeferredJournalEntries {
     entries: VecDeque<UnnumberedJournalEntry>,
-    /// The number of dropped entries, and the entry that records it.
+    /// The number of dropped journal entries, and the journal entry that records this number.
     dropped: Option<(u64, UnnumberedJournalEntry)>,
 }
 
 impl DeferredJournalEntries {
-    /// `lost` builds the journal entry that records the number of dropped entries. Returns how many entries were
-    /// deferred since the last write to the store.
+    /// The closure `lost` builds the journal entry that records the number of dropped entries. Deferring returns how
+    /// many journal entries were deferred since the last write to the store.
     fn push_bounded(
         &mut self,
         draft: UnnumberedJournalEntry,
@@ -56,7 +56,7 @@ impl DeferredJournalEntries {
         self.dropped.iter_mut().map(|(_, draft)| draft).chain(&mut self.entries)
     }
 
-    /// Unwritten entries go in front of the entries that were deferred meanwhile, to keep the order.
+    /// Journal entries that could not be written go back in front of newer deferred entries.
     fn restore_unwritten(&mut self, mut unwritten: Self) {
         unwritten.entries.append(&mut self.entries);
         self.entries = unwritten.entries;
@@ -64,15 +64,16 @@ impl DeferredJournalEntries {
     }
 }
 
-/// The closure makes all its checks before its first write, so that a refused request has nothing to roll back.
+/// The body of a transaction makes all its checks before its first write, so that a refused request has nothing to roll
+/// back.
 pub(crate) type TransactionBodyFn =
     Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<JournalAppendOutcome> + Send>;
 
 #[derive(Debug, Clone)]
 pub(crate) enum JournalAppendOutcome {
-    /// The journal entry with this number and hash was appended.
+    /// A journal entry was appended, whose number and hash are given.
     Recorded(u64, Digest),
-    /// The journal entry with this number has the same idempotency key, so nothing was written.
+    /// An existing journal entry has the same idempotency key, so no entry was appended.
     Replayed(u64),
     Refused(Error),
 }
@@ -103,7 +104,7 @@ pub(crate) struct GroupCommitQueue {
     queue: Mutex<Vec<QueuedTransaction>>,
     deferred: Mutex<DeferredJournalEntries>,
     /// The thread that holds the leader lock runs all queued requests. A thread that waited for the leader lock usually
-    /// finds the result of its own request.
+    /// finds that another thread has run its request.
     leader_lock: Mutex<()>,
 }
 
@@ -127,7 +128,6 @@ impl GroupCommitQueue {
         }
     }
 
-    /// Returns how many entries were deferred since the last write to the store.
     pub(crate) fn defer_entry(
         &self,
         draft: UnnumberedJournalEntry,
@@ -193,12 +193,11 @@ impl LocalWorkspace {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
 
-    /// The rows get no journal entry and are synced to disk with the next change.
+    /// Rows that are written without a journal entry are synced to disk with the next change.
     pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.store.run_transaction(TransactionSyncPolicy::Later, self.durability, |transaction| write(transaction))
     }
 
-    /// The closure `write` receives the number of the appended journal entry.
     pub(crate) fn append_with_rows(
         &self,
         mut draft: UnnumberedJournalEntry,
@@ -213,8 +212,8 @@ impl LocalWorkspace {
         self.submit(sync, body).map(drop)
     }
 
-    /// The closure `body` checks the request and returns an error to refuse it. Otherwise `body` calls the given
-    /// function, which appends the entry, and then writes rows.
+    /// The closure `body` checks a request, and returns an error to refuse the request. If `body` accepts the request,
+    /// it calls its second argument to append the journal entry, and then writes rows.
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
         mut draft: UnnumberedJournalEntry,

@@ -1,10 +1,10 @@
 //! The search index knows which files can contain a match, so that a search need not open the other files. The index is
 //! stored in the state directory, is built by a background thread, and can be deleted at any time.
 //!
-//! Promises: a search finds the same matches with and without the index. A search skips a file only if it is unchanged
-//! since it was indexed: it has the same timestamps and size, or it is watched and no change was reported. A part of
-//! the index that is damaged, outdated, missing or from another workspace is not used. The index never decides what a
-//! caller may see; the engine does.
+//! Promises: a search finds the same matches with and without the index. A search skips a file only if the file has the
+//! timestamps and size that were indexed, or is watched without a reported change. A part of the index that is damaged,
+//! outdated, missing or from another workspace is not used. The index never decides what a caller may see; the engine
+//! does.
 
 mod background_thread;
 mod blocks;
@@ -45,9 +45,9 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// The background thread lists the changed directories again if there are too many for a search.
+/// The most changed directories that a search lists again; more directories are left to the background thread.
 const RELISTED_BY_SEARCH_MAX: usize = 256;
-/// One workspace may use the user's watch limit divided by this number.
+/// The search index of a workspace may use the user's watch limit divided by this number.
 const WATCH_SHARE_DIVISOR: usize = 2;
 const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
@@ -64,11 +64,11 @@ pub(crate) struct SearchIndex {
 
 #[derive(Default)]
 enum IndexThread {
-    /// The thread starts with the first search that is large enough for an index.
+    /// The index thread starts with the first search that is large enough for an index.
     #[default]
     NotStarted,
     Running(JoinHandle<()>),
-    /// The workspace is closed, so no background thread is started.
+    /// The index thread never starts again, because the workspace is closed.
     Ended,
 }
 
@@ -80,7 +80,7 @@ struct IndexSharedState {
     thread_status: Mutex<IndexThreadSharedState>,
     wake_signal: Condvar,
     stopped: AtomicBool,
-    /// If an index block had a wrong hash, the loaded index must not be used.
+    /// Whether the hash of an index block was wrong, so that the loaded index must not be used.
     is_distrusted: Arc<AtomicBool>,
     filtered_searches: AtomicU64,
     indexed_walks: AtomicU64,
@@ -94,7 +94,7 @@ struct LoadedIndex {
 
 struct IndexThreadSharedState {
     last_search: Instant,
-    /// The index thread does not try to watch the tree before this time.
+    /// The time before which the index thread does not try again to watch the tree.
     unwatched_until: Option<Instant>,
     message: Option<String>,
     wake_requested: bool,
@@ -394,7 +394,7 @@ impl IndexSharedState {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Lets the index thread sleep until it is woken, and returns false if the index thread must end.
+    /// Lets the index thread sleep for a limited time, and returns false if the index thread must end.
     fn sleep(&self, pause: Duration, wake: background_thread::IndexThreadWakeBySearchPolicy) -> bool {
         let status = lock_ignoring_poison(&self.thread_status);
         let is_woken = |status: &IndexThreadSharedState| {
@@ -412,7 +412,7 @@ const INDEX_DIRECTORY: &str = "index";
 /// The position in the lock file that a process locks to build the index, above the positions of all paths.
 const BUILDER_SLOT: u64 = (1 << 62) + 1;
 
-/// The background thread works with this context, so that it does not need the workspace.
+/// The parts of a workspace that the index thread needs, so that the thread does not hold the workspace itself.
 struct IndexContext {
     root: RootDirectory,
     state: StateDirectory,
@@ -441,7 +441,7 @@ impl IndexContext {
         Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))
     }
 
-    /// Lists a directory as a walk does: sorted by the bytes of the names, without staged files.
+    /// Lists a directory in the byte order of the names and without staged files, as a walk over the tree does.
     fn list_directory(&self, directory: &DirectoryHandle) -> Result<Vec<DirectoryEntry>, DiskError> {
         let temporary = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
         let listed = directory.list()?.into_iter().filter(|entry| !temporary(&entry.name));

@@ -24,7 +24,7 @@ pub struct JournalVerifyReport {
     pub covered_by_checkpoint: u64,
     /// The number of checkpoints that the journal verification checked.
     pub checkpoint_count: u64,
-    /// The verified part of the journal, at whose end the next verification can continue.
+    /// The verified part of the journal, after which the next verification can continue.
     pub verified_prefix: VerifiedJournalPrefix,
     /// The first integrity error of the journal, or `None` if the journal is intact.
     pub integrity_error: Option<JournalIntegrityError>,
@@ -45,8 +45,8 @@ pub struct EntryProof {
 
 impl LocalWorkspace {
     /// Checks every entry, the hash chain and every signature of the journal. If `from` is given, the verification
-    /// continues after this part of the journal. The parameter `against` contains checkpoints that were kept outside
-    /// the workspace.
+    /// skips that part of the journal, which was verified before. The checkpoints in `against` were kept outside the
+    /// workspace and are compared with the journal.
     pub fn verify_journal(
         &self,
         from: Option<VerifiedJournalPrefix>,

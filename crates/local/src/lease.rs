@@ -58,7 +58,8 @@ fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Resul
 }
 
 /// Until the machine reboots, the monotonic clock decides whether a lease is active. After a reboot, the wall clock
-/// decides whether a lease is active. The wall clock also decides for leases that an older version stored.
+/// decides whether a lease is active. For leases that an older version of the server stored, the wall clock decides as
+/// well.
 fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
     let ends_ms: i64 = row.get(3)?;
     let boot: Option<String> = row.get(6)?;

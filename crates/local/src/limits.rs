@@ -32,15 +32,15 @@ pub(crate) const COPIED_ENTRIES_MAX: u64 = 1_000_000;
 pub(crate) const ARCHIVE_ENTRIES_MAX: u64 = 200_000;
 /// The largest total size of the files of an imported archive, in bytes.
 pub(crate) const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
-/// The largest file of an imported archive, in bytes. The import calls the operation `write`, which has this limit.
+/// The largest file of an imported archive, in bytes. An import uses the operation `write` and therefore has the size
+/// limit of `write`.
 pub(crate) const ARCHIVE_FILE_BYTES_MAX: u64 = WRITE_BYTES_MAX;
 /// The most journal entries that one query returns.
 pub(crate) const ENTRIES_PER_QUERY_MAX: usize = 10_000;
-/// The most deferred journal entries that are kept in memory while the store cannot be written. Further entries are
-/// lost and counted.
+/// The most deferred journal entries that are kept in memory while the store cannot be written. Journal entries above
+/// this limit are dropped, and their number is recorded.
 pub(crate) const DEFERRED_ENTRIES_MAX: usize = 65_536;
-/// The largest content in bytes that is stored in the database and synced with its transaction; other content needs its
-/// own sync.
+/// The largest content in bytes that is stored in the database; larger content is stored in a file with its own sync.
 pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 /// The largest retained version, in bytes, that is read into memory from a blob file.
 pub(crate) const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;

@@ -40,7 +40,7 @@ pub(crate) struct MaintenanceSignal {
 enum MaintenanceThreadPhase {
     #[default]
     Idle,
-    /// The maintenance thread has work and waits briefly for more work.
+    /// The maintenance thread was woken and waits briefly for more work.
     Gathering,
     Stopping,
 }
@@ -59,7 +59,7 @@ impl MaintenanceSignal {
         self.woken.notify_one();
     }
 
-    /// The maintenance thread waits for work, then a moment longer to collect more work. Returns false if the
+    /// The maintenance thread waits for work, then a moment longer to collect more work. Waiting returns false if the
     /// maintenance thread must end.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
@@ -168,7 +168,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Deletes old staged files that no pending entry needs, in directories whose listing showed staged files.
+    /// Deletes old staged files that no pending journal entry needs, in all directories where staged files were seen.
     pub fn remove_old_leftovers(&self, age: Duration) {
         let directories: Vec<RelPath> = lock_ignoring_poison(&self.directories_with_leftovers).drain().collect();
         let now_ns = i128::from(self.clock.now().wall_ms) * 1_000_000;

@@ -39,7 +39,7 @@ const TRASH_IN_WORKSPACE: &str = ".stead~trash";
 const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
 /// The interval at which a waiting caller polls the journal if no listener thread announces entries.
 const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
-/// The interval at which a waiting caller polls the journal although a listener thread announces entries.
+/// The interval at which a waiting caller polls the journal while a listener thread also announces entries.
 const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -196,8 +196,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// The number of calls without changes that are not in the journal yet. Calls that are still counted after
-    /// [`Self::close`] could not be recorded.
+    /// The number of calls without changes that are not in the journal yet. After [`Self::close`], the number is not
+    /// zero only if some calls could not be recorded.
     pub fn unrecorded_count(&self) -> usize {
         self.group_commit.deferred_count()
     }
@@ -296,7 +296,7 @@ impl Drop for LocalWorkspace {
     }
 }
 
-/// The Landlock report has the format of version 0.1.0, because clients may parse it.
+/// The text of the Landlock report keeps the format of version 0.1.0, because clients may parse the text.
 fn format_landlock_report(report: &LandlockReport) -> String {
     let status = match report.status {
         LandlockOutcome::Full => "Full",
@@ -308,8 +308,8 @@ fn format_landlock_report(report: &LandlockReport) -> String {
     format!("WallReport {{ standing: {status}, abi: {abi}, reason: {reason} }}")
 }
 
-/// A removal is a single rename to the trash, which cannot cross a mount. The trash is therefore on the mount of the
-/// files: in the state directory, or else in a hidden directory of the workspace.
+/// A removal is a single rename to the trash, which cannot cross a mount. The trash is on the same mount as the files:
+/// in the state directory, or in a hidden directory of the workspace.
 fn open_root(
     options: &LocalWorkspaceOptions,
     state: &StateDirectory,
@@ -356,7 +356,7 @@ fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
 }
 
 impl LocalWorkspace {
-    /// The counter increases with every change of the workspace by any process.
+    /// The announcement count increases when any process changes the workspace.
     pub(crate) fn announcement_count(&self) -> Result<u64, Error> {
         if !self.external_changes.is_listening() {
             let mut seen = lock_ignoring_poison(&self.last_change_seen);

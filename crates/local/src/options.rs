@@ -55,7 +55,7 @@ pub enum ExternalChangeRecordingStartPolicy {
 }
 
 const INDEX_FILES_MIN: u64 = 2_000;
-/// The minimum file age exceeds two seconds, the resolution of the coarsest file system timestamps.
+/// The default minimum age of an indexed file, longer than the two seconds of the coarsest file system timestamps.
 const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
 const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
 
@@ -74,8 +74,9 @@ pub struct LocalWorkspaceOptions {
     pub resolver: PathResolutionMethod,
     /// Mount points below the root whose files belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
-    /// The directory to which relative paths refer. The directory for relative paths differs from the root only if the
-    /// workspace is the whole machine. The trash is on the same mount as the directory for relative paths.
+    /// The directory of the workspace from which relative paths start. Only a workspace that is the whole machine
+    /// resolves relative paths from a directory other than the root. The trash is on the same mount as the directory
+    /// from which relative paths start.
     pub default_directory: RelPath,
     /// Paths below the workspace root that callers cannot access, besides the state directory.
     pub reserved_paths: Vec<RelPath>,
@@ -98,7 +99,7 @@ pub struct LocalWorkspaceOptions {
     pub watch_start: ExternalChangeRecordingStartPolicy,
     /// The clock that the workspace reads.
     pub clock: Arc<dyn Clock>,
-    /// User names by uid, read before a sandbox was activated; `None` means that the names can still be read.
+    /// The user names by user id, if they were read before a sandbox was activated.
     pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 

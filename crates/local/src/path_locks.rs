@@ -44,7 +44,7 @@ pub(crate) struct PathLockGuard {
 
 impl CallLockGuard for PathLockGuard {}
 
-/// The hashed text of a liveness lock starts with a zero byte, so that it differs from every path.
+/// The name of a liveness lock is hashed with a leading zero byte, so that the name differs from every path.
 fn liveness_slot(name: &str) -> u64 {
     hash_slot(format!("\0{name}").as_bytes())
 }
@@ -103,8 +103,8 @@ impl PathLocks {
         }
     }
 
-    /// Only one process opens the database at a time. When two connections switch a new database to a write-ahead log,
-    /// SQLite does not wait, and one connection fails.
+    /// Only one process at a time opens the database of a workspace. SQLite fails without waiting if two connections
+    /// switch a new database to a write-ahead log at the same time.
     pub(crate) fn lock_database_open(self: &Arc<Self>) -> Result<PathLockGuard, Error> {
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS);
         let locked = self.lock(vec![(database_open_slot(), LockMode::Exclusive)], deadline);

@@ -33,7 +33,7 @@ pub(crate) struct PolicyFileLoader {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PolicyFileRequirement {
-    /// The policy file must exist, because the operator named it.
+    /// The policy file must exist, because the operator named the file.
     Required,
     Optional,
 }

@@ -30,7 +30,7 @@ use crate::{
 pub(crate) struct PreparedPlan {
     pub(crate) steps: Vec<FileApplyStep>,
     pub(crate) changes: Vec<RecordedChange>,
-    /// The versions to retain; the content of a version is `None` if a file stores it.
+    /// The file versions to retain, each with its size, and with its content unless a file stores the content.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
     pub(crate) trashed: Vec<PendingTrashItem>,
     pub(crate) restored: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct PendingTrashItem {
     pub(crate) keep_until_ms: i64,
 }
 
-/// Each change of a plan is checked against the paths of the earlier changes, because the disk does not show them yet.
+/// The paths that earlier changes of a plan free or create, because the disk does not show these changes yet.
 #[derive(Default)]
 struct PlanOverlay {
     freed_paths: HashSet<RelPath>,
@@ -370,8 +370,8 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Recent changes of a path are synced before the path is moved or replaced by a move. Without this sync, recovery
-    /// after a power cut would create the moved file at its old path a second time.
+    /// Recent changes of a path are synced before the path is moved or replaced by a move. Without the sync, recovery
+    /// after a power cut could create a moved file a second time at its old path.
     fn sync_before_move(&self, path: &RelPath) -> Result<(), Error> {
         if !self.is_fully_durable() || !self.has_unsynced_changes(path)? {
             return Ok(());

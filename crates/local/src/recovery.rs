@@ -2,7 +2,7 @@
 //! that was done before the crash stays done, even if its path changed afterwards; the remaining steps are applied. If
 //! another program's change blocks a pending entry, recovery rolls the whole entry back and records the rollback.
 //!
-//! A power cut can lose some writes and keep later writes; then later entries show whether a step was done
+//! A power cut can lose a step and keep later steps, so the later steps show whether a step was done
 //! ([`LaterStepEvidence`]).
 
 use std::time::Instant;
@@ -46,14 +46,15 @@ impl UnfinishedJournalEntry {
         self.steps.iter().flat_map(FileApplyStep::paths).cloned().collect()
     }
 
-    /// The recovery error names the entry's first path, because the failed file may be in the trash.
+    /// The error of a recovery step names the first path of the journal entry, because the failed file may be in the
+    /// trash.
     fn step_error(&self, error: DiskError) -> Error {
         let path = self.steps.iter().flat_map(FileApplyStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
-    /// Concurrent calls may also use the directories that a pending entry creates, but not its other paths. If an entry
-    /// only creates directories, they count as the entry's own paths.
+    /// The directories that a pending entry creates are shared with concurrent calls; all its other paths are
+    /// exclusive. If a journal entry only creates directories, the created directories are exclusive paths.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
         let (created, own): (Vec<&FileApplyStep>, Vec<&FileApplyStep>) =
             self.steps.iter().partition(|step| matches!(step, FileApplyStep::MakeDirectory { .. }));
@@ -132,8 +133,8 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Without a restart, one later change of a pending entry's paths proves that all steps of the entry were done. A
-    /// path is changed again only after its pending entry is finished.
+    /// Without a reboot, a later change of a pending entry's paths proves that all steps of the entry were done. A call
+    /// can change a path only after earlier journal entries about the path are finished.
     fn later_evidence<'a>(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -157,8 +158,8 @@ impl LocalWorkspace {
             .map(Some)
     }
 
-    /// After a rollback, the other program's change stays, and the new content of the rolled-back entry is retained. No
-    /// caller was told that the rolled-back entry succeeded.
+    /// After a rollback, the other program's change stays, and the new content of the rolled-back entry is retained.
+    /// The caller of a rolled-back entry was never told that the call succeeded.
     fn roll_back_for_foreign_change(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -192,8 +193,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// The unfinished entries, oldest first, include entries of this process that could be neither finished nor rolled
-    /// back.
+    /// Loads the unfinished journal entries of other processes, and those that this process could not finish, oldest
+    /// first.
     fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
@@ -238,11 +239,11 @@ impl LocalWorkspace {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LaterStepEvidence<'a> {
     Unknown,
-    /// A later step used the same path, so the earlier step was done.
+    /// A later step used the path of a step, so the earlier step was done.
     Superseded,
-    /// A later step put a file at the old path of a move, so recovery must not delete the file there.
+    /// A later step put a file at the old path of a move, so recovery must keep the file at the old path.
     OldPathReused,
-    /// A later step replaced the moved file at the file's new path.
+    /// A later step replaced a moved file at the new path of the file.
     Replaced(&'a ReplacedFileRecord),
 }
 
@@ -271,7 +272,7 @@ impl<'a> LaterStepEvidence<'a> {
     }
 }
 
-/// A later step proves an earlier step only if the later step's effect survived the power cut.
+/// A later step proves that an earlier step was done only if the power cut did not undo the later step.
 fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     match later {
         FileApplyStep::Put { .. }
@@ -302,8 +303,8 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     }
 }
 
-/// Whether `later` put a file at the old path of `step`, so that the file must stay. A later move or restore counts
-/// only if it brought the same file back.
+/// Whether the step `later` put a file at the old path of the file that `step` moved away. A later move or restore
+/// reuses an old path only if it brought the same file back to the path.
 fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {

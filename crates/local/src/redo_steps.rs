@@ -30,7 +30,7 @@ pub(crate) enum BootComparison {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileApplyStepStatus {
     Done,
-    /// The disk shows neither the file before the step nor the file after it, because another change followed.
+    /// The disk shows the file neither as before the step nor as after the step, because a later change replaced it.
     Superseded,
     NotDone,
 }
@@ -41,8 +41,8 @@ pub(crate) struct BlockedRecoveryStep {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// For each step of a pending entry, `evidence` says what later entries prove about the step. Redoing returns the
-    /// number of applied steps, or the step that another program's change blocks.
+    /// The list `evidence` says for each step of a pending entry what later entries prove about the step. Redoing the
+    /// steps returns the number of applied steps, or the step that another program's change blocks.
     pub(crate) fn redo_steps(
         &self,
         steps: &[FileApplyStep],
@@ -80,7 +80,8 @@ impl FileApplyStepExecutor<'_> {
     }
 
     /// A power cut may have brought back the old name of a moved file. If a moved file has both names, the old name is
-    /// deleted. If another file has replaced the moved file, the content at the old name is retained.
+    /// deleted. If a later step replaced the moved file, the content at the old name is retained and the old name is
+    /// deleted.
     fn remove_old_name(&self, step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
             FileApplyStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
@@ -136,7 +137,7 @@ impl FileApplyStepExecutor<'_> {
         })
     }
 
-    /// Equal content does not prove that a step was done, because the file may have had that content before.
+    /// The content of a file does not prove that a step was done, because the file may have had the content before.
     pub(crate) fn has_survived(&self, step: &FileApplyStep) -> Result<bool, DiskError> {
         let FileApplyStep::Put { path, staged, over, .. } = step else {
             return Ok(self.step_progress(step, BootComparison::Other)? == FileApplyStepStatus::Done);
@@ -258,7 +259,7 @@ impl FileApplyStepExecutor<'_> {
     }
 
     /// A power cut or disk error can lose a file's content after its rename; recovery writes the content again.
-    /// Recovery leaves a file alone that another program has written to since.
+    /// Recovery does not rewrite a file that another program has modified after the rename.
     fn rewrite_torn_file(&self, step: &FileApplyStep) -> Result<u64, StepApplyError> {
         let FileApplyStep::Put { path, staged, version, .. } = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
@@ -313,8 +314,8 @@ fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplySte
     step.may_be_half_done() && *found != FileApplyStepStatus::NotDone
 }
 
-/// A later change of a step's path normally proves that the step was done before. A file that was moved out of a
-/// renamed directory is at its new path even if the rename of the directory was lost.
+/// A later change of its path proves that a step was done, unless the step is a rename. A power cut can lose the rename
+/// of a directory and keep the later move of a file out of the directory.
 fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,

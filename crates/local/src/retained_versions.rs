@@ -15,10 +15,10 @@ use crate::{
 };
 
 const PRUNE_BATCH_ROWS: usize = 256;
-/// The divisor of the history quota that gives the newly retained bytes between two quota checks.
+/// The history quota is checked after new versions have used the quota divided by this number.
 const HISTORY_QUOTA_SHARE: u64 = 16;
-/// The `agent` flag of a retained version is 0 if the history of a user also needs the version. For an agent, `?2` is
-/// 1, so that versions which users need do not count.
+/// The column `agent` is 0 for a retained version that the history of a user needs. For an agent, the parameter `?2` is
+/// 1, so that versions for users do not count towards the agent's history.
 const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
@@ -140,7 +140,7 @@ impl LocalWorkspace {
     }
 
     /// If the retained versions exceed twice the limit, pending entries are synced, so that their versions can be
-    /// dropped too.
+    /// dropped.
     fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         self.prune_history(owner, limit)?;
         if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {

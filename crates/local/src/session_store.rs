@@ -1,5 +1,5 @@
-//! Stores sessions, alerts and review baselines, and reports usage. Each change of these rows is in the same
-//! transaction as the journal entry that records it.
+//! Stores sessions, alerts and review baselines, and reports usage. A change of a session, alert or baseline is in the
+//! same transaction as the journal entry that records the change.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -24,7 +24,7 @@ pub(crate) struct FileApplyStepExecutor<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StepApplyError {
-    /// Another program has changed the path, and its change was left alone.
+    /// The step stopped, because another program has changed the path of the step.
     ForeignChange,
     Disk(DiskError),
 }
@@ -65,7 +65,7 @@ impl From<StateDirectoryAccessError> for StepApplyError {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// A step that fails undoes its own rename; a change remains only if the undo fails, too.
+    /// A failing step undoes its own rename; the rename stays only if undoing fails as well.
     pub(crate) fn apply(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
             FileApplyStep::Put { path, staged, over, .. } => {
@@ -109,7 +109,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// After the release, a rollback can restore the content of the replaced file but not its inode.
+    /// A rollback can restore the content of a released file, but not the inode of the file.
     pub(crate) fn release_replaced(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         if let FileApplyStep::Put { staged, over: Some(replaced), .. } = step {
             let (source, temporary) = self.open_staged_parent(staged)?;
@@ -124,7 +124,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(())
     }
 
-    /// A file with another inode at `name` is neither retained nor deleted.
+    /// If `name` has a different inode than the replaced file, the file at `name` is left alone.
     pub(crate) fn release_replaced_file(
         &self,
         source: &DirectoryHandle,
@@ -153,7 +153,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// The file that a staged file replaces gets the temporary name.
+    /// The file that a staged file replaces gets the temporary name of the staged file.
     pub(crate) fn place_staged_file(
         &self,
         path: &RelPath,
@@ -237,7 +237,7 @@ impl FileApplyStepExecutor<'_> {
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
-    /// After a rename, the parent directory must still be at its path; otherwise the closure `back` undoes the rename.
+    /// If the parent directory was moved during a rename, the closure `back` undoes the rename.
     fn verify_or_undo_rename(
         &self,
         path: &RelPath,
@@ -255,8 +255,8 @@ impl FileApplyStepExecutor<'_> {
     }
 }
 
-/// No live process can own the staged files in a removed directory, because staging and removing both need the
-/// directory's lock.
+/// Staging a file needs the lock of its directory, so no live process has staged files in a directory that is being
+/// removed.
 fn remove_leftover_staged_files(directory: &DirectoryHandle) -> Result<(), DiskError> {
     let names = directory.list()?;
     let is_staged = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
@@ -444,7 +444,7 @@ impl FileApplyStepExecutor<'_> {
     }
 }
 
-/// A foreign change becomes the default value, as if the step had nothing to do.
+/// If a step finds another program's change, the default value is returned, as if the step had nothing to do.
 pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, StepApplyError>) -> Result<T, DiskError> {
     match result {
         Ok(value) => Ok(value),

@@ -33,19 +33,19 @@ pub(crate) struct ChainTip {
 pub(crate) struct SqliteStore {
     file: PathBuf,
     pub(crate) writer: Mutex<Connection>,
-    /// The last value of `PRAGMA synchronous` on the writing connection, which is set again only if it changes.
+    /// The current value of `PRAGMA synchronous` on the writing connection, kept to avoid setting the same value again.
     synchronous_level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     is_broken: AtomicBool,
-    /// The lock file is also written after every commit to wake waiting callers in other processes. The database files
-    /// cannot wake callers, because they change before the commit.
+    /// A write to the lock file after every commit wakes waiting callers in other processes. Changes of the database
+    /// files cannot wake callers, because the database files change before the commit.
     lock_file: MultiSlotLockFile,
     pub(crate) origin: JournalWorkspaceId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TransactionSyncPolicy {
-    /// The transaction of a read or a refused call reaches the disk with the next change.
+    /// The transaction is synced to disk with the next change, which suffices for reads and refused calls.
     Later,
     Now,
 }
@@ -259,7 +259,7 @@ pub(crate) fn append_entry(
 
 pub(crate) struct UnnumberedJournalEntry {
     pub(crate) entry: JournalEntry,
-    /// The paths by which queries find the journal entry, each with the version of its file after the entry.
+    /// The paths by which queries find the journal entry, each with the version of its file after the change.
     pub(crate) touched: Vec<(String, Option<Digest>)>,
 }
 

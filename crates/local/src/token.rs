@@ -180,8 +180,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// With `hash`, a token change stores a new token; without `hash`, the expiry of an existing token changes. The
-    /// journal entry does not contain the secret of the token.
+    /// With `hash`, a new token is stored; without `hash`, the expiry of an existing token is changed. The journal
+    /// entry does not contain the secret of the token.
     fn record_token_change(
         &self,
         operation: &str,
@@ -246,7 +246,7 @@ pub(crate) fn format_token(id: &str, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}_{secret}")
 }
 
-/// For a malformed token text, id and secret are both empty; an empty id matches no token.
+/// A malformed token text gives an empty id, which matches no token.
 pub(crate) fn split_token(text: &str) -> (&str, &str) {
     text.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
 }

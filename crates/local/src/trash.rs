@@ -20,7 +20,7 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// The gain of the wall clock on the uptime clock, in milliseconds, that counts as a clock jump.
+/// The wall clock has jumped if it gains this many milliseconds on the uptime clock.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
 const EMPTY_BATCH: usize = 64;
 

@@ -1,5 +1,5 @@
-//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts them while no call changes
-//! anything; then the transaction of every change updates the count.
+//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts files and bytes while no call
+//! changes anything. After the walk, the transaction of every change updates the count.
 //!
 //! Concurrent threads and processes together never exceed a quota; without a quota nothing is counted or written. A
 //! change by another program is counted by the next walk, which happens every few minutes and before a quota refuses a
@@ -26,10 +26,10 @@ const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
 const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
 /// The age in milliseconds at which a usage count is repeated before a quota refuses a call.
 const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
-/// A usage count is valid for at least this many times the duration of its walk, so that counting takes little time.
+/// A usage count is repeated only after this many times the duration of its walk, so that counting takes little time.
 const COUNTING_TIME_DIVISOR: i64 = 20;
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The number of recent journal entries whose prior usage is stored, for the quota check of an undo.
+/// The number of recent journal entries for which the usage before the entry is stored, for the quota check of an undo.
 const REMEMBERED_CHANGES: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum UsageCountAccuracy {
 }
 
 impl LocalWorkspace {
-    /// The usage is `None` if the workspace was never counted.
+    /// Returns `None` if the usage of the workspace was never counted.
     pub(crate) fn usage_of(
         &self,
         principal: &Principal,
@@ -74,7 +74,7 @@ impl LocalWorkspace {
         self.store.run_query(|connection| stored_usage_before(connection, number))
     }
 
-    /// The next call under a quota counts the workspace again if the count is in doubt.
+    /// If the usage count is in doubt, the next call under a quota counts the workspace again.
     pub(crate) fn mark_count_in_doubt(&self) {
         *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Needed;
     }
@@ -181,7 +181,7 @@ impl CommitQuotaCharge {
         Self { charge: QuotaCharge::for_plan(plan, quota), owner: owner.to_string(), created_directories }
     }
 
-    /// A new directory is not counted twice if a concurrent call created and counted it first.
+    /// Counts the new directories of a plan that a concurrent call has already created and counted.
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
@@ -207,7 +207,7 @@ impl CommitQuotaCharge {
         Ok(self.charge.check(&usage, before).err())
     }
 
-    /// The parameter `last` is the number of the last change before the appended journal entry `number`.
+    /// The parameter `last` is the number of the last journal entry with a change before the entry `number`.
     pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
         let Some(mut count) = stored_count(connection)? else { return Ok(()) };
         if count.last_change != last {

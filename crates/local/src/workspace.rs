@@ -1,5 +1,5 @@
 //! Implements the engine's `Workspace` trait for a local workspace. Lookups convert types of the disk crate to types of
-//! the engine; they never write and never follow a symlink.
+//! the engine. A lookup never writes and never follows a symlink.
 
 use std::time::Instant;
 

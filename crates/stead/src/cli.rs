@@ -48,7 +48,7 @@ pub(crate) struct WorkspaceFlags {
     /// Names allowed for new files: portable = valid on all common file systems, posix = any
     #[arg(long, global = true, value_enum, default_value = "portable")]
     pub(crate) names: FileNameProfileArg,
-    /// Mount point inside the workspace that callers may access (repeatable)
+    /// Let callers use the file system mounted at this path of the workspace; other mounts are refused (repeatable)
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
     /// Journal to open: workspace = the usual one, machine = the one of callers that may access the whole machine
@@ -72,10 +72,10 @@ pub(crate) struct CallerAccessCliFlags {
     /// Refuse all changes
     #[arg(long, help_heading = CALLER_HEADING)]
     pub(crate) read_only: bool,
-    /// Allow reading only below this path (repeatable)
+    /// Let the caller read only below this path of the workspace (repeatable)
     #[arg(long, value_name = "PATH", help_heading = CALLER_HEADING)]
     pub(crate) readable: Vec<String>,
-    /// Allow changes only below this path (repeatable)
+    /// Let the caller change files only below this path of the workspace (repeatable)
     #[arg(long, value_name = "PATH", help_heading = CALLER_HEADING)]
     pub(crate) writable: Vec<String>,
 }

@@ -70,7 +70,7 @@ pub(crate) struct ServeFlags {
     /// Allow a non-loopback address without TLS, because a reverse proxy terminates TLS
     #[arg(long)]
     behind_proxy: bool,
-    /// Print the temporary token of this server even if standard error is not a terminal
+    /// Always print the temporary token of this server; by default only if standard error is a terminal
     #[arg(long)]
     print_token: bool,
     /// Dialect of /mcp (repeatable if tool names do not collide); every dialect also has its own endpoint

@@ -14,8 +14,7 @@ use crate::{DiskError, faults::FaultInjectionSystemCall};
 /// The kernel limits the size of an extended attribute to this number of bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Appends bytes of the file from the offset `buffer.len()`, and returns their number, which is 0 at the end of the
-/// file.
+/// Appends bytes of the file from the offset `buffer.len()` to `buffer`, and returns how many bytes were read.
 pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
     let offset = buffer.len() as u64;
     run_system_call(FaultInjectionSystemCall::Read, || {
@@ -121,7 +120,7 @@ pub(crate) enum RangeLockOperation {
 }
 
 /// Locks or unlocks `length` bytes of a file for its open file description; the length 0 means up to the end of the
-/// file. Returns `false` if another file description holds a conflicting lock.
+/// file. Locking returns `false` if another file description holds a conflicting lock on the bytes.
 pub(crate) fn lock_range(
     file: BorrowedFd<'_>,
     start: u64,

@@ -40,8 +40,8 @@ pub(crate) fn watch_file(queue: BorrowedFd<'_>, file: BorrowedFd<'_>, flags: Wat
     run_system_call(FaultInjectionSystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
 }
 
-/// Writes a meaningless byte to a file, so that processes that watch the file are notified. The write does not pass the
-/// fault gate, because nothing depends on its success.
+/// Writes a meaningless byte to a file, so that processes that watch the file are notified. Tests inject no fault into
+/// the write, because nothing depends on its success.
 pub(crate) fn update_timestamps(file: BorrowedFd<'_>) {
     rustix::io::pwrite(file, &[0], 0).unwrap_or_default();
 }
@@ -81,12 +81,12 @@ pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
     })
 }
 
-/// A failed write is ignored, because a full counter of the eventfd also wakes the thread.
+/// An error of the write is ignored, because an eventfd with a full counter wakes the thread anyway.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
 }
 
-/// A failed read is ignored, because the counter of the eventfd is then already zero.
+/// An error of the read is ignored, because the counter of the eventfd is already zero if reading fails.
 pub(crate) fn clear_signal(counter: BorrowedFd<'_>) {
     rustix::io::read(counter, &mut [0; size_of::<u64>()]).unwrap_or_default();
 }

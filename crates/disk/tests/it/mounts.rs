@@ -17,7 +17,6 @@ fn mount(words: &[&str]) {
     assert!(output.status.success(), "mount {words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Mounts the outside directory at `bind`, another file system at `a/tmp`, and a single file at `bound_file`.
 fn tree_with_mounts() -> DiskFixture {
     let f = DiskFixture::new();
     f.directory("bind");

@@ -23,7 +23,7 @@ impl Drop for RaceEndGuard<'_> {
 
 const SWAPS_MIN: usize = 300;
 
-/// A race test in which no attack reaches the real directory would prove nothing.
+/// The least number of attacks that must reach the real directory, so that a race test proves something.
 const HITS_MIN: usize = 20;
 const RACE_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -10,7 +10,7 @@ use crate::{
     fixture::{BOTH_RESOLVERS, DiskFixture, kind, name},
 };
 
-/// A tree of this depth is deeper than any path can be.
+/// The depth of a directory tree that is too deep for any path.
 const LEVELS: u64 = 10_000;
 
 fn create_nested_directories(top: &DirectoryHandle, levels: u64) {

@@ -17,9 +17,8 @@ pub(crate) struct WatchAttachReport {
     pub(crate) found_paths: Vec<RelPath>,
     pub(crate) beyond_limit: Vec<RelPath>,
     pub(crate) denied: Vec<RelPath>,
-    /// Directories that no longer exist; the events of their removal are still in the kernel's queue.
     pub(crate) missing: Vec<RelPath>,
-    /// Directories that are already watched under an outdated path: the new path, then the outdated path.
+    /// Each watched directory whose stored path is outdated, with its new path and its stored path.
     pub(crate) renamed_meanwhile: Vec<(InotifyWatchId, [RelPath; 2])>,
     pub(crate) new: Vec<InotifyWatchId>,
 }
@@ -39,7 +38,8 @@ pub(crate) struct DirectoryWatchInstaller<'a> {
 }
 
 impl DirectoryWatchInstaller<'_> {
-    /// Watches a directory, the directories above it, and the directories below it that clients' watches cover.
+    /// Watches the directory `top`, all directories above `top`, and the directories below `top` that clients' watches
+    /// cover.
     pub(crate) fn attach_branch(&mut self, top: &RelPath) -> Result<WatchAttachReport, DiskError> {
         let mut attached = WatchAttachReport::default();
         for above in top.ancestors() {
@@ -126,7 +126,7 @@ pub(crate) fn is_temporary(name: &FileName) -> bool {
     name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())
 }
 
-/// The stored path of a watched directory is its path after the file system events processed so far.
+/// Stores the path of each watched directory; every processed rename event updates the paths.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedDirectories {
     paths: HashMap<InotifyWatchId, RelPath>,
@@ -142,7 +142,7 @@ impl WatchedDirectories {
         self.ids.contains_key(path)
     }
 
-    /// Another watched directory that was stored with the same path is removed and returned.
+    /// If another watched directory has the same path, that directory is removed and its watch is returned.
     pub(crate) fn insert(&mut self, id: InotifyWatchId, path: RelPath) -> Option<InotifyWatchId> {
         self.remove(id);
         let other = self.ids.insert(path.clone(), id);
@@ -174,7 +174,7 @@ impl WatchedDirectories {
         self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
     }
 
-    /// Returns the new paths of renamed directories that were stored for other directories before.
+    /// Returns the new paths that belonged to other watched directories before the rename.
     pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) -> Vec<RelPath> {
         let mut overwritten = Vec::new();
         for (path, id) in self.watches_within(from) {

@@ -22,23 +22,23 @@ use crate::open::LocalWorkspace;
 
 const LOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// This mode is recorded for a moved directory if the journal does not contain its permission bits.
+/// The recorded mode of a moved directory whose permission bits are not in the journal.
 const DIRECTORY_MODE: u32 = 0o755;
 
 #[derive(Debug)]
 pub(crate) struct UnrecordedExternalChange {
     pub(crate) change: RecordedChange,
-    /// Each item has a path, the last journal entry about the path, and the last one about a directory above it. If the
-    /// journal has newer entries about a path, the change must be classified again.
+    /// Each path of the change, with the last journal entries about the path and about a directory above the path. A
+    /// change is classified again if the journal gets newer entries about one of its paths.
     pub(crate) compared_entries: Vec<(RelPath, u64, u64)>,
     pub(crate) retained: Option<(Version, Vec<u8>)>,
     pub(crate) event: UnclassifiedFsEvent,
 }
 
 impl UnrecordedExternalChange {
-    /// Whether the change can still be recorded. `is_uncertain` returns true for paths that may have changed since they
-    /// were observed. A change of an uncertain path cannot be recorded, but a move always can. If the target of a move
-    /// is uncertain, the state before the move is also recorded as the state after the move.
+    /// Whether an observed change can be recorded although some paths are uncertain. An uncertain path may have changed
+    /// since its state was observed. A move can always be recorded, and any other change only if its path is certain.
+    /// If the target of a move is uncertain, the recorded state after the move equals the state before the move.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
             UnclassifiedFsEvent::Touched { path, .. } => !is_uncertain(path),
@@ -53,8 +53,8 @@ impl UnrecordedExternalChange {
     }
 }
 
-/// Each old path has the number of the last journal entry with a matched move, so that no second event matches the same
-/// move.
+/// Stores for each old path the last journal entry whose move matched an event, so that no second event matches the
+/// same move.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRenamesMatchedToEvents(HashMap<RelPath, u64>);
 
@@ -74,7 +74,7 @@ impl OwnRenamesMatchedToEvents {
 }
 
 enum ExternalChangeVerdict {
-    /// The journal already contains the change, or no watch covers its path.
+    /// The journal already contains the change, or no client's watch covers the path of the change.
     AlreadyRecorded,
     NewChange(Box<UnrecordedExternalChange>),
     /// A call that is changing the path of the event has locked the path.
@@ -83,15 +83,15 @@ enum ExternalChangeVerdict {
 
 #[derive(Default)]
 pub(crate) struct ClassifiedBatch {
-    /// The changes that are not in the journal, moves first.
+    /// The observed changes that the journal does not contain; moves come before other changes.
     pub(crate) new_changes: Vec<UnrecordedExternalChange>,
-    /// Events that cannot be classified yet, because a call is changing their paths.
+    /// The file system events that cannot be classified while a call is changing their paths.
     pub(crate) deferred: Vec<UnclassifiedFsEvent>,
-    /// All events of the batch that are not moves.
+    /// The file system events of the batch that are not moves.
     pub(crate) touched: Vec<UnclassifiedFsEvent>,
     /// The number of the last journal entry when the classification of the batch began.
     pub(crate) last_entry: u64,
-    /// Paths whose state is uncertain, which a rescan entry will report.
+    /// The paths with an uncertain state, which a rescan entry will report to clients.
     pub(crate) uncertain_paths: Vec<RelPath>,
     moves: Vec<ExternalMove>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct ClassifiedBatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LaterMoveEffectOnMoveTarget {
     Stays,
-    /// A later move of the batch took the file away from the target, or moved another file to it.
+    /// A later move in the batch changed the target path of an earlier move.
     MovedOn,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct ExternalChangeClassifier<'a> {
     since_entry: u64,
     /// The paths that calls changed after the journal entry `since_entry`; `None` if there are too many changes.
     recently_changed: Option<HashSet<RelPath>>,
-    /// The moves by calls that match events of this batch, each with the number of earlier moves by other programs.
+    /// Each move by a call that matches an event, with the number of earlier moves by other programs.
     own_moves: Vec<(usize, ExternalMove)>,
     reported_count: usize,
     recorded: JournalPathStateReader<'a>,
@@ -137,7 +137,6 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
     }
 
-    /// The moves are classified before the touched paths.
     pub(crate) fn classify_all(mut self, events: Vec<UnclassifiedFsEvent>) -> Result<ClassifiedBatch, Error> {
         let (moves, touched): (Vec<UnclassifiedFsEvent>, Vec<UnclassifiedFsEvent>) =
             events.into_iter().partition(|event| matches!(event, UnclassifiedFsEvent::Moved(_)));
@@ -180,9 +179,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(batch)
     }
 
-    /// Adds the paths that calls changed recently and that moves by other programs affect, under their old and new
-    /// names. A move by another program is recorded after the call, even if the move happened before. So the journal
-    /// alone does not tell the state of these paths, and the disk is examined.
+    /// Adds paths that calls changed recently and that a move by another program affects, under their old and new
+    /// names. The journal records a move by another program too late, so the affected paths are examined on disk.
     fn add_overtaken_paths(
         &mut self,
         touched: Vec<UnclassifiedFsEvent>,
@@ -225,9 +223,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         touched
     }
 
-    /// Finds moves by calls that overlap an earlier move by another program. The journal will contain the earlier move
-    /// last, so a reader who applies the entries in order would move the wrong file. If only files were moved, the
-    /// paths are returned; otherwise the paths become uncertain.
+    /// Finds the moves by calls that share a path with an earlier move by another program. The journal will record both
+    /// moves in the wrong order, so replaying its entries would move the wrong file. The paths of moved files are
+    /// returned; if a directory was moved, the paths become uncertain.
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
@@ -380,7 +378,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         )))
     }
 
-    /// Each move by a call in the journal matches only one event.
+    /// A call's move in the journal matches at most one rename event.
     fn is_own_rename(&mut self, moved: &ExternalMove) -> Result<bool, Error> {
         let after = self.since_entry.max(self.own_renames.last_entry(&moved.from));
         let own = self.recorded.find_own_move(moved, after)?;
@@ -391,7 +389,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(own.is_some())
     }
 
-    /// Clients cannot know a path that appeared within this batch and that no call changed.
+    /// Clients do not know a path that appeared within the current batch, unless a call changed the path.
     fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedPathState) -> bool {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
@@ -405,7 +403,7 @@ impl<'a> ExternalChangeClassifier<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassificationFinality {
     Final,
-    /// The last journal entry about a path may not be applied to the disk yet, so the path must be locked first.
+    /// A path must be locked if its last journal entry may not be applied to the disk yet.
     EntryPending,
 }
 

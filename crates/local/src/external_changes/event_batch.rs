@@ -1,8 +1,8 @@
 //! Collects file system events in memory until they are recorded.
 //!
-//! A touched path is a path with an event that is not a move. The moves of a batch keep their order and are recorded
-//! first; the touched paths follow, under their last names. So a reader who applies the moves in order, and then the
-//! touched paths, knows the state of every path after the batch.
+//! A touched path is a path with an event that is not a move. The moves of a batch are recorded first and in order; the
+//! touched paths follow, under their last names. A reader who applies the recorded changes of a batch in order gets the
+//! state of every path after the batch.
 
 use std::{
     collections::BTreeMap,
@@ -17,16 +17,16 @@ pub(crate) const WRITER_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PathEventSummary {
-    /// The first event of the path was its creation.
+    /// Whether the first event of the path was the creation of the path.
     pub(crate) created: bool,
-    /// The path appeared: it was created, a file was moved to it, or it was found in a new directory.
+    /// Whether the path was created, was the target of a move, or was found in a new directory.
     pub(crate) appeared: bool,
     pub(crate) disappeared: bool,
     pub(crate) content_changed: bool,
     pub(crate) writer_closed: bool,
-    /// No further event of the path is expected, so it can be examined at once.
+    /// Whether the path can be examined at once, because no further event of the path is expected.
     pub(crate) complete: bool,
-    /// A file that clients may have seen before was moved to this path, or to a path below it.
+    /// Whether a file that clients may have seen before was moved to the path or into the directory at the path.
     pub(crate) moved_in: bool,
 }
 
@@ -49,14 +49,14 @@ impl PathEventSummary {
         self.writer_closed || self.disappeared || self.complete || !(self.content_changed || self.created)
     }
 
-    /// Marks the path as appeared and disappeared, so that any difference between disk and journal is reported.
+    /// Marks a path as appeared and disappeared, so that every difference between disk and journal is reported.
     pub(crate) fn force_report(&mut self) {
         self.merge(PathEventSummary::APPEARED);
         self.merge(PathEventSummary::DISAPPEARED);
         self.created = false;
     }
 
-    /// The field `created` stays the same, because it is about the first event of the path.
+    /// Merging later events keeps the field `created`, which describes the first event of a path.
     fn merge(&mut self, later: PathEventSummary) {
         self.appeared |= later.appeared;
         self.disappeared |= later.disappeared;
@@ -75,7 +75,7 @@ pub(crate) struct ExternalMove {
     pub(crate) to: Option<RelPath>,
     pub(crate) subject: FsEventFileType,
     pub(crate) seen_before: OldPathKnownToClients,
-    /// The touched paths at and below the moved path, if the file left the watched tree; otherwise empty.
+    /// The touched paths at and below the old path of a file that left the watched tree.
     pub(crate) touched_paths: Vec<RelPath>,
 }
 
@@ -89,7 +89,7 @@ impl ExternalMove {
         self.paths().any(|one| other.paths().any(|two| meet(one, two)))
     }
 
-    /// The new names of `touched_paths`; empty if the target of the move is unknown.
+    /// The new names of the touched paths, if the target of the move is known.
     pub(crate) fn paths_left_behind(&self) -> impl Iterator<Item = RelPath> {
         self.touched_paths.iter().filter_map(|path| self.new_path_of(path.clone()))
     }
@@ -107,15 +107,14 @@ impl ExternalMove {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OldPathKnownToClients {
     Yes,
-    /// The old path appeared in the same batch and is not recorded yet, so a client knows it only if a call changed it.
+    /// Clients know the old path only if a call changed the path, because the path appeared in the same batch.
     No,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenameCertainty {
     Certain,
-    /// The rename reverses the previous rename. A file that was moved back and two files that exchanged their names
-    /// cause the same events.
+    /// A rename that reverses the previous rename may be a move back or an exchange of two names.
     Ambiguous,
 }
 
@@ -154,7 +153,7 @@ impl ExternalEventBatch {
         self.insert_touch(path.clone(), PendingExternalPathEvent { hints, since: now, sequence: order });
     }
 
-    /// Events must be requeued before the batch contains newer events.
+    /// Callers must requeue events before they add newer events to the batch.
     pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = UnclassifiedFsEvent>, now: Instant) {
         for event in events {
             match event {
@@ -213,8 +212,8 @@ impl ExternalEventBatch {
         self.recheck_former_paths(branch, seen_before);
     }
 
-    /// If clients do not know the old path of a move, the move may not be recorded, so the old paths become touched
-    /// paths.
+    /// If clients do not know the old path of a move, the move may not be recorded, so the old path becomes a touched
+    /// path.
     fn recheck_former_paths(
         &mut self,
         branch: Vec<(RelPath, PendingExternalPathEvent)>,
@@ -235,7 +234,7 @@ impl ExternalEventBatch {
         !self.moves.is_empty()
     }
 
-    /// The moves of a batch are taken out before the touched paths, both in order.
+    /// Takes all moves out of the batch in order, and then the touched paths that are due.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<UnclassifiedFsEvent> {
         let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
             .touched

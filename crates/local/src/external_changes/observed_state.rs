@@ -24,7 +24,7 @@ impl ObservedPathState {
     }
 }
 
-/// Reads the state of a path on disk; `None` if the path is reserved, is on another mount, or cannot be read.
+/// Reads the state of a path on disk, or returns `None` if the path is reserved, on another mount or unreadable.
 pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result<Option<ObservedPathState>, Error> {
     let absent = || Ok(Some(ObservedPathState { state: PathState::Absent, bytes: None }));
     let plain = |state| Ok(Some(ObservedPathState { state, bytes: None }));
@@ -96,7 +96,8 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     }
 }
 
-/// Returns the kind of change and the state before the change, or `None` if nothing changed.
+/// Compares the recorded state of a path with the observed state, and returns the change and the state before the
+/// change.
 pub(super) fn change_since_recorded(
     known: &LastRecordedPathState,
     seen: &PathState,

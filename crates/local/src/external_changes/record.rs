@@ -1,6 +1,5 @@
-//! Writes changes by other programs to the journal. The transaction compares each change once more with the last
-//! journal entries about its paths, so that changes by concurrent calls are recorded neither twice nor in the wrong
-//! order.
+//! Writes changes by other programs to the journal. The transaction checks each change against newer journal entries,
+//! so that no change is recorded twice or in the wrong order.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -32,7 +31,7 @@ const WATCH_PROTOCOL: &str = "watch";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissedFsEventsReason {
     Overflow,
-    /// For some time no process recorded changes: the recorder restarted, or another process took over.
+    /// No process recorded changes for some time, because the recorder restarted or another process took over.
     ListeningGap,
     WatchLimit,
     PermissionDenied,
@@ -50,8 +49,8 @@ impl MissedFsEventsReason {
 }
 
 impl LocalWorkspace {
-    /// Returns the events that must be classified again, because a call has changed their paths meanwhile. After a
-    /// returned move, all later events are returned too.
+    /// Returns the events that must be classified again, because a call changed their paths after the classification.
+    /// If a move is returned, all events after the move are returned with it.
     pub(crate) fn record_external_changes(
         &self,
         changes: Vec<UnrecordedExternalChange>,
@@ -78,7 +77,7 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?.number)
     }
 
-    /// The largest number up to which all journal entries are applied to the files.
+    /// All journal entries up to the returned number are applied to the files.
     pub(crate) fn last_settled_number(&self) -> Result<u64, Error> {
         let (head, pending) = self.store.run_query(|connection| {
             let head = store::load_tip(connection, &self.store.origin)?.number;
@@ -122,7 +121,7 @@ struct RequeuedEvents {
     items: Vec<UnclassifiedFsEvent>,
     /// After a move is requeued, all later events are requeued too, to keep their order.
     is_stopped: bool,
-    /// The journal entries that record this batch must not be mistaken for changes by calls.
+    /// The numbers of the journal entries that record the batch, which are not changes by calls.
     own_entries: Vec<u64>,
     /// The number of the last journal entry when the batch was classified.
     last_entry: u64,

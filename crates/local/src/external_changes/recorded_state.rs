@@ -32,15 +32,15 @@ pub(crate) struct LastRecordedPathState {
     pub(crate) state: Option<PathState>,
     pub(crate) last_parent_entry: u64,
     pub(crate) parent_removed: bool,
-    /// Whether the disk may still lack the change in the last journal entry about the path or a directory above it.
+    /// Whether the last journal entry about the path or a directory above it may not be applied to the disk yet.
     pub(crate) is_pending: bool,
 }
 
-/// The states of paths after the moves that are classified but not in the journal yet.
+/// The states of paths after classified moves that are not in the journal yet.
 #[derive(Default)]
 struct UnrecordedPathStates {
     states: HashMap<RelPath, PathState>,
-    /// The sources and targets of the moves, which also affect every path below them.
+    /// The old and new paths of classified moves; the state of every path below them is unknown.
     moved_roots: HashSet<RelPath>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> JournalPathStateReader<'a> {
         }
     }
 
-    /// The cache must be cleared when the journal may have newer entries.
+    /// Callers clear the cached journal entries when the journal may have newer entries.
     pub(crate) fn clear_cache(&mut self) {
         self.entries.clear();
         self.last_parent_entries.clear();
@@ -93,7 +93,7 @@ impl<'a> JournalPathStateReader<'a> {
         })
     }
 
-    /// A classified move or removal affects later lookups before it is in the journal.
+    /// A classified move affects later lookups of path states before the journal contains the move.
     pub(crate) fn note_move(&mut self, from: &RelPath, to: Option<(&RelPath, PathState)>) {
         self.unrecorded.states.retain(|path, _| !path.is_within(from));
         self.unrecorded.states.insert(from.clone(), PathState::Absent);
@@ -105,8 +105,8 @@ impl<'a> JournalPathStateReader<'a> {
         }
     }
 
-    /// Finds the oldest journal entry after the entry `after` in which a call made this move. If the target of the move
-    /// was not observed, any move or removal of the path by a call matches.
+    /// Finds the oldest journal entry after the entry `after` in which a call made the move `moved`. If the target of
+    /// an observed move is unknown, any move or removal of its source by a call matches.
     pub(crate) fn find_own_move(
         &mut self,
         moved: &ExternalMove,
@@ -138,7 +138,7 @@ impl<'a> JournalPathStateReader<'a> {
         Ok(found)
     }
 
-    /// Whether a journal entry moves or removes a directory above the path after it changes the path itself.
+    /// Whether a journal entry changes the path, and afterwards moves or removes a directory above the path.
     fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
         if number == 0 {
             return Ok(false);
@@ -178,8 +178,8 @@ impl<'a> JournalPathStateReader<'a> {
         Ok(gone > brought)
     }
 
-    /// The time in unix milliseconds at which a call moved or restored a directory with its contents. Moves by other
-    /// programs do not count, because they are recorded after they happened.
+    /// The time in Unix milliseconds at which a call moved or restored the directory to its present path. Moves by
+    /// other programs are ignored, because the journal records them later than they happen.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
@@ -190,7 +190,7 @@ impl<'a> JournalPathStateReader<'a> {
         Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
     }
 
-    /// Journal entries that do not contain the state of the path, such as a copy from the path, are skipped.
+    /// The search for the state of a path skips journal entries that do not contain the state.
     fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let mut number = newest;
         for _ in 0..LOOKBACK_ENTRIES_MAX {
@@ -242,7 +242,7 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// Whether the last change of a path in a journal entry moved or restored a directory with its contents to the path.
+/// Whether the last change of a path in a journal entry moved or restored something to the path.
 fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
     let last = entry.changes.iter().rev().find(|change| change.path == wire || change.to.as_deref() == Some(wire));
     last.is_some_and(|change| match &change.to {
@@ -252,7 +252,8 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
 }
 
 impl UnrecordedPathStates {
-    /// `None` means that no classified move affects the path, and `Some(None)` means that its state is unknown.
+    /// Returns `None` if no classified move affects the path, and `Some(None)` if a classified move makes its state
+    /// unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
         if let Some(state) = self.states.get(path) {
             return Some(Some(state.clone()));
@@ -283,8 +284,8 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
     Ok((entries <= RECENT_CHANGES_MAX).then_some(paths))
 }
 
-/// The number of the last journal entry after which the state of the path may be unknown. Such an entry changes a
-/// directory above the path, or is a rescan that includes the path.
+/// The number of the last journal entry that makes the state of the path unknown. A change of a directory above a path,
+/// or a rescan of the path, makes the state of the path unknown.
 pub(crate) fn last_parent_change(
     connection: &Connection,
     path: &RelPath,

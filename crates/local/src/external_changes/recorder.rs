@@ -1,5 +1,5 @@
-//! The recorder thread, which records changes by other programs. The thread waits on one kernel event queue for writes
-//! to the store by other processes, and for the death of the process that records. If this process records, the thread
+//! The recorder thread, which records changes by other programs. The recorder thread waits for writes to the store by
+//! other processes, and for the death of the process that records. In the process that records, the recorder thread
 //! also waits for changes in the directory tree.
 
 use std::{
@@ -29,8 +29,7 @@ use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
 const RECORDER_SLOT: u64 = 1 << 62;
 /// A standby process tries to become the recorder at this interval if no signal arrives.
 const STANDBY_POLL: Duration = Duration::from_secs(30);
-/// The kernel reports the close of the lock file before it frees the lock, so the first attempts to become the recorder
-/// may fail.
+/// The kernel reports the close of a lock file before the lock is free, so a standby process tries several times.
 const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
 const STANDBY_FAST_TRIES: u32 = 50;
 const LIVENESS_CHECKS_MAX: u32 = 10;
@@ -61,11 +60,10 @@ pub(super) struct ExternalChangeRecorder {
     attached: HashSet<String>,
     own_renames: OwnRenamesMatchedToEvents,
     generation: Option<i64>,
-    /// The number of a journal entry that is older than every unrecorded event, so that only later calls can have
-    /// caused such events.
+    /// The number of a journal entry that is older than every file system event that is not recorded yet.
     baseline_entry: u64,
     last_sweep: Instant,
-    /// The time of the next check for dead owners of watches, and how often the check may be repeated.
+    /// The time of the next check for dead processes with watches, and how many more checks may follow.
     liveness_check: Option<(Instant, u32)>,
 }
 
@@ -221,7 +219,7 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// If the system's watch limit is reached, a started watch keeps the watched directories, and a new watch is
+    /// At the system's watch limit, a started watch keeps the directories that are already watched; a new watch is
     /// refused.
     fn attach_watch(
         &mut self,
@@ -282,8 +280,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// When a process dies, the kernel reports the close of the lock file before it frees the lock. So the check for
-    /// dead processes is repeated a few times.
+    /// When a process dies, the kernel reports the close of the lock file before it frees the lock. The check for dead
+    /// processes is repeated a few times, because the kernel may free their locks late.
     fn end_watches_of_dead_processes(
         &mut self,
         workspace: &LocalWorkspace,

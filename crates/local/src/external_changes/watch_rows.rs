@@ -1,6 +1,6 @@
 //! Stores watches in the database. A call inserts a watch with the stage `Requested`. The recorder thread then watches
-//! the directories of the watch, or refuses the watch. A journal entry starts the watch only after its directories are
-//! watched.
+//! the directories of the watch, or refuses the watch. A journal entry starts a watch after all directories of the
+//! watch are watched.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
@@ -17,7 +17,7 @@ pub(crate) enum ClientWatchRequestStatus {
     Requested,
     Attached,
     LimitReached,
-    /// The file system does not report changes, so the watch is refused.
+    /// The watch is refused, because the file system does not report changes.
     Unsupported,
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn delete_watch(connection: &Connection, id: &str) -> rusqlite::Resul
     increment_generation(connection)
 }
 
-/// A watch that has not started long after its creation belongs to a dead process and is deleted too.
+/// Deletes watches that no client has polled for long, and watches that have not started in time.
 pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<usize> {
     let swept = connection
         .prepare_cached("DELETE FROM watches WHERE heard_ms < ?1 OR (started IS NULL AND created_ms < ?2)")?
@@ -203,7 +203,7 @@ pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::
 
 const UNSTARTED_WATCH_MS_MAX: i64 = 60_000;
 
-/// The counter in the database increases when a watch is added or deleted.
+/// The watch generation, a counter in the database, increases when a watch is added or deleted.
 pub(crate) fn watch_generation(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(connection
         .prepare_cached("SELECT value FROM meta WHERE name = 'watches'")?

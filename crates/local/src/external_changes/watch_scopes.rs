@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use stead_engine::{Globs, Watch, WatchDepth};
 use stead_path::RelPath;
 
-/// The internal directory of git, which is watched only if the path of a watch is this directory or is in it.
+/// A `.git` directory is watched only if the path of a watch is the `.git` directory or is below it.
 const GIT_DIRECTORY: &[u8] = b".git";
 
 #[derive(Default)]
 pub(crate) struct CombinedWatchScopes {
     by_path: HashMap<RelPath, Vec<WatchScope>>,
-    /// Every directory above the path of a watch.
+    /// The directories above the paths of all clients' watches.
     parents: HashSet<RelPath>,
 }
 

@@ -1,9 +1,10 @@
 //! Keeps a model of the watched directory tree: processes kernel events in order and follows renames of directories.
 //!
-//! The kernel queues an event before the system call that caused it returns. So if a path was renamed after the last
-//! processed event, the event queue already contains the rename. Therefore a directory is watched only when the event
-//! queue is empty: its path is then current. If a rename of the directory arrives meanwhile, the directory is watched
-//! again under its new path. The state of a path is recorded only if the event queue contains no rename of the path.
+//! The kernel queues an event before the system call that caused it returns. If a path was renamed after the last
+//! processed event, the event queue already contains the rename. A directory is watched only when the event queue is
+//! empty, because only then the stored path of the directory is current. If a directory is renamed before its watch is
+//! complete, the directory is watched again under its new path. The state of a path is recorded only if the event queue
+//! contains no rename of the path.
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
@@ -34,7 +35,7 @@ const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
 const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
 /// A file counts as moved out of the tree if this many events do not contain the second event of its rename.
 const RENAME_PAIR_EVENTS_MAX: usize = 64;
-/// The whole tree is rescanned if more file system events than this are collected.
+/// The most file system events that are collected; with more events, the whole tree is rescanned.
 const QUEUED_EVENTS_MAX: usize = 200_000;
 
 #[derive(Default)]
@@ -56,7 +57,7 @@ pub(super) struct WatchedTree {
     unwatched: BTreeSet<RelPath>,
     /// Paths whose state is uncertain, for which a rescan entry is recorded after the batch.
     uncertain: BTreeSet<RelPath>,
-    /// If file system events were missed, this reason is set and the whole tree must be rescanned.
+    /// The reason why file system events were missed; after missed events, the whole tree must be rescanned.
     pub(super) missed: Option<MissedFsEventsReason>,
 }
 
@@ -85,13 +86,13 @@ impl WatchedTree {
         self.missed.is_some() || self.batch.len() + self.unwatched.len() > QUEUED_EVENTS_MAX
     }
 
-    /// A rescan follows, because the discarded events cannot be recorded.
+    /// The whole tree is rescanned later, because discarded file system events are never recorded.
     pub(super) fn discard_batch(&mut self) {
         self.missed = Some(MissedFsEventsReason::ListeningGap);
         self.batch.clear();
     }
 
-    /// `floor` is the number of a journal entry that is older than every event not recorded yet.
+    /// The journal entry `floor` is older than every file system event that is not recorded yet.
     pub(super) fn gather_events(
         &mut self,
         workspace: &LocalWorkspace,
@@ -126,7 +127,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// A state that was observed at a renamed path may belong to another file, so such states are not recorded.
+    /// A state that was observed at a renamed path is not recorded, because it may belong to another file.
     pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let left = self.queued.iter().filter(|event| matches!(event.kind, FsEventKind::MovedFrom(_)));
@@ -202,7 +203,7 @@ impl WatchedTree {
         self.scopes.is_relevant(path) || (subject == FsEventFileType::Directory && self.scopes.must_watch(path))
     }
 
-    /// The second of the two events of a rename follows at once or after a few other events.
+    /// inotify reports a rename with two events, between which a few other events may occur.
     fn handle_moved_from(
         &mut self,
         workspace: &LocalWorkspace,
@@ -300,7 +301,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// If the event queue is empty, the rename was missed, and the states of the old and the new path are uncertain.
+    /// If the event queue does not contain the rename of a directory, the states of its old and new path are uncertain.
     fn doubt_renamed_paths(&mut self, renamed: Vec<(InotifyWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in renamed {
             if self.queued.is_empty() {
@@ -313,8 +314,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// A file that a call wrote may have been deleted before its directory was watched, and no event reports that
-    /// deletion.
+    /// Files that calls wrote are checked again, because no event reports a deletion before their directory was
+    /// watched.
     fn recheck_recorded_files(
         &mut self,
         workspace: &LocalWorkspace,
@@ -334,8 +335,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching new directories that the event queue reports as renamed or deleted, and schedules them to be
-    /// watched again.
+    /// Ends the watches of new directories that were renamed or deleted meanwhile, and schedules new watches for them.
     fn unwatch_moved(&mut self, new: &HashSet<InotifyWatchId>) -> Result<HashSet<RelPath>, Error> {
         let mut moved = HashSet::new();
         for named in self.directories_renamed_since()? {
@@ -360,7 +360,7 @@ impl WatchedTree {
         Ok(named.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// If a call moved or restored the directory with its contents, only newer files are reported.
+    /// If a call moved or restored a directory, only files that are newer than the call are reported.
     fn report_contents(
         &mut self,
         workspace: &LocalWorkspace,
@@ -393,7 +393,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// The path may exist again, because a call can replace a file by exchanging two names.
+    /// A removed path may exist again, because a call can replace a file by exchanging two names.
     fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
         match workspace.root.stat(path) {
             Ok(Some(_)) => Ok(()),
@@ -457,7 +457,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// All directories are watched again with a new queue, and a rescan is recorded.
+    /// A rescan watches all directories with a new event queue and records a rescan entry.
     pub(super) fn rescan_everything(
         &mut self,
         workspace: &LocalWorkspace,
@@ -490,7 +490,7 @@ fn create_queue(workspace: &LocalWorkspace, lock: &MultiSlotLockFile) -> Result<
     Ok((queue, store))
 }
 
-/// For a directory, only the creation time is compared, because its other times change with its entries.
+/// The age of a directory is judged by its creation time, because its other times change with its entries.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
     if stat.file_type == FileType::Directory {

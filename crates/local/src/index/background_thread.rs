@@ -1,5 +1,6 @@
 //! The background thread that builds the search index and keeps the tree model current. The first large search starts
-//! the thread, and closing the workspace ends it. The thread runs with low priority, and no call waits for it.
+//! the index thread, and closing the workspace ends the thread. The index thread runs with low priority, and no call
+//! waits for the thread.
 
 use std::{
     sync::{Arc, MutexGuard},
@@ -20,23 +21,23 @@ use crate::store::lock_ignoring_poison;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
-/// The pause before the next build if the last build failed, or if no recently modified files are left to index.
+/// The pause before the next index build after a build that failed or indexed every file.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// How long new or recently modified files wait before the index thread indexes them.
 const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
 /// The index thread lists every directory again within this many rounds, even if the watches report no change.
 const FULL_RELIST_TICKS: usize = 300;
-/// The index thread releases the lock for searches after it has listed this many directories.
+/// The number of directories after which the index thread briefly releases the lock, so that searches can run.
 const DIRECTORIES_PER_STEP: usize = 64;
 const SMALL_SEGMENT_FILES: u32 = 4_000;
-/// If the index has more small segments than this, they are merged.
+/// The most small segments of the search index before they are merged.
 const SMALL_SEGMENTS_MAX: usize = 8;
-/// If the index has this many more files than twice the tree, it is outdated and is built again from scratch.
+/// The index is built from scratch if it has this many more files than twice the files of the tree.
 const STALE_FILES_MAX: u64 = 10_000;
 
 struct IndexThreadNextSleep(Duration, IndexThreadWakeBySearchPolicy);
 
-/// Closing the workspace always wakes the index thread, even if a search cannot.
+/// Whether a search can wake the index thread; closing the workspace always wakes the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexThreadWakeBySearchPolicy {
     BySearch,
@@ -104,7 +105,7 @@ fn run_round(
     Ok(IndexThreadNextSleep(POLL_INTERVAL, IndexThreadWakeBySearchPolicy::Never))
 }
 
-/// The model of a watched tree is stored for searches; the model of an unwatched tree is returned.
+/// Builds a tree model: stores the model of a watched tree for searches, or returns the model of an unwatched tree.
 fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, IndexedTreeCacheDiscardReason> {
     let top =
         shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexedTreeCacheDiscardReason::Unsupported)?;
@@ -154,7 +155,7 @@ fn apply_events(shared: &IndexSharedState) -> Result<(), IndexedTreeCacheDiscard
     }
 }
 
-/// Searches use the tree model during the build, so its lock is released before the build.
+/// The lock of the tree model is released before the index build, because searches use the tree model meanwhile.
 fn extend_watched_index(
     shared: &IndexSharedState,
     mut model_guard: MutexGuard<'_, Option<IndexedTreeCache>>,
@@ -188,14 +189,14 @@ fn extend_index(
 }
 
 enum IndexBuildBase {
-    /// The build keeps all segments that exist when it begins.
+    /// The index build keeps all segments that exist when the build begins.
     Current,
-    /// The build keeps only the segments of this snapshot, from which small or outdated segments were removed.
+    /// The index build keeps only the segments of the given snapshot.
     WithoutStale(Arc<IndexSnapshot>),
 }
 
-/// The snapshot is empty if too many indexed files are outdated, and lacks small segments if there are too many. `None`
-/// means that the build keeps all segments.
+/// Returns the segments that an index build keeps, if small segments must be merged or the index is outdated. If an
+/// index build keeps all segments, `None` is returned.
 fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>> {
     let snapshot = model.snapshot();
     let (files, _) = model.files();

@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub(super) const BLOCK_HASH_BYTES: usize = 16;
-/// The format version of the search index. An index with another format version is built again.
+/// The format version of the search index. The server rebuilds an index that has a different format version.
 const FORMAT: u32 = 1;
 const INDEX_SECRET_NAME: &str = "index";
 

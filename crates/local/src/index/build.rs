@@ -21,7 +21,8 @@ use crate::{limits::INDEX_BYTES_MAX, workspace::to_engine_fingerprint};
 
 /// The number of bytes of disk space that the search index leaves free.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// The largest number of distinct trigrams of an indexed text. A search could rarely skip a text with more trigrams.
+/// The largest number of distinct trigrams of an indexed text. A search could rarely skip a text with very many
+/// trigrams.
 const GRAMS_MAX: usize = 40_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub(super) enum IndexBuildOutcome {
     Stopped,
 }
 
-/// The segments of `base` stay part of the index. Each new index segment is published as soon as it is full.
+/// The build adds segments to the segments of the snapshot `base`. Each new index segment is published as soon as it is
+/// full.
 pub(super) fn build_segments(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
@@ -90,12 +92,12 @@ pub(super) fn build_segments(
 }
 
 enum IndexSkipReason {
-    /// The file was changed so recently that a further change might not alter its timestamps.
+    /// A file that was changed very recently is skipped, because a further change might not alter its timestamps.
     RecentlyModified,
     NotIndexable,
 }
 
-/// A file that was changed after `settled_ns` is not indexed, because a further change might not alter its timestamps.
+/// Files that changed after `settled_ns` are skipped as recently modified.
 fn index_file<'g>(
     directory: &DirectoryHandle,
     name: &FileName,

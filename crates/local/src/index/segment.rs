@@ -197,8 +197,8 @@ impl IndexSegment {
         }
     }
 
-    /// Rare trigrams are looked up first. Once few candidate files are left, the other trigrams are skipped, because
-    /// reading the files costs less.
+    /// Rare trigrams are looked up first. Once few candidate files are left, the lookup skips the other trigrams,
+    /// because reading the files costs less.
     fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
@@ -287,7 +287,7 @@ impl IndexSegment {
 pub(super) enum IndexedFileKind {
     Text,
     Binary,
-    /// The file must always be read: it is too large, or has too long a line, or too many distinct trigrams.
+    /// Every search reads the file, because the file is too large, has too long a line or has too many trigrams.
     AlwaysRead,
 }
 

@@ -25,13 +25,13 @@ use super::{
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
-/// The manifest's file id in block hashes, because the manifest has no random id.
+/// The block hashes of the manifest use this fixed file id, because the manifest has no random id.
 const MANIFEST_FILE_ID: RandomIndexFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexCoverage {
-    /// All indexable files are indexed now or by the next builds.
+    /// The index contains all indexable files, or will contain them after the next builds.
     Complete,
     /// The index has reached its size limit, so every search reads the remaining files.
     SizeLimited,
@@ -150,7 +150,7 @@ impl DirectoryFilesBySegment {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// If several segments contain the same file identity, the index data of any of these segments is correct.
+    /// If several segments contain a file with the same name and fingerprint, the first of these segments is used.
     pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;

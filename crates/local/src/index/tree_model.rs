@@ -1,7 +1,7 @@
 //! A model of the directory tree in memory, so that a search need not walk the tree. The model contains every directory
 //! that a walk would enter, the segment of each indexed file, and the names of unindexed files.
 //!
-//! After [`IndexedTreeCache::refresh`] the model equals the result of a walk, as far as the kernel reports changes. A
+//! [`IndexedTreeCache::refresh`] makes the model equal to the result of a walk, as far as the kernel reports changes. A
 //! directory is watched before it is listed, and listed again after any event in it.
 
 mod listing;
@@ -27,7 +27,7 @@ use super::{
 };
 
 const NO_DIRECTORY: u32 = u32::MAX;
-/// The number of reads in a row after which a non-empty event queue counts as having lost events.
+/// The most reads of the event queue in a row; if the queue is still not empty, its events count as lost.
 const DRAINS_MAX: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum IndexedTreeCacheDiscardReason {
     WatchFailed,
     IndexCorrupt,
     Stopped,
-    /// The file system does not report all changes, and its timestamps may be wrong.
+    /// The file system does not report all changes, so the tree cannot be watched.
     Unsupported,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct IndexedTreeCache {
     /// For each file of each segment: the number of the directory that contains the file now.
     directory_of_files: Vec<Vec<u32>>,
     stale_directories: BTreeSet<u32>,
-    /// The number of the directory that the periodic relisting of the tree model marked last.
+    /// The position of the periodic relisting: the number of the directory that was last marked for a new listing.
     relist_position: u32,
     /// Whether every directory of the tree has been listed once.
     complete: bool,
@@ -87,7 +87,7 @@ struct IndexedTreeDirectoryNode {
     watches: Vec<InotifyWatchId>,
     /// For each indexed file: the position of its segment in the snapshot, and the file's number in the segment.
     indexed_files: Vec<(u16, u32)>,
-    /// The names of the files that every search must read, because the index has no usable data about them.
+    /// The names of the files that every search must read, each with the reason why the index cannot be used.
     unindexed_files: Vec<(FileName, UnindexedReason)>,
     hard_linked: Vec<FileName>,
     counts: IndexedDirectorySearchCounts,
@@ -95,13 +95,13 @@ struct IndexedTreeDirectoryNode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnindexedReason {
-    /// No segment of the index contains the current content of the file.
+    /// The file is not indexed yet, or has changed since it was indexed.
     NotYetIndexed,
-    /// The index cannot contain the file, or watches do not report all changes of the file.
+    /// The file cannot be indexed, or the watches do not report all changes of the file.
     NeverIndexable,
 }
 
-/// The counts of one directory that are added to the totals of a search.
+/// The counts of files and bytes of one directory, which a search adds to its totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct IndexedDirectorySearchCounts {
     entries: u64,
@@ -260,7 +260,7 @@ impl IndexedTreeCache {
         }
     }
 
-    /// A directory that was moved and is now in the model under another number keeps its watch.
+    /// A moved directory keeps its watch if the model contains the directory under another number.
     fn unwatch(&mut self, watch: InotifyWatchId, number: u32) {
         if self.watched.get(&watch).is_some_and(|(owner, _)| *owner == number) {
             self.watched.remove(&watch);
@@ -318,7 +318,7 @@ impl IndexedTreeCache {
         folders.map(|folder| (folder.path.clone(), names(folder))).filter(|(_, names)| !names.is_empty()).collect()
     }
 
-    /// The next refresh lists every directory again whose index data may differ in the new snapshot.
+    /// The next refresh lists every directory whose index data may differ between the old and the new snapshot.
     pub(super) fn adopt_snapshot(&mut self, snapshot: Arc<IndexSnapshot>) {
         let (old, new) = (self.snapshot.segment_ids(), snapshot.segment_ids());
         if old == new {
@@ -385,12 +385,12 @@ impl IndexedTreeDirectoryNode {
     }
 }
 
-/// The most files that a search with the tree model reads; for more files, a parallel walk is as fast.
+/// The most files that a search with the tree model reads; for more files, a parallel walk over the tree is as fast.
 const CANDIDATES_MAX: usize = 2_000;
 
 impl IndexedTreeCache {
-    /// The tree model must be current when candidates are looked up. An indexed walk returns `None` if too many files
-    /// must be read.
+    /// Callers must refresh the tree model before they look up the files for a search. The lookup returns `None` if the
+    /// search must read too many files.
     pub(super) fn indexed_walk(
         &self,
         start: &RelPath,

@@ -37,7 +37,7 @@ pub struct CreateWorkspaceRequest {
     pub bytes_max: Option<u64>,
     /// The largest number of files, symlinks and directories in the new workspace.
     pub files_max: Option<u64>,
-    /// The text of the new workspace's policy file, which excludes `bytes_max` and `files_max`.
+    /// The text of the new workspace's policy file; a request with this text must not have `bytes_max` or `files_max`.
     pub policy: Option<String>,
 }
 
@@ -140,7 +140,7 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&row))
     }
 
-    /// The temporary workspace for a copy has a name that no other workspace can have.
+    /// A temporary workspace has a name that no other workspace can have.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<WorkspaceBeingCreated, Error> {
         let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())

@@ -121,7 +121,8 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// The caller holds the exclusive lock of the reconciled workspace. An interrupted reconciliation can be repeated.
+    /// The caller of a reconciliation holds the exclusive lock of the workspace. An interrupted reconciliation can be
+    /// repeated.
     pub(super) fn reconcile_disk(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         match row.lifecycle {
             WorkspaceRowLifecycleState::Creating | WorkspaceRowLifecycleState::Deleting => {
@@ -134,7 +135,7 @@ impl WorkspaceRegistry {
         self.update_without_entry(move |transaction| rows::upsert_row(transaction, &settled).map(Ok))
     }
 
-    /// A workspace directory that has already been moved is no error.
+    /// Moving a workspace directory that has already been moved is no error.
     fn move_directory(
         &self,
         from: &ServerOnlyDirectoryHandle,

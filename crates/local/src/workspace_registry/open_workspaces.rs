@@ -15,7 +15,7 @@ use stead_engine::{Engine, Error, ErrorKind};
 use super::{WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The references to an open workspace that no client uses: one in its slot, and one in its engine.
+/// The registry itself holds this many references to an open workspace: one in the slot and one in the engine.
 const INTERNAL_REFERENCES: usize = 2;
 
 #[derive(Default)]
@@ -174,8 +174,8 @@ impl WorkspaceRegistry {
     }
 
     /// Closes the registry and every workspace, even those in use, and writes deferred entries. A process must close
-    /// the registry before it ends. A workspace that is still being opened is not closed, because no call has used it
-    /// yet.
+    /// the registry before it ends. A workspace that is still being opened is not closed, because no call has used the
+    /// workspace yet.
     pub fn close_all(&self) {
         let slots: Vec<Arc<OpenWorkspaceSlot>> =
             lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();

@@ -78,7 +78,7 @@ pub enum DestroyedWorkspaceTrashPolicy {
     DeleteAtOnce,
 }
 
-/// Whether the directory of a workspace is known to match its row.
+/// Whether the directory of a workspace has been made to match the workspace's database row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkspaceRowReconciliationStatus {
     Done,
@@ -159,8 +159,8 @@ pub(crate) fn find_active_by_name(
         .optional()
 }
 
-/// A trashed workspace is found by its name or id. If several trashed workspaces have the name, the one that was
-/// destroyed last is found.
+/// A trashed workspace is found by its name or id. If several trashed workspaces have the same name, the search finds
+/// the workspace that was destroyed last.
 pub(crate) fn find_trashed_by_name(
     connection: &Connection,
     name: &str,

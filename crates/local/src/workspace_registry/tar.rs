@@ -29,7 +29,7 @@ const GNU_MAGIC: &[u8] = b"ustar  \0";
 /// The name of an entry in which GNU tar stores the long name of the next entry.
 const GNU_LONG_LINK_NAME: &[u8] = b"././@LongLink";
 
-/// The bytes of the checksum field itself count as spaces.
+/// The checksum of a `tar` header counts the bytes of the checksum field as spaces.
 fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     let at = |(at, byte): (usize, &u8)| {
         if CHECKSUM_FIELD.contains(&at) { u64::from(b' ') } else { u64::from(*byte) }
@@ -210,8 +210,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Only an archive with an invalid header is tested for compression, because a valid file name may start with the
-    /// same bytes.
+    /// Only an archive with an invalid header is tested for compression, because a valid archive may start with the
+    /// signature of a compressed file.
     fn refuse_compressed(&self, start: &[u8]) -> Result<(), Error> {
         match COMPRESSION_SIGNATURES.iter().find(|(magic, _)| self.entry_count == 1 && start.starts_with(magic)) {
             Some((_, program)) => {

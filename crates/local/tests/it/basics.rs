@@ -1,4 +1,4 @@
-//! Tests one call of each kind, and the files on disk afterwards.
+//! Tests one call of each operation and the files on disk after the call.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOptions, OverwrittenFilePolicy};

@@ -46,7 +46,7 @@ pub(crate) struct EventDerivedTestTree {
     tree: FileContentsByPath,
     pub(crate) rescans: usize,
     pub(crate) events: usize,
-    /// A copy that was read from the directory may be ahead of events that have not arrived yet.
+    /// Whether the test client's copy was read from disk and may be newer than the next watch events.
     is_unsure: bool,
     pub(crate) recent_events: Vec<String>,
 }
@@ -56,8 +56,7 @@ impl EventDerivedTestTree {
         Self { tree: read_tree(ws), ..Self::default() }
     }
 
-    /// The directory is read at most once per page, because reading it for each event would take minutes in a large
-    /// tree.
+    /// The test client reads the directory at most once per page of events, because reading a large tree takes long.
     pub(crate) fn apply_page(&mut self, page: &[Value], ws: &Path) {
         let mut needs_read = false;
         for event in page {

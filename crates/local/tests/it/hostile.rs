@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::LocalFixture;
 
-/// The timeout allows for a slow and busy machine.
+/// The time limit of a search, long enough for a slow and busy machine.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]

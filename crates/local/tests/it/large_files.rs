@@ -17,7 +17,7 @@ use testkit::wait::wait_until;
 use crate::support::LocalFixture;
 
 const MIB: usize = 1 << 20;
-/// A process that has read this many bytes more than before is searching a file.
+/// The number of newly read bytes that shows that the search has begun to read a file.
 const SEARCH_STARTED_BYTES: u64 = 256 << 10;
 
 /// Returns a text with the word `needle` in every thousandth line, and the numbers of these lines.

@@ -53,7 +53,7 @@ struct ModelPair {
     memory: Arc<MemoryWorkspace>,
     model: Engine,
     callers: [Caller; 3],
-    /// Some workspaces were opened again without being closed, as if their process still ran.
+    /// The engines of workspaces that were opened again without being closed, as if their process still ran.
     abandoned: Vec<Engine>,
     recent_calls: VecDeque<String>,
     seed: u64,

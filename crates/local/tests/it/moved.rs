@@ -13,7 +13,7 @@ use stead_disk::faults::{
 use crate::{faults::lock_fault_tests, support::LocalFixture};
 
 const BROKEN: i32 = 5;
-/// The file exceeds the limit for content in the database, so that replaced content becomes a file.
+/// The size of a test file that is too large for the database, so that its replaced content is retained as a file.
 const LARGE_FILE_BYTES: usize = 100_000;
 
 #[test]

@@ -19,7 +19,7 @@ const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/0.1.0");
 const SECRET: &str = "a secret for tests";
 const LATER_MS: i64 = 60_000;
 
-/// The clock is on another boot, because the copied files have new inode numbers.
+/// The test clock reports another boot, because the copied files have new inode numbers.
 struct TestClockAfterReboot(i64);
 
 impl Clock for TestClockAfterReboot {

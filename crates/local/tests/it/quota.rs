@@ -137,7 +137,7 @@ fn quota_errors_report_limit_usage_and_hint() {
     assert_eq!((&checked["kind"], &checked["quota"]), (&json!("quota"), &usage["quota"]));
 }
 
-/// The workspace has used 90 of its quota of 100 bytes.
+/// The test workspace has used 90 of its quota of 100 bytes.
 #[test]
 fn every_operation_that_adds_is_counted() {
     let patch = "--- /dev/null\n+++ b/p1\n@@ -0,0 +1 @@\n+12345\n--- /dev/null\n+++ b/p2\n@@ -0,0 +1 @@\n+12345\n";

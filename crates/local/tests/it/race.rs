@@ -8,10 +8,10 @@ use testkit::{
     stress::StressLength,
 };
 
-/// The numbers of race test calls are per kind of attack and resolution method.
+/// The numbers of calls in a race test of one kind of attack with one path resolution method.
 const CALLS_DEFAULT: CallsToMakeByEachRaceVictim = CallsToMakeByEachRaceVictim { reads: 9_500, changes: 1_700 };
 const CALLS_LONG: CallsToMakeByEachRaceVictim = CallsToMakeByEachRaceVictim { reads: 150_000, changes: 50_000 };
-/// The least number of race test calls over all kinds of attack and both resolution methods.
+/// The least number of calls in all race tests together.
 const CALLS_MIN: u64 = 200_000;
 const _: () =
     assert!((CALLS_DEFAULT.reads + CALLS_DEFAULT.changes) * 2 * RaceAttackKind::ALL.len() as u64 >= CALLS_MIN);

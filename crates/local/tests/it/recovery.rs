@@ -59,7 +59,7 @@ impl LocalFixture {
     }
 }
 
-/// Each chain of calls changes one path several times without a sync.
+/// Each function calls the workspace several times to change one path without a sync.
 const CHANGE_CHAINS: &[fn(&LocalFixture)] = &[
     |f| {
         f.write("f", "1");
@@ -158,7 +158,7 @@ fn two_processes_see_each_others_applied_changes() {
     assert_eq!(one.text("f"), None);
 }
 
-/// A power cut between a rename and the write of the content damages a file like this.
+/// Truncates a file, as a power cut between the rename and the write of the content would.
 fn tear_file(fixture: &LocalFixture, path: &str) {
     let file = File::options().write(true).open(fixture.path(path)).unwrap();
     let modified = file.metadata().unwrap().modified().unwrap();

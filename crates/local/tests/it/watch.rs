@@ -16,10 +16,10 @@ use testkit::wait::wait_until;
 use crate::{event_follower::EventDerivedTestTree, support::LocalFixture};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
-/// A recorder that does nothing for this long is idle.
+/// A recorder that does nothing for 1.5 seconds counts as idle.
 const IDLE_TIME: Duration = Duration::from_millis(1500);
 
-/// A short event is for instance `create a.txt` or `rename a -> b`.
+/// Formats a watch event as a short text such as `create a.txt` or `rename a -> b`.
 pub(crate) fn short_event(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
     let new_path = event["new_path"].as_str().map(|path| format!(" -> {path}")).unwrap_or_default();

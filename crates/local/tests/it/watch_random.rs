@@ -14,7 +14,7 @@ use crate::{event_follower::EventDerivedTestTree, support::LocalFixture, watch::
 const ROUNDS: usize = 150;
 const STEPS: u64 = 60;
 const RESCANS_MAX: usize = 3;
-/// The number of different names is small, so that names are reused often.
+/// A random test uses so few different file names that names are reused often.
 const NAMES: u64 = 4;
 
 fn random_directory(chance: &mut SeededRng) -> String {

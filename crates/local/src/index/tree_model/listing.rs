@@ -245,9 +245,9 @@ impl From<DiskErrorKind> for IndexerDirectoryListingOutcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexedFileWatchCoverage {
-    /// No watch reports changes of the file, so its index data is used only after a check of the file.
+    /// The file is not watched, so its index data is used only after a check of the file.
     Nothing,
-    /// The watches report writes through one name of the file, but not through its other hard links.
+    /// The watch of a file's directory reports writes through one name of the file, but not through other hard links.
     ThisName,
 }
 

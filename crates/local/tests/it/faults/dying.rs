@@ -63,7 +63,7 @@ fn run_child(
     CrashTestChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
 }
 
-/// The test `child_process` does something only in a child process with its environment variable.
+/// The test `child_process` does nothing unless an environment variable marks the process as a child.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(CHILD_TASK_ENV) else { return };

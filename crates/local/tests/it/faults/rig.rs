@@ -56,7 +56,7 @@ impl FaultScenarioFixture {
         copy_directory(&self.template)
     }
 
-    /// The tree must be completely old or completely new, as the reply of the call said.
+    /// The tree must be completely new after a success reply, and completely old after a failure reply.
     pub(crate) fn check_before_or_after(&self, root: &Path, reply: FaultTestReply, context: &str) -> FaultTestReply {
         let now = take_snapshot(root);
         let fits = match reply {
@@ -144,7 +144,7 @@ pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExp
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftoverFilesExpectation {
     None,
-    /// The fault hit the cleanup, or the process died before the entry was recorded.
+    /// Staged files may be left over, because the fault hit the cleanup or the process died early.
     Possible,
 }
 

@@ -1,6 +1,6 @@
-//! Tests how SQLite handles failed system calls. A tracer makes the calls fail, because the process itself cannot. A
-//! change that was not acknowledged is not visible while the workspace is open. After a failed sync, nothing is written
-//! until the next open.
+//! Tests how SQLite handles failed system calls. A tracer makes the system calls of SQLite fail, because the fault
+//! injection of the process cannot reach them. A change that was not acknowledged is not visible while the workspace is
+//! open. After a failed sync, nothing is written until the next open.
 
 #![expect(clippy::disallowed_methods, reason = "the test needs a traced process")]
 
@@ -61,7 +61,7 @@ fn run_traced_child(
     trace.contains("(INJECTED)").then_some(FaultTestChildOutput(said))
 }
 
-/// The test `child_process` does something only in a child process with its environment variable.
+/// The test `child_process` does nothing unless an environment variable marks the process as a child.
 #[test]
 fn child_process() {
     let Ok(directory) = std::env::var(CHILD_DIRECTORY_ENV) else { return };

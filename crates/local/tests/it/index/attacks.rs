@@ -244,7 +244,7 @@ fn disk_errors_leave_the_index_intact() {
     fixture.assert_rebuilds("all of it");
 }
 
-/// The test `child_process` does something only in a child process with its environment variables.
+/// The test `child_process` does nothing unless two environment variables mark the process as a child.
 #[test]
 fn child_process() {
     let (Ok(directory), Ok(at)) = (std::env::var(CHILD_DIRECTORY_ENV), std::env::var(CHILD_CALL_ENV)) else {

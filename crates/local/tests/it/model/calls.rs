@@ -84,7 +84,7 @@ pub(crate) fn path(random: &mut RandomCallRng) -> &'static str {
     random.pick(PATHS)
 }
 
-/// Most lines are equal, so that undo has something to merge.
+/// Random contents have most lines in common, so that an undo has something to merge.
 pub(crate) fn random_content(random: &mut RandomCallRng) -> String {
     if random.one_in(12) {
         return random.pick(&["x", "y"]).repeat(70_000);
@@ -187,7 +187,7 @@ pub(crate) fn shorten_arguments(arguments: &Value) -> String {
     arguments.to_string()
 }
 
-/// An editor replaces the old file by a new file with the same permission bits.
+/// Replaces a file as an editor does: by a new file with the same permission bits.
 pub(crate) fn overwrite_externally(target: &Path, content: &str) {
     let permissions = std::fs::metadata(target).unwrap().permissions();
     let beside = target.with_extension("beside");

@@ -1,5 +1,5 @@
 //! Tests the effects of a power cut on renames: an old name exists again, a directory was not moved, or a file is lost
-//! with its name. The tests cause the damage before the renames are synced.
+//! with its name. The tests imitate a power cut by changing names on disk before the renames are synced.
 
 #![expect(clippy::disallowed_methods, reason = "the test does what a power cut does")]
 
@@ -13,7 +13,7 @@ use crate::faults::check_journal;
 /// A test is retried, because the changes may be synced before the test can damage them.
 const CUT_TRIES_MAX: usize = 20;
 
-/// The workspace is opened with another boot id while `entries` journal entries are pending.
+/// Opens the workspace on another boot when the given number of journal entries is pending.
 fn power_cut_after(entries: u64, life: impl Fn(&LocalFixture)) -> LocalFixture {
     for _ in 0..CUT_TRIES_MAX {
         let fixture = LocalFixture::open_on_first_boot();
@@ -33,7 +33,7 @@ impl LocalFixture {
         self.call_ok("move", json!({ "from": from, "to": to }));
     }
 
-    /// A hard link outside the workspace keeps a file for the test.
+    /// The path of a hard link outside the workspace, with which a test keeps a file.
     fn saved_copy(&self) -> PathBuf {
         self.directory.path().join("saved")
     }
@@ -49,7 +49,7 @@ impl LocalFixture {
         }
     }
 
-    /// At the end, the moved file has its old name again.
+    /// Moves a file and rewrites it; at the end, the moved file exists again under its old name.
     fn move_and_rewrite(&self, old: &str) {
         self.write("a/f", old);
         fs::hard_link(self.path("a/f"), self.saved_copy()).unwrap();

@@ -1,6 +1,6 @@
-//! Creates, forks, imports and destroys workspaces while one system call fails, or one and all calls after it.
-//! Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and the operation can
-//! be repeated.
+//! Creates, forks, imports and destroys workspaces while one system call fails, or one and all calls after it. After
+//! the failure, the workspace exists completely or not at all, as reported, and nothing else is left over. The failed
+//! operation can be repeated.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
