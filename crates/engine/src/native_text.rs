@@ -2,9 +2,11 @@
 //! programs and states nothing that the value does not contain.
 
 mod alerts;
+mod approvals;
 mod copy;
 mod lock;
 mod moved_files;
+mod policy;
 pub(crate) mod usage;
 
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};

@@ -49,6 +49,10 @@ pub use alerts::{
     AlertChange, AlertFields, AlertOutcome, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs,
 };
 pub use append::{AppendArgs, AppendOutcome};
+pub use approvals::{
+    AnswerApprovalOutcome, ApprovalAnswerArgs, ApprovalFields, ApprovalList, ApprovalStateFilter, ApproveArgs,
+    DenyArgs, ListApprovalsArgs, ListApprovalsOutcome,
+};
 pub use changes::ChangesFollower;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
@@ -56,6 +60,9 @@ pub(crate) use encode_content::encode_like;
 pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
 pub(crate) use outcome_builder::outcome_from_entry;
+pub use policy::{
+    ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow,
+};
 pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreOutcome};
 pub use review::TextWithLineAuthors;
 pub(crate) use search::SearchCaseSensitivity;

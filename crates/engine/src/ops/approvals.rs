@@ -1,40 +1,50 @@
 //! `approvals` lists approval requests and their answers; an agent sees only its own requests. With `approve` and
 //! `deny`, a user who presented the approver secret answers an approval request.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stead_journal::Digest;
 
+use super::outcome_builder::shorten_for_error;
 use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalState, summarize_plan},
     call_context::CallContext,
     caller::{CallerApproverStatus, Principal},
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
-    ops::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
-    workspace::CommitReceipt,
+    operation::{
+        BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
+    },
+    outcome::{Completeness, Continuation, OperationOutcome, RecordedEntryFields, UtcTime},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ListApprovalsArgs {
-    id: Option<String>,
-    #[serde(default)]
-    state: ApprovalStateFilter,
+pub struct ListApprovalsArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "ApprovalStateFilter::is_default")]
+    pub state: ApprovalStateFilter,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ApprovalStateFilter {
+pub enum ApprovalStateFilter {
     #[default]
     Pending,
     All,
 }
 
+impl ApprovalStateFilter {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Operation for ListApprovalsArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = ListApprovalsOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -44,34 +54,31 @@ impl Operation for ListApprovalsArgs {
         let outcome = match &self.id {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
-                let text = render_approval_line(&approval);
-                OutcomeBuilder::new()
-                    .with_fields(approval_json(&approval, ApprovalPlanPreviewInclusion::Include))
-                    .build(text)
+                let plan = parse_plan_preview(&approval);
+                ListApprovalsOutcome::One(Box::new(ApprovalFields { plan, ..ApprovalFields::from(&approval) }))
             }
-            None => {
-                let state = match self.state {
-                    ApprovalStateFilter::Pending => Some(ApprovalState::Pending),
-                    ApprovalStateFilter::All => None,
-                };
-                let filter = ApprovalFilter {
-                    principal: visible_principal(context),
-                    state,
-                    limit: limits::APPROVALS_LISTED_MAX,
-                    call_digest: None,
-                };
-                let found = context.workspace().approvals(&filter)?;
-                let lines: Vec<String> = found.iter().map(render_approval_line).collect();
-                let text = if lines.is_empty() { "no pending approval requests".to_owned() } else { lines.join("\n") };
-                let rows: Vec<_> =
-                    found.iter().map(|found| approval_json(found, ApprovalPlanPreviewInclusion::Omit)).collect();
-                OutcomeBuilder::new()
-                    .with_field("approvals", rows)
-                    .with_field("truncated", found.len() >= limits::APPROVALS_LISTED_MAX)
-                    .build(text)
-            }
+            None => ListApprovalsOutcome::List(self.list_approvals(context)?),
         };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
+    }
+}
+
+impl ListApprovalsArgs {
+    fn list_approvals(&self, context: &CallContext<'_>) -> Result<ApprovalList, Error> {
+        let (state, narrowed_by) = match self.state {
+            ApprovalStateFilter::Pending => (Some(ApprovalState::Pending), "id"),
+            ApprovalStateFilter::All => (None, "state"),
+        };
+        let limit = limits::APPROVALS_LISTED_MAX;
+        let filter = ApprovalFilter { principal: visible_principal(context), state, limit, call_digest: None };
+        let found = context.workspace().approvals(&filter)?;
+        let completeness = if found.len() < limit {
+            Completeness::Complete
+        } else {
+            let next = Continuation::Narrow { argument: narrowed_by };
+            Completeness::Truncated { limit: "APPROVALS_LISTED_MAX", next }
+        };
+        Ok(ApprovalList { approvals: found.iter().map(ApprovalFields::from).collect(), completeness })
     }
 }
 
@@ -93,68 +100,104 @@ fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ApprovalPlanPreviewInclusion {
-    Include,
-    Omit,
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum ListApprovalsOutcome {
+    One(Box<ApprovalFields>),
+    List(ApprovalList),
 }
 
-fn approval_json(approval: &Approval, plan: ApprovalPlanPreviewInclusion) -> Map<String, Value> {
-    let plan = match plan {
-        ApprovalPlanPreviewInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
-        ApprovalPlanPreviewInclusion::Omit => None,
-    };
-    let request = &approval.request;
-    let resolution = approval.resolution.as_ref();
-    OutcomeBuilder::new()
-        .with_field("id", approval.id.clone())
-        .with_field("state", approval.state.as_str())
-        .with_field("principal", request.principal.clone())
-        .with_field("session", request.session.clone())
-        .with_field("operation", request.operation.clone())
-        .with_some("tool", request.tool.clone())
-        .with_field("why", request.reason.clone())
-        .with_field("created", format_iso_utc(approval.created_ms))
-        .with_field("expires", format_iso_utc(approval.expires_ms))
-        .with_field("digest", request.plan_digest.to_string())
-        .with_some("answered_by", resolution.map(|resolution| resolution.resolved_by.clone()))
-        .with_some("reason", resolution.and_then(|resolution| resolution.reason.clone()))
-        .with_some("used", approval.used_by_entry)
-        .with_some("plan", plan)
-        .into_json()
+impl OperationOutcome for ListApprovalsOutcome {}
+
+#[derive(Debug, Serialize)]
+pub struct ApprovalList {
+    pub approvals: Vec<ApprovalFields>,
+    #[serde(flatten)]
+    pub completeness: Completeness<ListApprovalsArgs>,
 }
 
-fn render_approval_line(approval: &Approval) -> String {
-    let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
-    format!(
-        "{} {}: {} wants {}, to {}, until {}",
-        approval.id,
-        approval.state.as_str(),
-        approval.request.principal,
-        approval.tool_or_operation(),
-        summarize_plan(&plan),
-        format_iso_utc(approval.expires_ms)
-    )
+#[derive(Debug, Serialize)]
+pub struct ApprovalFields {
+    pub id: String,
+    pub state: &'static str,
+    pub principal: String,
+    pub session: String,
+    pub operation: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    pub why: String,
+    pub created: UtcTime,
+    pub expires: UtcTime,
+    pub digest: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// The plan preview as it is stored; `None` unless the call asked for this approval request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
+    #[serde(skip)]
+    pub plan_summary: String,
 }
 
-#[derive(Debug, Deserialize)]
+impl From<&Approval> for ApprovalFields {
+    fn from(approval: &Approval) -> Self {
+        let (request, resolution) = (&approval.request, approval.resolution.as_ref());
+        Self {
+            id: approval.id.clone(),
+            state: approval.state.as_str(),
+            principal: request.principal.clone(),
+            session: request.session.clone(),
+            operation: request.operation.clone(),
+            tool: request.tool.clone(),
+            why: request.reason.clone(),
+            created: UtcTime { unix_ms: approval.created_ms },
+            expires: UtcTime { unix_ms: approval.expires_ms },
+            digest: request.plan_digest,
+            answered_by: resolution.map(|resolution| resolution.resolved_by.clone()),
+            reason: resolution.and_then(|resolution| resolution.reason.clone()),
+            used: approval.used_by_entry,
+            plan: None,
+            plan_summary: parse_plan_preview(approval).as_ref().map(summarize_plan).unwrap_or_default(),
+        }
+    }
+}
+
+fn parse_plan_preview(approval: &Approval) -> Option<Value> {
+    serde_json::from_str(&approval.request.plan_preview).ok()
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ApprovalAnswerArgs {
-    id: String,
-    reason: Option<String>,
+pub struct ApprovalAnswerArgs {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct ApproveArgs(ApprovalAnswerArgs);
+pub struct ApproveArgs(pub ApprovalAnswerArgs);
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct DenyArgs(ApprovalAnswerArgs);
+pub struct DenyArgs(pub ApprovalAnswerArgs);
+
+#[derive(Debug, Serialize)]
+pub struct AnswerApprovalOutcome {
+    #[serde(flatten)]
+    pub approval: ApprovalFields,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+}
+
+impl OperationOutcome for AnswerApprovalOutcome {}
 
 impl Operation for ApproveArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = AnswerApprovalOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         require_approver(context)
@@ -167,7 +210,7 @@ impl Operation for ApproveArgs {
 
 impl Operation for DenyArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = AnswerApprovalOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         require_approver(context)
@@ -194,16 +237,12 @@ impl ApprovalAnswerArgs {
         &self,
         context: &CallContext<'_>,
         decision: ApprovalDecision,
-    ) -> Result<OperationPlanningResult, Error> {
+    ) -> Result<OperationPlanningResult<AnswerApprovalOutcome>, Error> {
         let id = find_visible_approval(context, &self.id)?.id;
         let shorten = |reason: &String| reason.chars().take(limits::APPROVAL_REASON_CHARS_MAX).collect();
         let answer = ApprovalAnswer { id, decision, reason: self.reason.as_ref().map(shorten) };
-        let build_outcome = Box::new(|approval: &Approval, receipt: &CommitReceipt| {
-            OutcomeBuilder::new()
-                .with_fields(approval_json(approval, ApprovalPlanPreviewInclusion::Omit))
-                .with_receipt(receipt)
-                .build_one_line(render_approval_line(approval))
-        });
+        let build_outcome: BuildApprovalAnswerOutcomeFn<_> =
+            Box::new(|approval, receipt| AnswerApprovalOutcome { approval: approval.into(), recorded: receipt.into() });
         Ok(OperationPlanningResult::Approval { answer, build_outcome })
     }
 }

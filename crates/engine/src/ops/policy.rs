@@ -1,38 +1,106 @@
 //! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason. `policy` never runs
 //! the call whose verdict is requested.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::outcome_builder::OutcomeBuilder;
 use crate::{
     authorization,
     call_context::CallContext,
     call_options::OfferedToolAndOperation,
     caller::{Caller, Principal},
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    native_text::usage::render_quota_lines,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedCall, ResolvedTargets, nearest_name,
     },
-    outcome::to_json_object,
-    policy::{PolicyVerdict, SupervisionTier},
-    quota, resolve, unsaved,
+    outcome::OperationOutcome,
+    policy::{PathAccessRight, Policy, PolicyVerdict, SupervisionTier},
+    quota::{self, QuotaReport},
+    resolve, unsaved,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct InspectPolicyArgs {
-    operation: Option<String>,
-    #[serde(default)]
-    arguments: Map<String, Value>,
-    principal: Option<String>,
+pub struct InspectPolicyArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub arguments: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum InspectPolicyOutcome {
+    Rules(PolicyRuleList),
+    Call(ExplainedCall),
+}
+
+impl OperationOutcome for InspectPolicyOutcome {}
+
+#[derive(Debug, Serialize)]
+pub struct PolicyRuleList {
+    pub principal: String,
+    pub version: String,
+    pub rules: Vec<PolicyRuleRow>,
+    /// The tools of the dialect that the policy always blocks; `None` if the dialect lists no tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PolicyRuleRow {
+    pub layer: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    pub tier: SupervisionTier,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Vec<String>>,
+    pub rights: Vec<PathAccessRight>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
+}
+
+/// The verdict on a call that was not run.
+#[derive(Debug, Serialize)]
+pub struct ExplainedCall {
+    pub principal: String,
+    /// The operation of the call, or the dialect's tool.
+    pub operation: String,
+    pub version: String,
+    #[serde(flatten)]
+    pub verdict: ExplainedVerdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum ExplainedVerdict {
+    /// The policy decides about the call.
+    Tier { tier: SupervisionTier, rule: String, why: String },
+    /// The call fails with an error.
+    Error {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tier: Option<SupervisionTier>,
+        kind: &'static str,
+        why: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        #[serde(skip)]
+        next_step: Option<String>,
+    },
 }
 
 impl Operation for InspectPolicyArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = InspectPolicyOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -49,52 +117,51 @@ impl Operation for InspectPolicyArgs {
             caller.principal = principal;
         }
         let outcome = match &self.operation {
-            Some(operation) => explain_call(context, &caller, operation, &self.arguments)?,
-            None => list_rules(context, &caller.principal)?,
+            Some(operation) => InspectPolicyOutcome::Call(explain_call(context, &caller, operation, &self.arguments)?),
+            None => InspectPolicyOutcome::Rules(list_rules(context, &caller.principal)?),
         };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
-fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOutcome, Error> {
+fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<PolicyRuleList, Error> {
     let policy = &context.policy.policy;
-    let mut rules: Vec<Value> = policy
-        .rules_for(principal)
-        .map(|(layer, rule)| {
-            let rights: Vec<&str> = rule.rights().iter().map(|right| right.as_str()).collect();
-            json!({
-                "layer": layer, "name": rule.name, "line": rule.line, "tier": rule.tier,
-                "operations": rule.operations(), "rights": rights, "paths": rule.paths(),
-            })
-        })
-        .collect();
-    if matches!(principal, Principal::Agent(_)) {
-        rules.push(json!({
-            "layer": "system", "name": "protected places", "tier": SupervisionTier::ApprovalRequired,
-            "rights": ["create", "modify", "delete"], "built_in": true,
-        }));
-    }
-    let lines: Vec<String> = rules
-        .iter()
-        .map(|rule| {
-            let word = |name: &str| rule[name].as_str().unwrap_or_default().to_owned();
-            format!("{}: {} -> {}", word("layer"), word("name"), word("tier"))
-        })
-        .collect();
-    let quota = quota::report_quota(context, principal)?;
-    let quota_lines = quota.as_ref().map_or_else(String::new, render_quota_lines);
-    let text = format!("policy {:016x} for {principal}\n{}{quota_lines}", policy.version(), lines.join("\n"));
+    let rules = policy.rules_for(principal).map(|(layer, rule)| PolicyRuleRow {
+        layer: layer.to_owned(),
+        name: rule.name.clone(),
+        line: Some(rule.line),
+        tier: rule.tier,
+        operations: Some(rule.operations().to_vec()),
+        rights: rule.rights().to_vec(),
+        paths: Some(rule.paths().to_vec()),
+        built_in: false,
+    });
+    let built_in = matches!(principal, Principal::Agent(_)).then(|| PolicyRuleRow {
+        layer: "system".to_owned(),
+        name: "protected places".to_owned(),
+        line: None,
+        tier: SupervisionTier::ApprovalRequired,
+        operations: None,
+        rights: vec![PathAccessRight::Create, PathAccessRight::Modify, PathAccessRight::Delete],
+        paths: None,
+        built_in: true,
+    });
+    let rules = rules.chain(built_in).collect();
     let offers = &context.options.offered_tools;
     let is_blocked =
         |offer: &&OfferedToolAndOperation| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
-    let blocked: Vec<String> = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone()).collect();
-    Ok(OutcomeBuilder::new()
-        .with_field("principal", principal.to_string())
-        .with_field("version", format!("{:016x}", policy.version()))
-        .with_field("rules", rules)
-        .with_some("blocked", (!offers.is_empty()).then_some(blocked))
-        .with_some("quota", quota.map(|quota| to_json_object(&quota)))
-        .build(text))
+    let blocked = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone());
+    Ok(PolicyRuleList {
+        principal: principal.to_string(),
+        version: format_version(policy),
+        rules,
+        blocked: (!offers.is_empty()).then(|| blocked.collect()),
+        quota: quota::report_quota(context, principal)?,
+    })
+}
+
+fn format_version(policy: &Policy) -> String {
+    format!("{:016x}", policy.version())
 }
 
 fn explain_call(
@@ -102,7 +169,7 @@ fn explain_call(
     caller: &Caller,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<CallOutcome, Error> {
+) -> Result<ExplainedCall, Error> {
     let Some(row) = super::find_operation(name) else {
         let names: Vec<&str> = super::OPERATIONS.iter().map(|row| row.name).collect();
         let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
@@ -140,45 +207,27 @@ fn explain_call(
             | OperationPlanningResult::Approval { .. } => verdict,
         })
     });
-    let mut outcome = explanation_outcome(context, caller, options.tool.as_deref().unwrap_or(name), verdict);
-    if let Some(quota) = quota {
-        outcome.text.push_str(&render_quota_lines(&quota));
-        outcome.json.insert("quota".to_owned(), to_json_object(&quota).into());
-    }
-    Ok(outcome)
+    let policy = &context.policy.policy;
+    Ok(ExplainedCall {
+        principal: caller.principal.to_string(),
+        operation: options.tool.as_deref().unwrap_or(name).to_owned(),
+        version: format_version(policy),
+        verdict: explain_verdict(policy, verdict),
+        quota,
+    })
 }
 
-fn explanation_outcome(
-    context: &CallContext<'_>,
-    caller: &Caller,
-    name: &str,
-    verdict: Result<PolicyVerdict, Error>,
-) -> CallOutcome {
-    let policy = &context.policy.policy;
-    let fields = OutcomeBuilder::new()
-        .with_field("principal", caller.principal.to_string())
-        .with_field("operation", name.to_owned())
-        .with_field("version", format!("{:016x}", policy.version()));
+fn explain_verdict(policy: &Policy, verdict: Result<PolicyVerdict, Error>) -> ExplainedVerdict {
     match verdict {
-        Ok(verdict) => {
-            let why = verdict.reason.describe(policy);
-            let text = format!("{} {name}: {} ({why})", caller.principal, verdict.tier);
-            fields
-                .with_field("tier", verdict.tier.as_str())
-                .with_field("rule", verdict.reason.short_name(policy))
-                .with_field("why", why)
-                .build(text)
+        Ok(PolicyVerdict { tier, reason }) => {
+            ExplainedVerdict::Tier { tier, rule: reason.short_name(policy), why: reason.describe(policy) }
         }
-        Err(error) => {
-            let tier =
-                if error.kind == ErrorKind::PolicyDenied { Some(SupervisionTier::Blocked.as_str()) } else { None };
-            let text = format!("{} {name}: {error}", caller.principal);
-            fields
-                .with_some("tier", tier)
-                .with_field("kind", error.kind.code())
-                .with_field("why", error.message.clone())
-                .with_some("rule", error.details.get("rule").cloned())
-                .build(text)
-        }
+        Err(error) => ExplainedVerdict::Error {
+            tier: (error.kind == ErrorKind::PolicyDenied).then_some(SupervisionTier::Blocked),
+            kind: error.kind.code(),
+            rule: error.details.get("rule").and_then(Value::as_str).map(str::to_owned),
+            why: error.message,
+            next_step: error.next_step,
+        },
     }
 }

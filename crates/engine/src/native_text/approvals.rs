@@ -1,0 +1,32 @@
+//! Renders the outcomes of `approvals`, `approve` and `deny` as text.
+
+use super::{NativeText, escape_lines, escape_one_line};
+use crate::{
+    call_notation::CallNotation,
+    ops::{AnswerApprovalOutcome, ApprovalFields, ListApprovalsOutcome},
+};
+
+impl NativeText for ListApprovalsOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let lines: Vec<String> = match self {
+            ListApprovalsOutcome::One(approval) => vec![render_approval(approval)],
+            ListApprovalsOutcome::List(list) if list.approvals.is_empty() => {
+                vec!["no pending approval requests".to_owned()]
+            }
+            ListApprovalsOutcome::List(list) => list.approvals.iter().map(render_approval).collect(),
+        };
+        escape_lines(lines.join("\n"))
+    }
+}
+
+impl NativeText for AnswerApprovalOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        escape_one_line(render_approval(&self.approval))
+    }
+}
+
+fn render_approval(approval: &ApprovalFields) -> String {
+    let ApprovalFields { id, state, principal, operation, tool, expires, plan_summary, .. } = approval;
+    let tool = tool.as_ref().unwrap_or(operation);
+    format!("{id} {state}: {principal} wants {tool}, to {plan_summary}, until {expires}")
+}
