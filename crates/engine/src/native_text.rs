@@ -3,11 +3,14 @@
 
 mod alerts;
 mod approvals;
+mod buffers;
 mod copy;
 mod lock;
 mod moved_files;
 mod policy;
+mod session;
 pub(crate) mod usage;
+mod watch;
 
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 

@@ -53,6 +53,11 @@ pub use approvals::{
     AnswerApprovalOutcome, ApprovalAnswerArgs, ApprovalFields, ApprovalList, ApprovalStateFilter, ApproveArgs,
     DenyArgs, ListApprovalsArgs, ListApprovalsOutcome,
 };
+pub use buffer::{
+    BufferChangeArgs, BufferChangeOutcome, BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferFields,
+    BufferListArgs, BufferListOutcome, BufferListRow, BufferOpenArgs, BufferOpenOutcome, BufferSaveArgs,
+    BufferSaveOutcome, BufferTextEdit, ClosedBufferKind,
+};
 pub use changes::ChangesFollower;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
@@ -66,9 +71,14 @@ pub use policy::{
 pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreOutcome};
 pub use review::TextWithLineAuthors;
 pub(crate) use search::SearchCaseSensitivity;
+pub use session::{
+    BegunSession, EndedSession, NewSessionFields, RequestedSessionAction, SessionFields, SessionOperationArgs,
+    SessionOutcome,
+};
 pub(crate) use stale_reads::StaleReadNotifier;
 pub(crate) use stat::file_kind_name;
 pub use usage::{UsageArgs, UsageOutcome};
+pub use watch::{UnwatchArgs, WatchArgs, WatchChange, WatchOutcome};
 pub use watched::{CallerWatchEventReader, WatchNotification};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;

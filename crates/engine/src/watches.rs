@@ -1,6 +1,7 @@
 //! The types of watches: a watch is a path and the kinds of events to report for it. The workspace watches the files,
 //! and the operation `watched` reads the events from the journal.
 
+use serde::{Serialize, Serializer};
 use stead_path::RelPath;
 
 /// Whether a watch includes subdirectories.
@@ -46,6 +47,12 @@ impl WatchEventKind {
     /// Parses the name of an event kind that a client can select for a watch.
     pub fn parse(word: &str) -> Option<Self> {
         Self::CHOICES.iter().copied().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl Serialize for WatchEventKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

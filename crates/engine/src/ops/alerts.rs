@@ -12,7 +12,7 @@ use crate::{
     operation::{
         BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
     },
-    outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
+    outcome::{Completeness, Continuation, OperationOutcome, RecordedEntryFields, UtcTime},
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
@@ -78,8 +78,13 @@ impl Operation for ListAlertsArgs {
                 context.workspace().alerts(sender, limits::ALERTS_LISTED_MAX)?
             }
         };
-        let truncated = found.len() == limits::ALERTS_LISTED_MAX;
-        let outcome = ListAlertsOutcome { alerts: found.iter().map(AlertFields::from).collect(), truncated };
+        let completeness = match found.len() {
+            limits::ALERTS_LISTED_MAX => {
+                Completeness::Truncated { limit: "ALERTS_LISTED_MAX", next: Continuation::Narrow { argument: "id" } }
+            }
+            _ => Completeness::Complete,
+        };
+        let outcome = ListAlertsOutcome { alerts: found.iter().map(AlertFields::from).collect(), completeness };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
@@ -176,7 +181,8 @@ impl From<&AgentSentAlertAndResponse> for AlertFields {
 #[derive(Debug, Serialize)]
 pub struct ListAlertsOutcome {
     pub alerts: Vec<AlertFields>,
-    pub truncated: bool,
+    #[serde(flatten)]
+    pub completeness: Completeness<ListAlertsArgs>,
 }
 
 impl OperationOutcome for ListAlertsOutcome {}

@@ -6,19 +6,21 @@ mod editor_text;
 mod open_close;
 mod save;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
-pub(crate) use self::{
-    change::BufferChangeArgs,
-    open_close::{BufferCloseArgs, BufferDraftDropArgs, BufferOpenArgs},
-    save::BufferSaveArgs,
+pub use self::{
+    change::{BufferChangeArgs, BufferChangeOutcome},
+    editor_text::BufferTextEdit,
+    open_close::{
+        BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferOpenArgs, BufferOpenOutcome, ClosedBufferKind,
+    },
+    save::{BufferSaveArgs, BufferSaveOutcome},
 };
 use crate::{
     buffers::{BufferEditorConnectionState, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     caller::Principal,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -27,9 +29,9 @@ use crate::{
     },
     ops::{
         older_revisions::{FileDisappearanceCause, find_removal_or_move},
-        outcome_builder::{OutcomeBuilder, format_iso_utc},
         read,
     },
+    outcome::{Completeness, Continuation, OperationOutcome, UtcTime},
     plan::FileKind,
     version::Version,
     workspace::{BytesToRead, FileBytesWithVersion},
@@ -92,17 +94,35 @@ fn open_elsewhere_error(buffer: &EditorBufferMetadata) -> Error {
         .with_detail("buffer", buffer.id.clone())
 }
 
-fn describe_buffer(buffer: &EditorBufferMetadata, saved: Option<Version>) -> OutcomeBuilder {
-    OutcomeBuilder::new()
-        .with_field("buffer", buffer.id.clone())
-        .with_field("path", buffer.path.to_string())
-        .with_field("owner", buffer.owner.clone())
-        .with_field("state", buffer_state_name(buffer, saved))
-        .with_field("revision", buffer.revision)
-        .with_field("version", buffer.version.to_string())
-        .with_some("saved", saved.map(|saved| saved.to_string()))
-        .with_field("size", buffer.size)
-        .with_field("changed", format_iso_utc(buffer.changed_ms))
+/// The fields that describe an open buffer or a draft.
+#[derive(Debug, Serialize)]
+pub struct BufferFields {
+    pub buffer: String,
+    pub path: RelPath,
+    pub owner: String,
+    pub state: &'static str,
+    pub revision: u64,
+    pub version: Version,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Version>,
+    pub size: u64,
+    pub changed: UtcTime,
+}
+
+impl BufferFields {
+    fn new(buffer: &EditorBufferMetadata, saved: Option<Version>) -> Self {
+        Self {
+            buffer: buffer.id.clone(),
+            path: buffer.path.clone(),
+            owner: buffer.owner.clone(),
+            state: buffer_state_name(buffer, saved),
+            revision: buffer.revision,
+            version: buffer.version,
+            saved,
+            size: buffer.size,
+            changed: UtcTime { unix_ms: buffer.changed_ms },
+        }
+    }
 }
 
 fn buffer_state_name(buffer: &EditorBufferMetadata, saved: Option<Version>) -> &'static str {
@@ -117,15 +137,35 @@ fn saved_version(context: &CallContext<'_>, path: &RelPath) -> Option<Version> {
     context.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version)
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferListArgs {
-    path: Option<String>,
+pub struct BufferListArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct BufferListOutcome {
+    pub buffers: Vec<BufferListRow>,
+    #[serde(flatten)]
+    pub completeness: Completeness<BufferListArgs>,
+    #[serde(skip)]
+    pub omitted: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BufferListRow {
+    #[serde(flatten)]
+    pub buffer: BufferFields,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl OperationOutcome for BufferListOutcome {}
 
 impl Operation for BufferListArgs {
     type Resolved = Option<RequestedPathIndex>;
-    type Outcome = CallOutcome;
+    type Outcome = BufferListOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
@@ -145,30 +185,19 @@ impl Operation for BufferListArgs {
         }
         // A draft that equals the file on disk contains no unsaved text, so the list omits it.
         buffers.retain(|buffer| buffer.is_open() || buffer.is_unsaved(saved_version(context, &buffer.path)));
-        let total = buffers.len();
-        let mut lines = String::new();
-        let mut rows = Vec::new();
-        for buffer in buffers.iter().take(limits::BUFFERS_LISTED_MAX) {
-            let saved = saved_version(context, &buffer.path);
+        let omitted = buffers.len().saturating_sub(limits::BUFFERS_LISTED_MAX);
+        let completeness = match omitted {
+            0 => Completeness::Complete,
+            _ => {
+                Completeness::Truncated { limit: "BUFFERS_LISTED_MAX", next: Continuation::Narrow { argument: "path" } }
+            }
+        };
+        let row = |buffer: &EditorBufferMetadata| {
             let text = if targets.is_empty() { None } else { own_editor_text(context, buffer)? };
-            lines.push_str(&format!(
-                "{} {} {} r{} {}\n",
-                buffer.id,
-                buffer_state_name(buffer, saved),
-                buffer.path,
-                buffer.revision,
-                buffer.owner
-            ));
-            rows.push(describe_buffer(buffer, saved).with_some("text", text).into_json());
-        }
-        let omitted = total - rows.len();
-        if total == 0 {
-            lines.push_str("no open buffers\n");
-        } else if omitted > 0 {
-            lines.push_str(&format!("… and {omitted} more: pass a path\n"));
-        }
-        let outcome =
-            OutcomeBuilder::new().with_field("buffers", rows).with_field("truncated", omitted > 0).build(lines);
+            Ok(BufferListRow { buffer: BufferFields::new(buffer, saved_version(context, &buffer.path)), text })
+        };
+        let rows: Result<Vec<_>, Error> = buffers.iter().take(limits::BUFFERS_LISTED_MAX).map(row).collect();
+        let outcome = BufferListOutcome { buffers: rows?, completeness, omitted };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }

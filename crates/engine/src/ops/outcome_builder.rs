@@ -52,10 +52,6 @@ impl OutcomeBuilder {
             .with_some("notices", notices)
     }
 
-    pub(crate) fn field(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
     pub(crate) fn into_json(self) -> Map<String, Value> {
         self.0
     }

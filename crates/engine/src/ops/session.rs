@@ -1,41 +1,119 @@
 //! `session` describes the caller's session with totals from the journal. `session` also begins and ends explicit
 //! sessions, which continue after the process that began them has ended.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
+use super::outcome_builder::shorten_for_error;
 use crate::{
     call_context::CallContext,
     caller::{CallerAccessMode, Principal},
-    engine::{CallOutcome, SessionForLaterCalls},
+    engine::SessionForLaterCalls,
     errors::{Error, ErrorKind},
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
-    outcome::to_json_object,
-    quota,
+    outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
+    quota::{self, QuotaReport},
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
-    workspace::CommitReceipt,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SessionOperationArgs {
-    action: Option<RequestedSessionAction>,
-    id: Option<String>,
+pub struct SessionOperationArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<RequestedSessionAction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RequestedSessionAction {
+pub enum RequestedSessionAction {
     Show,
     Begin,
     End,
 }
 
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum SessionOutcome {
+    Shown(Box<SessionFields>),
+    Begun(BegunSession),
+    Ended(Box<EndedSession>),
+}
+
+#[derive(Debug, Serialize)]
+pub struct SessionFields {
+    pub session: String,
+    pub principal: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_behalf_of: Option<String>,
+    #[serde(rename = "face")]
+    pub protocol: String,
+    pub started: UtcTime,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<UtcTime>,
+    pub seconds: i64,
+    pub calls: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    #[serde(rename = "kept_bytes")]
+    pub history_bytes: u64,
+    #[serde(rename = "kept_bytes_max")]
+    pub history_bytes_max: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaReport>,
+    pub access: &'static str,
+    pub readable: Vec<RelPath>,
+    pub writable: Vec<RelPath>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BegunSession {
+    #[serde(flatten)]
+    pub session: Option<NewSessionFields>,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NewSessionFields {
+    pub session: String,
+    pub principal: String,
+    #[serde(rename = "face")]
+    pub protocol: String,
+    pub started: UtcTime,
+}
+
+#[derive(Debug, Serialize)]
+pub struct EndedSession {
+    #[serde(flatten)]
+    pub session: SessionFields,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<UtcTime>,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+    /// Whether the call ended the session of its own caller.
+    #[serde(skip)]
+    pub is_own: bool,
+}
+
+impl OperationOutcome for SessionOutcome {
+    fn session_switch(&self) -> Option<SessionForLaterCalls> {
+        match self {
+            SessionOutcome::Shown(_) => None,
+            SessionOutcome::Begun(begun) => {
+                begun.session.as_ref().map(|new| SessionForLaterCalls::Enter(new.session.clone()))
+            }
+            SessionOutcome::Ended(ended) => ended.is_own.then_some(SessionForLaterCalls::Leave),
+        }
+    }
+}
+
 impl Operation for SessionOperationArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = SessionOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -43,11 +121,7 @@ impl Operation for SessionOperationArgs {
 
     fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         match (self.action.unwrap_or(RequestedSessionAction::Show), &self.id) {
-            (RequestedSessionAction::Show, _) => {
-                let fields = self.session_fields(context)?;
-                let text = describe_session(&fields);
-                Ok(OperationPlanningResult::Read { outcome: fields.build_one_line(text), bytes: 0 })
-            }
+            (RequestedSessionAction::Show, _) => self.plan_show(context),
             (RequestedSessionAction::Begin, None) => Ok(plan_begin()),
             (RequestedSessionAction::Begin, Some(_)) => {
                 Err(Error::new(ErrorKind::BadRequest, "the id of a new session cannot be chosen")
@@ -59,99 +133,104 @@ impl Operation for SessionOperationArgs {
 }
 
 impl SessionOperationArgs {
-    fn session_fields(&self, context: &CallContext<'_>) -> Result<OutcomeBuilder, Error> {
-        let caller = context.caller;
-        let id = self.id.as_deref().unwrap_or(&caller.session);
-        let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
-        if let (Some(id), None) = (&self.id, &session) {
-            return Err(unknown_session_error(id));
-        }
-        let query = SessionTotalsQuery {
-            principal: &caller.principal,
-            session: id,
-            from_entry: session.as_ref().map_or(caller.session_first_entry, |session| session.first_entry),
-        };
-        let totals = context.workspace().session_totals(&query)?;
-        let usage = context.workspace().storage_usage()?;
-        let now_ms = context.workspace().now_ms();
-        let first_ms = totals.first_call.map_or(now_ms, |(_, time_ms)| time_ms);
-        let implicit_ms = if caller.session_started_ms > 0 { caller.session_started_ms } else { first_ms };
-        let started_ms = session.as_ref().map_or(implicit_ms, |session| session.created_ms);
-        let ended_ms = session.as_ref().and_then(|session| session.ended_ms);
-        let seconds = ended_ms.unwrap_or(now_ms).saturating_sub(started_ms).max(0) / 1000;
-        Ok(OutcomeBuilder::new()
-            .with_field("session", id)
-            .with_field("principal", caller.principal.to_string())
-            .with_some("on_behalf_of", caller.on_behalf_of.as_ref().map(ToString::to_string))
-            .with_field("face", session.as_ref().map_or(caller.protocol, |session| session.protocol.as_str()))
-            .with_field("started", format_iso_utc(started_ms))
-            .with_some("ended", ended_ms.map(format_iso_utc))
-            .with_field("seconds", seconds)
-            .with_field("calls", totals.calls)
-            .with_field("bytes_read", totals.bytes_read)
-            .with_field("bytes_written", totals.bytes_written)
-            .with_field("kept_bytes", usage.history_bytes)
-            .with_field("kept_bytes_max", usage.history_bytes_max)
-            .with_some("quota", quota::report_quota(context, &caller.principal)?.map(|quota| to_json_object(&quota)))
-            .with_fields(scope_json(context)))
-    }
-
-    fn plan_end(&self, context: &CallContext<'_>) -> Result<OperationPlanningResult, Error> {
+    fn find_session(&self, context: &CallContext<'_>) -> Result<Option<SessionRecord>, Error> {
         let id = self.id.as_deref().unwrap_or(&context.caller.session);
         let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
-        let session = session.ok_or_else(|| match &self.id {
-            Some(id) => unknown_session_error(id),
-            None => {
-                Error::new(ErrorKind::NotFound, "this call does not belong to a session that was started with begin")
-                    .with_next_step("pass the id that session with action begin returned")
-            }
+        match (&self.id, session) {
+            (Some(id), None) => Err(unknown_session_error(id)),
+            (_, session) => Ok(session),
+        }
+    }
+
+    fn plan_show(&self, context: &CallContext<'_>) -> PlanResult<Self> {
+        let fields = describe_session(context, self.find_session(context)?.as_ref())?;
+        Ok(OperationPlanningResult::Read { outcome: SessionOutcome::Shown(Box::new(fields)), bytes: 0 })
+    }
+
+    fn plan_end(&self, context: &CallContext<'_>) -> PlanResult<Self> {
+        let session = self.find_session(context)?.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "this call does not belong to a session that was started with begin")
+                .with_next_step("pass the id that session with action begin returned")
         })?;
         if session.ended_ms.is_some() {
-            return Err(Error::new(ErrorKind::NothingToDo, format!("session {id} has already ended"))
+            return Err(Error::new(ErrorKind::NothingToDo, format!("session {} has already ended", session.id))
                 .with_next_step("call session with action begin to start another one"));
         }
-        let ends_own = context.caller.session == session.id;
-        let fields = SessionOperationArgs { action: None, id: Some(session.id.clone()) }.session_fields(context)?;
-        let build_outcome = move |reply: &SessionStoreReply, receipt: &CommitReceipt| {
-            let ended_ms = match reply {
-                SessionStoreReply::Session(session) => session.ended_ms,
-                SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => None,
-            };
-            let text = format!("ended session {}", session.id);
-            let fields = fields.with_some("ended", ended_ms.map(format_iso_utc)).with_receipt(receipt);
-            let mut outcome = fields.build_one_line(text);
-            outcome.session_switch = ends_own.then_some(SessionForLaterCalls::Leave);
-            outcome
-        };
+        let is_own = context.caller.session == session.id;
+        let fields = describe_session(context, Some(&session))?;
         Ok(OperationPlanningResult::Session {
-            request: SessionStoreWriteRequest::End { session_id: id.to_owned() },
-            build_outcome: Box::new(build_outcome),
+            request: SessionStoreWriteRequest::End { session_id: session.id },
+            build_outcome: Box::new(move |reply, receipt| {
+                let ended_ms = match reply {
+                    SessionStoreReply::Session(session) => session.ended_ms,
+                    SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => None,
+                };
+                let ended = ended_ms.map(|unix_ms| UtcTime { unix_ms });
+                SessionOutcome::Ended(Box::new(EndedSession {
+                    session: fields,
+                    ended,
+                    recorded: receipt.into(),
+                    is_own,
+                }))
+            }),
         })
     }
 }
 
-fn plan_begin() -> OperationPlanningResult {
-    let build_outcome = |reply: &SessionStoreReply, receipt: &CommitReceipt| match reply {
-        SessionStoreReply::Session(session) => {
-            let text = format!("began session {}", session.id);
-            let mut outcome = OutcomeBuilder::new()
-                .with_field("session", session.id.clone())
-                .with_field("principal", session.principal.clone())
-                .with_field("face", session.protocol.clone())
-                .with_field("started", format_iso_utc(session.created_ms))
-                .with_receipt(receipt)
-                .build_one_line(text);
-            outcome.session_switch = Some(SessionForLaterCalls::Enter(session.id.clone()));
-            outcome
-        }
-        SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => {
-            OutcomeBuilder::new().with_receipt(receipt).build_one_line("no session")
-        }
-    };
+fn plan_begin() -> OperationPlanningResult<SessionOutcome> {
     OperationPlanningResult::Session {
         request: SessionStoreWriteRequest::Begin,
-        build_outcome: Box::new(build_outcome),
+        build_outcome: Box::new(|reply, receipt| {
+            let session = match reply {
+                SessionStoreReply::Session(session) => Some(NewSessionFields {
+                    session: session.id.clone(),
+                    principal: session.principal.clone(),
+                    protocol: session.protocol.clone(),
+                    started: UtcTime { unix_ms: session.created_ms },
+                }),
+                SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => None,
+            };
+            SessionOutcome::Begun(BegunSession { session, recorded: receipt.into() })
+        }),
     }
+}
+
+/// Describes an explicit session; with `None`, the implicit session of the caller.
+fn describe_session(context: &CallContext<'_>, session: Option<&SessionRecord>) -> Result<SessionFields, Error> {
+    let (workspace, caller) = (context.workspace(), context.caller);
+    let id = session.map_or(&caller.session, |session| &session.id);
+    let from_entry = session.map_or(caller.session_first_entry, |session| session.first_entry);
+    let totals =
+        workspace.session_totals(&SessionTotalsQuery { principal: &caller.principal, session: id, from_entry })?;
+    let usage = workspace.storage_usage()?;
+    let now_ms = workspace.now_ms();
+    let first_ms = totals.first_call.map_or(now_ms, |(_, time_ms)| time_ms);
+    let implicit_ms = if caller.session_started_ms > 0 { caller.session_started_ms } else { first_ms };
+    let started_ms = session.map_or(implicit_ms, |session| session.created_ms);
+    let ended_ms = session.and_then(|session| session.ended_ms);
+    let (access, writable) = match caller.grants.access {
+        CallerAccessMode::ReadWrite => ("read_write", caller.grants.writable.clone()),
+        CallerAccessMode::ReadOnly => ("read_only", Vec::new()),
+    };
+    Ok(SessionFields {
+        session: id.clone(),
+        principal: caller.principal.to_string(),
+        on_behalf_of: caller.on_behalf_of.as_ref().map(ToString::to_string),
+        protocol: session.map_or(caller.protocol, |session| session.protocol.as_str()).to_owned(),
+        started: UtcTime { unix_ms: started_ms },
+        ended: ended_ms.map(|unix_ms| UtcTime { unix_ms }),
+        seconds: ended_ms.unwrap_or(now_ms).saturating_sub(started_ms).max(0) / 1000,
+        calls: totals.calls,
+        bytes_read: totals.bytes_read,
+        bytes_written: totals.bytes_written,
+        history_bytes: usage.history_bytes,
+        history_bytes_max: usage.history_bytes_max,
+        quota: quota::report_quota(context, &caller.principal)?,
+        access,
+        readable: caller.grants.readable.clone(),
+        writable,
+        root: workspace.profile().root_spellings.first().cloned(),
+    })
 }
 
 /// An agent sees only its own sessions; a person sees all sessions.
@@ -165,40 +244,4 @@ fn may_see_session(context: &CallContext<'_>, session: &SessionRecord) -> bool {
 fn unknown_session_error(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("session {} does not exist", shorten_for_error(id)))
         .with_next_step("call session with action begin to start one")
-}
-
-fn scope_json(context: &CallContext<'_>) -> Map<String, Value> {
-    let grants = &context.caller.grants;
-    let (access, writable) = match grants.access {
-        CallerAccessMode::ReadWrite => ("read_write", grants.writable.as_slice()),
-        CallerAccessMode::ReadOnly => ("read_only", &[][..]),
-    };
-    let wires = |paths: &[RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
-    OutcomeBuilder::new()
-        .with_field("access", access)
-        .with_field("readable", wires(&grants.readable))
-        .with_field("writable", wires(writable))
-        .with_some("root", context.workspace().profile().root_spellings.first().cloned())
-        .into_json()
-}
-
-fn describe_session(fields: &OutcomeBuilder) -> String {
-    let text = |name: &str| match fields.field(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-        None => String::new(),
-    };
-    let list = |name: &str| {
-        let paths: Vec<&str> =
-            fields.field(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-        if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") }
-    };
-    format!(
-        "session {} of {}, {} calls so far; may read {} and change {}",
-        text("session"),
-        text("principal"),
-        text("calls"),
-        list("readable"),
-        list("writable")
-    )
 }

@@ -1,32 +1,58 @@
 //! `watch` starts a watch, whose changes `watched` reports; `unwatch` ends the watch. Changes by other programs are
 //! reported if the kernel reports them, and a `rescan` event marks a gap.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        BuildWatchOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex,
+        RequestedPaths, ResolvedTargets,
     },
-    ops::outcome_builder::{OutcomeBuilder, shorten_for_error},
-    watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
-    workspace::CommitReceipt,
+    ops::outcome_builder::shorten_for_error,
+    outcome::{OperationOutcome, RecordedEntryFields},
+    watches::{WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WatchArgs {
-    path: Option<String>,
-    #[serde(default)]
-    recursive: bool,
-    #[serde(default)]
-    types: Vec<String>,
-    glob: Option<String>,
+pub struct WatchArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recursive: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub glob: Option<String>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct WatchOutcome {
+    pub watch: String,
+    pub path: RelPath,
+    pub recursive: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<WatchEventKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub glob: Option<String>,
+    pub cursor: String,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+    #[serde(skip)]
+    pub change: WatchChange,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchChange {
+    Started,
+    Ended,
+}
+
+impl OperationOutcome for WatchOutcome {}
 
 impl WatchArgs {
     fn event_kinds(&self) -> Result<Vec<WatchEventKind>, Error> {
@@ -43,7 +69,7 @@ impl WatchArgs {
 
 impl Operation for WatchArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = WatchOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.event_kinds()?;
@@ -66,49 +92,39 @@ impl Operation for WatchArgs {
             glob: self.glob.clone(),
             lifetime: context.options.watch_lifetime,
         };
-        let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
-            let text = format!("watching {} as {}; call watched for events", watch.path, watch.id);
-            watch_outcome(watch, receipt, text)
-        });
-        Ok(OperationPlanningResult::Watch { request, build_outcome })
+        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchChange::Started) })
     }
 }
 
-fn watch_outcome(watch: &Watch, receipt: &CommitReceipt, text: String) -> CallOutcome {
-    let types: Vec<&str> = watch.event_kinds.iter().map(|event_kind| event_kind.as_str()).collect();
-    OutcomeBuilder::new()
-        .with_field("watch", watch.id.clone())
-        .with_field("path", watch.path.to_string())
-        .with_field("recursive", watch.depth == WatchDepth::Deep)
-        .with_some("types", (!types.is_empty()).then_some(types))
-        .with_some("glob", watch.glob.clone())
-        .with_field("cursor", format!("r{}", receipt.entry))
-        .with_receipt(receipt)
-        .build_one_line(text)
+fn build_watch_outcome(change: WatchChange) -> BuildWatchOutcomeFn<WatchOutcome> {
+    Box::new(move |watch, receipt| WatchOutcome {
+        watch: watch.id.clone(),
+        path: watch.path.clone(),
+        recursive: watch.depth == WatchDepth::Deep,
+        types: watch.event_kinds.clone(),
+        glob: watch.glob.clone(),
+        cursor: format!("r{}", receipt.entry),
+        recorded: receipt.into(),
+        change,
+    })
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct UnwatchArgs {
-    watch: String,
+pub struct UnwatchArgs {
+    pub watch: String,
 }
 
 impl Operation for UnwatchArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = WatchOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
     }
 
     fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
-        let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
-            let text = format!("stopped watching {} as {}", watch.path, watch.id);
-            watch_outcome(watch, receipt, text)
-        });
-        Ok(OperationPlanningResult::Watch {
-            request: WatchBeginOrEndRequest::End { id: self.watch.clone() },
-            build_outcome,
-        })
+        let request = WatchBeginOrEndRequest::End { id: self.watch.clone() };
+        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchChange::Ended) })
     }
 }

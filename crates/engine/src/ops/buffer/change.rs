@@ -1,34 +1,49 @@
 //! `buffer.change` receives the changes that a person typed in an editor. If an agent wrote to the buffer meanwhile,
 //! the server merges both texts for the editor. On a merge conflict the call fails, and the error has the agent's text.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_text::merge::{MergeResult, merge};
 
 use super::{
-    describe_buffer,
+    BufferFields,
     editor_text::{self, BufferTextEdit},
     own_buffer_text, read_saved_file, require_person_or_editor,
 };
 use crate::{
     buffers::{BufferStoreRequest, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTargets,
     },
+    outcome::{OperationOutcome, RecordedEntryFields},
     workspace::CommitReceipt,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferChangeArgs {
-    path: String,
-    revision: u64,
-    text: Option<String>,
-    edits: Option<Vec<BufferTextEdit>>,
+pub struct BufferChangeArgs {
+    pub path: String,
+    pub revision: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits: Option<Vec<BufferTextEdit>>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct BufferChangeOutcome {
+    #[serde(flatten)]
+    pub buffer: BufferFields,
+    pub merged: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+}
+
+impl OperationOutcome for BufferChangeOutcome {}
 
 struct MergedBufferText {
     text: String,
@@ -37,7 +52,7 @@ struct MergedBufferText {
 
 impl Operation for BufferChangeArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = BufferChangeOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
@@ -55,14 +70,11 @@ impl Operation for BufferChangeArgs {
         // If the text of the buffer equals the saved file, the saved version becomes the base of the buffer.
         let base = if Some(buffer.version) == saved { saved } else { buffer.base };
         let request = BufferStoreRequest::Change { id: buffer.id, revision: buffer.revision, text, base, line_endings };
-        let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
-            let verb = if merged_text.merged { "merged into" } else { "changed" };
-            let line = format!("{verb} {} at revision {}", buffer.path, buffer.revision);
-            describe_buffer(buffer, saved)
-                .with_field("merged", merged_text.merged)
-                .with_some("text", merged_text.merged.then_some(merged_text.text))
-                .with_receipt(receipt)
-                .build_one_line(line)
+        let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| BufferChangeOutcome {
+            buffer: BufferFields::new(buffer, saved),
+            merged: merged_text.merged,
+            text: merged_text.merged.then_some(merged_text.text),
+            recorded: receipt.into(),
         };
         Ok(OperationPlanningResult::Buffer { request, build_outcome: Box::new(build_outcome) })
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_text::lines;
 
 use crate::{
@@ -66,13 +66,13 @@ pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorLineEndingConversio
 
 /// A range of a buffer's text and its replacement, like a text edit of the Language Server Protocol. Lines and columns
 /// are counted from 1; columns count characters.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BufferTextEdit {
-    from: [usize; 2],
+pub struct BufferTextEdit {
+    pub from: [usize; 2],
     /// The replaced range ends before this line and column; an insertion has equal `from` and `to`.
-    to: [usize; 2],
-    text: String,
+    pub to: [usize; 2],
+    pub text: String,
 }
 
 pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<String, Error> {

@@ -1,13 +1,12 @@
 //! With `buffer.open`, an editor registers its text of a file, or resumes a draft of an editor that has disconnected.
 //! `buffer.close` and `buffer.drop` discard the unsaved text of a buffer or draft and leave the file on disk unchanged.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     buffers::{BufferEditorConnectionState, BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
     caller::CallerResourceLifetime,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -16,28 +15,47 @@ use crate::{
     },
     ops::{
         buffer::{
-            describe_buffer, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
+            BufferFields, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
             require_person_or_editor, saved_version,
         },
         outcome_builder::shorten_for_error,
     },
+    outcome::{OperationOutcome, RecordedEntryFields},
     resolve,
     version::{BaseVersion, Version},
     workspace::{CommitReceipt, FileBytesWithVersion},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferOpenArgs {
-    path: String,
-    text: Option<String>,
-    base: Option<String>,
-    draft: Option<String>,
+pub struct BufferOpenArgs {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<String>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct BufferOpenOutcome {
+    #[serde(flatten)]
+    pub buffer: BufferFields,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drafts: Vec<BufferFields>,
+    /// The text of the draft that the call resumed; `None` if the call opened a new buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+}
+
+impl OperationOutcome for BufferOpenOutcome {}
 
 impl Operation for BufferOpenArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = BufferOpenOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
@@ -82,7 +100,7 @@ impl BufferOpenArgs {
         file: Option<FileBytesWithVersion>,
         text: &str,
         mut drafts: Vec<EditorBufferMetadata>,
-    ) -> Result<OperationPlanningResult, Error> {
+    ) -> PlanResult<Self> {
         let saved = file.as_ref().map(|file| file.version);
         let base = self.resolve_base(context, target, saved)?;
         let (text, line_endings) =
@@ -92,13 +110,13 @@ impl BufferOpenArgs {
         let path = target.path.clone();
         let request = BufferStoreRequest::Open { path, text, base, line_endings, replaced_drafts };
         let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
-            let drafts = drafts.iter().take(limits::DRAFTS_SHOWN_MAX);
-            let drafts: Vec<_> = drafts.map(|draft| describe_buffer(draft, saved).into_json()).collect();
-            let line = format!("opened {} at revision {}", buffer.path, buffer.revision);
-            describe_buffer(buffer, saved)
-                .with_some("drafts", (!drafts.is_empty()).then_some(drafts))
-                .with_receipt(receipt)
-                .build_one_line(line)
+            let shown = drafts.iter().take(limits::DRAFTS_SHOWN_MAX);
+            BufferOpenOutcome {
+                buffer: BufferFields::new(buffer, saved),
+                drafts: shown.map(|draft| BufferFields::new(draft, saved)).collect(),
+                text: None,
+                recorded: receipt.into(),
+            }
         };
         Ok(OperationPlanningResult::Buffer { request, build_outcome: Box::new(build_outcome) })
     }
@@ -159,7 +177,7 @@ fn resume_draft(
     target: &ResolvedTarget,
     file: Option<FileBytesWithVersion>,
     drafts: Vec<EditorBufferMetadata>,
-) -> Result<OperationPlanningResult, Error> {
+) -> PlanResult<BufferOpenArgs> {
     let none = || {
         Error::new(ErrorKind::NotFound, format!("there is no draft of {} to resume", target.path))
             .with_next_step("pass text, the text of the editor")
@@ -168,9 +186,11 @@ fn resume_draft(
     let texts = context.workspace().buffer_text(&draft.id)?.ok_or_else(none)?;
     let text = editor_text::decode_for_editor(&texts.text, draft.line_endings)?;
     let saved = file.map(|file| file.version);
-    let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
-        let line = format!("resumed draft {} of {}", buffer.id, buffer.path);
-        describe_buffer(buffer, saved).with_field("text", text).with_receipt(receipt).build_one_line(line)
+    let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| BufferOpenOutcome {
+        buffer: BufferFields::new(buffer, saved),
+        drafts: Vec::new(),
+        text: Some(text),
+        recorded: receipt.into(),
     };
     Ok(OperationPlanningResult::Buffer {
         request: BufferStoreRequest::ResumeDraft { id: draft.id },
@@ -178,21 +198,40 @@ fn resume_draft(
     })
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferCloseArgs {
-    path: String,
+pub struct BufferCloseArgs {
+    pub path: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferDraftDropArgs {
-    draft: String,
+pub struct BufferDraftDropArgs {
+    pub draft: String,
 }
+
+#[derive(Debug, Serialize)]
+pub struct BufferCloseOutcome {
+    #[serde(flatten)]
+    pub buffer: BufferFields,
+    pub discarded: bool,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+    #[serde(skip)]
+    pub kind: ClosedBufferKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedBufferKind {
+    OpenBuffer,
+    Draft,
+}
+
+impl OperationOutcome for BufferCloseOutcome {}
 
 impl Operation for BufferCloseArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = BufferCloseOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
@@ -202,13 +241,13 @@ impl Operation for BufferCloseArgs {
     fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
         let buffer = require_own_buffer(context, &targets[path].path)?;
         let saved = saved_version(context, &buffer.path);
-        Ok(plan_close(&buffer, saved, "closed"))
+        Ok(plan_close(&buffer, saved, ClosedBufferKind::OpenBuffer))
     }
 }
 
 impl Operation for BufferDraftDropArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = BufferCloseOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
@@ -225,7 +264,7 @@ impl Operation for BufferDraftDropArgs {
         _targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let draft = self.find_draft(context)?;
-        Ok(plan_close(&draft, saved_version(context, &draft.path), "dropped"))
+        Ok(plan_close(&draft, saved_version(context, &draft.path), ClosedBufferKind::Draft))
     }
 }
 
@@ -246,12 +285,17 @@ impl BufferDraftDropArgs {
     }
 }
 
-fn plan_close(buffer: &EditorBufferMetadata, saved: Option<Version>, verb: &'static str) -> OperationPlanningResult {
-    let discards = buffer.is_unsaved(saved);
-    let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
-        let suffix = if discards { " without saving" } else { "" };
-        let line = format!("{verb} {}{suffix}", buffer.path);
-        describe_buffer(buffer, saved).with_field("discarded", discards).with_receipt(receipt).build_one_line(line)
+fn plan_close(
+    buffer: &EditorBufferMetadata,
+    saved: Option<Version>,
+    kind: ClosedBufferKind,
+) -> OperationPlanningResult<BufferCloseOutcome> {
+    let discarded = buffer.is_unsaved(saved);
+    let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| BufferCloseOutcome {
+        buffer: BufferFields::new(buffer, saved),
+        discarded,
+        recorded: receipt.into(),
+        kind,
     };
     OperationPlanningResult::Buffer {
         request: BufferStoreRequest::Close { id: buffer.id.clone() },

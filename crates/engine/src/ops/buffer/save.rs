@@ -1,34 +1,50 @@
 //! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. If the file changed
 //! on disk meanwhile, the changes are merged into the buffer's text; on a merge conflict nothing is written.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_text::merge::{MergeResult, merge};
 
-use super::{describe_buffer, editor_text, own_buffer_text, read_saved_file, require_person_or_editor};
+use super::{BufferFields, editor_text, own_buffer_text, read_saved_file, require_person_or_editor};
 use crate::{
     buffers::{EditorBufferMetadata, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTargets,
     },
     ops::{decode_diff_text, encode_like, planning},
+    outcome::{OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::{CommitReceipt, FileBytesWithVersion},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferSaveArgs {
-    path: String,
+pub struct BufferSaveArgs {
+    pub path: String,
 }
+
+#[derive(Debug, Serialize)]
+pub struct BufferSaveOutcome {
+    #[serde(flatten)]
+    pub buffer: BufferFields,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rev: Option<String>,
+    pub merged: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// `None` if the text was already saved.
+    #[serde(flatten)]
+    pub recorded: Option<RecordedEntryFields>,
+}
+
+impl OperationOutcome for BufferSaveOutcome {}
 
 impl Operation for BufferSaveArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = BufferSaveOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
@@ -41,8 +57,8 @@ impl Operation for BufferSaveArgs {
         let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);
         if Some(buffer.version) == saved {
-            let line = format!("{} is already saved", buffer.path);
-            let outcome = describe_buffer(&buffer, saved).with_field("merged", false).build_one_line(line);
+            let buffer = BufferFields::new(&buffer, saved);
+            let outcome = BufferSaveOutcome { buffer, rev: None, merged: false, text: None, recorded: None };
             return Ok(OperationPlanningResult::Read { outcome, bytes: 0 });
         }
         let bytes = bytes_to_write(context, &buffer, &texts.text, file.as_ref())?;
@@ -69,14 +85,12 @@ impl Operation for BufferSaveArgs {
         let revision = buffer.revision + u64::from(merged);
         let now = EditorBufferMetadata { revision, version, size, base: Some(version), ..buffer };
         let plan = Plan { buffers: vec![step], ..Plan::new(changes) };
-        let build_outcome = move |receipt: &CommitReceipt| {
-            let line = format!("saved {} (r{}, {size} bytes)", now.path, receipt.entry);
-            describe_buffer(&now, Some(version))
-                .with_field("rev", format!("r{}", receipt.entry))
-                .with_field("merged", merged)
-                .with_some("text", text)
-                .with_receipt(receipt)
-                .build_one_line(line)
+        let build_outcome = move |receipt: &CommitReceipt| BufferSaveOutcome {
+            buffer: BufferFields::new(&now, Some(version)),
+            rev: Some(format!("r{}", receipt.entry)),
+            merged,
+            text,
+            recorded: Some(receipt.into()),
         };
         Ok(OperationPlanningResult::Files { plan, build_outcome: Box::new(build_outcome) })
     }

@@ -1,0 +1,65 @@
+//! Renders the outcomes of the buffer operations as text.
+
+use super::{NativeText, escape_lines, escape_one_line};
+use crate::{
+    call_notation::CallNotation,
+    ops::{
+        BufferChangeOutcome, BufferCloseOutcome, BufferFields, BufferListOutcome, BufferListRow, BufferOpenOutcome,
+        BufferSaveOutcome, ClosedBufferKind,
+    },
+};
+
+impl NativeText for BufferOpenOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let BufferFields { buffer: id, path, revision, .. } = &self.buffer;
+        escape_one_line(match self.text {
+            Some(_) => format!("resumed draft {id} of {path}"),
+            None => format!("opened {path} at revision {revision}"),
+        })
+    }
+}
+
+impl NativeText for BufferChangeOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let verb = if self.merged { "merged into" } else { "changed" };
+        escape_one_line(format!("{verb} {} at revision {}", self.buffer.path, self.buffer.revision))
+    }
+}
+
+impl NativeText for BufferSaveOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let BufferFields { path, size, .. } = &self.buffer;
+        escape_one_line(match &self.rev {
+            Some(rev) => format!("saved {path} ({rev}, {size} bytes)"),
+            None => format!("{path} is already saved"),
+        })
+    }
+}
+
+impl NativeText for BufferCloseOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let verb = match self.kind {
+            ClosedBufferKind::OpenBuffer => "closed",
+            ClosedBufferKind::Draft => "dropped",
+        };
+        let suffix = if self.discarded { " without saving" } else { "" };
+        escape_one_line(format!("{verb} {}{suffix}", self.buffer.path))
+    }
+}
+
+impl NativeText for BufferListOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let mut text: String = self.buffers.iter().map(render_buffer).collect();
+        if self.buffers.is_empty() {
+            text.push_str("no open buffers\n");
+        } else if self.omitted > 0 {
+            text.push_str(&format!("… and {} more: pass a path\n", self.omitted));
+        }
+        escape_lines(text)
+    }
+}
+
+fn render_buffer(row: &BufferListRow) -> String {
+    let BufferFields { buffer: id, state, path, revision, owner, .. } = &row.buffer;
+    format!("{id} {state} {path} r{revision} {owner}\n")
+}
