@@ -8,9 +8,9 @@ mod schema;
 
 pub use schema::{
     DialectDefinition, DialectErrorDefinition, DialectOptionDefinition, ErrorRecoveryAction, RecommendedToolSequence,
-    ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolExample, ToolExampleSetupCall,
-    ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolSideEffectDescription, ToolVisibility,
-    UnknownArgumentRule,
+    ToolArgumentCheck, ToolArgumentDefinition, ToolArgumentPattern, ToolArgumentType, ToolDefinition,
+    ToolErrorDefinition, ToolExample, ToolExampleSetupCall, ToolFileEffect, ToolHints, ToolResultFieldDefinition,
+    ToolSideEffectDescription, ToolVisibility, UnknownArgumentRule,
 };
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
@@ -97,7 +97,7 @@ fn object_schema(properties: Map<String, Value>) -> Map<String, Value> {
 }
 
 impl ToolArgumentDefinition {
-    fn schema(&self) -> Map<String, Value> {
+    pub(crate) fn schema(&self) -> Map<String, Value> {
         let mut schema = self.schema.clone().unwrap_or_default();
         let text = json!({ "type": "string" });
         let constraint = match self.kind {

@@ -14,6 +14,7 @@ use crate::{
 };
 
 pub(crate) mod acp;
+mod arguments;
 mod comma;
 mod jettson;
 mod krux;

@@ -2,6 +2,8 @@
 //! definition and the generated JSON have the same shape. The fields of a struct have the same order in the JSON. A
 //! definition with unknown keys is rejected.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -30,9 +32,8 @@ pub struct DialectDefinition {
     /// published error kinds.
     #[serde(default, skip_serializing)]
     pub kinds: Vec<DialectErrorDefinition>,
-    /// The dialect's rule for arguments that a tool does not declare. Only the YAML source of a definition contains the
-    /// rule for undeclared arguments.
-    #[serde(default, skip_serializing)]
+    /// The dialect's rule for arguments that a tool does not declare.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_arguments: UnknownArgumentRule,
 }
 
@@ -185,6 +186,9 @@ pub struct ToolArgumentDefinition {
     /// The JSON Schema of a structured tool argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
+    /// Checks of the tool argument that its published JSON Schema does not mention.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub check: ToolArgumentCheck,
     /// Whether a call of the tool must contain the argument.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
@@ -225,6 +229,37 @@ pub enum ToolArgumentType {
     Enum,
     /// The tool argument is any JSON value that matches `schema`.
     Json,
+}
+
+/// Checks of a tool argument, or of a value in it, that the published JSON Schema does not mention.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolArgumentCheck {
+    /// The smallest accepted integer.
+    #[serde(skip_serializing_if = "is_default")]
+    pub min: u64,
+    /// Whether an empty string is rejected.
+    #[serde(skip_serializing_if = "is_default")]
+    pub non_empty: bool,
+    /// The form that a string must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<ToolArgumentPattern>,
+    /// The check of every item of a list, or of every value of a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Box<ToolArgumentCheck>>,
+    /// The checks of an object's fields, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, ToolArgumentCheck>,
+}
+
+/// The form that a string in a tool argument must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolArgumentPattern {
+    /// The string has 64 lowercase hexadecimal digits.
+    Sha256,
+    /// The string has 64 lowercase hexadecimal digits, or is empty.
+    Sha256OrEmpty,
 }
 
 /// The definition of one field of a tool's result.
@@ -285,7 +320,7 @@ pub struct DialectErrorDefinition {
 }
 
 /// The rule for arguments that a tool does not declare.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownArgumentRule {
     /// The dialect rejects a call with unknown arguments.

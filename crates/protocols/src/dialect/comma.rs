@@ -11,16 +11,18 @@ use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule,
 
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
-    TranslatedCall, rendering::clean_path,
+    TranslatedCall,
+    arguments::{ArgumentIntegerSyntax, CheckedArguments},
+    rendering::clean_path,
 };
 use crate::{definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX};
 
 mod access_limits;
 mod apply_patch;
-mod args;
 mod edit_file;
 mod envelope;
 mod errors;
+mod inputs;
 mod list_directory;
 mod read_file;
 mod search_files;
@@ -29,9 +31,9 @@ mod whole_file;
 pub(crate) use errors::CommaErrorKind;
 
 use access_limits::CommaAccessLimits;
-use args::{CommaToolArgs, EditBaseHashRule};
 use edit_file::FuzzyEditMatching;
 use envelope::{CommaReplyEnvelope, CommaToolError};
+use inputs::CommaToolInput;
 use list_directory::CommaNameSortOrder;
 
 const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
@@ -48,7 +50,6 @@ pub(super) struct CommaDialect {
     workspace_root: String,
     path_syntax: PathSyntax,
     compatibility: CommaDialectCompatibility,
-    edit_hash_rule: EditBaseHashRule,
     fuzzy_matching: FuzzyEditMatching,
     name_order: CommaNameSortOrder,
     access_limits: CommaAccessLimits,
@@ -83,90 +84,58 @@ pub(super) fn build(settings: &DialectSettings, location: &DialectWorkspaceRootP
         } else {
             CommaDialectCompatibility::Document
         },
-        edit_hash_rule: if hash_required { EditBaseHashRule::Required } else { EditBaseHashRule::Optional },
         fuzzy_matching: if fuzzy { FuzzyEditMatching::On } else { FuzzyEditMatching::Off },
         name_order: if exact { CommaNameSortOrder::Collation } else { CommaNameSortOrder::Bytes },
         access_limits: CommaAccessLimits::from_settings(settings)?,
     }))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaTool {
-    ReadFile,
-    ListDirectory,
-    SearchFiles,
-    Glob,
-    CreateFile,
-    WriteFile,
-    EditFile,
-    DeleteFile,
-    RestoreFile,
-    MoveFile,
-    ApplyPatch,
-}
-
-impl CommaTool {
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "read_file" => CommaTool::ReadFile,
-            "list_directory" => CommaTool::ListDirectory,
-            "search_files" => CommaTool::SearchFiles,
-            "glob" => CommaTool::Glob,
-            "create_file" => CommaTool::CreateFile,
-            "write_file" => CommaTool::WriteFile,
-            "edit_file" => CommaTool::EditFile,
-            "delete_file" => CommaTool::DeleteFile,
-            "restore_file" => CommaTool::RestoreFile,
-            "move_file" => CommaTool::MoveFile,
-            "apply_patch" => CommaTool::ApplyPatch,
-            _ => return None,
-        })
-    }
-
-    /// The path arguments of a tool are checked in the listed order.
-    fn path_argument_names(self) -> &'static [&'static str] {
-        match self {
-            CommaTool::ReadFile
-            | CommaTool::ListDirectory
-            | CommaTool::CreateFile
-            | CommaTool::WriteFile
-            | CommaTool::EditFile
-            | CommaTool::DeleteFile => &["path"],
-            CommaTool::SearchFiles | CommaTool::Glob => &["root"],
-            CommaTool::RestoreFile => &["targetPath"],
-            CommaTool::MoveFile => &["fromPath", "toPath"],
-            CommaTool::ApplyPatch => &[],
-        }
-    }
-}
-
 struct CommaToolCall<'a> {
-    tool: CommaTool,
-    args: CommaToolArgs<'a>,
+    input: CommaToolInput,
     dialect: &'a CommaDialect,
 }
 
-impl<'a> CommaToolCall<'a> {
-    fn path_argument(&self) -> &'a str {
-        let default = if matches!(self.tool, CommaTool::SearchFiles | CommaTool::Glob) {
-            "."
-        } else if self.tool == CommaTool::RestoreFile {
-            self.args.text_or_empty("trashedPath")
-        } else {
-            ""
-        };
+impl CommaToolCall<'_> {
+    fn path_argument(&self) -> &str {
+        let default = if let CommaToolInput::RestoreFile(input) = &self.input { &input.trashed_path } else { "" };
         self.path_arguments().first().copied().unwrap_or(default)
     }
 
-    fn path_arguments(&self) -> Vec<&'a str> {
-        if self.tool == CommaTool::ApplyPatch {
-            return apply_patch::patch_paths(self.args.text_or_empty("patch"));
+    /// The path arguments are checked in this order.
+    fn path_arguments(&self) -> Vec<&str> {
+        match &self.input {
+            CommaToolInput::ReadFile(input) => vec![&input.path],
+            CommaToolInput::ListDirectory(input) => vec![&input.path],
+            CommaToolInput::SearchFiles(input) => vec![&input.root],
+            CommaToolInput::Glob(input) => vec![&input.root],
+            CommaToolInput::CreateFile(input) => vec![&input.path],
+            CommaToolInput::WriteFile(input) => vec![&input.path],
+            CommaToolInput::EditFile(input) => vec![&input.path],
+            CommaToolInput::DeleteFile(input) => vec![&input.path],
+            CommaToolInput::RestoreFile(input) => input.target_path.as_deref().into_iter().collect(),
+            CommaToolInput::MoveFile(input) => vec![&input.from_path, &input.to_path],
+            CommaToolInput::ApplyPatch(input) => apply_patch::patch_paths(&input.patch),
         }
-        self.tool.path_argument_names().iter().filter_map(|name| self.args.optional_text(name)).collect()
+    }
+
+    fn expected_sha256(&self) -> Option<&str> {
+        match &self.input {
+            CommaToolInput::WriteFile(input) => Some(&input.expected_sha256),
+            CommaToolInput::EditFile(input) => input.expected_sha256.as_deref(),
+            CommaToolInput::DeleteFile(input) => input.expected_sha256.as_deref(),
+            CommaToolInput::MoveFile(input) => Some(&input.expected_sha256),
+            CommaToolInput::ReadFile(_)
+            | CommaToolInput::ListDirectory(_)
+            | CommaToolInput::SearchFiles(_)
+            | CommaToolInput::Glob(_)
+            | CommaToolInput::CreateFile(_)
+            | CommaToolInput::RestoreFile(_)
+            | CommaToolInput::ApplyPatch(_) => None,
+        }
     }
 
     /// Symbolic links are not resolved when a path argument is checked.
-    fn first_path_outside(&self) -> Option<&'a str> {
+    fn first_path_outside(&self) -> Option<&str> {
         let roots = [self.dialect.workspace_root.clone()];
         let is_outside = |path: &&str| stead_path::parse_path(path, &roots, &self.dialect.path_syntax).is_err();
         self.path_arguments().into_iter().find(is_outside)
@@ -178,17 +147,16 @@ impl<'a> CommaToolCall<'a> {
 }
 
 impl CommaDialect {
-    fn parse_call<'a>(
-        &'a self,
-        name: &str,
-        arguments: &'a Map<String, Value>,
-    ) -> Result<CommaToolCall<'a>, Box<CommaToolError>> {
-        let tool = CommaTool::from_name(name).ok_or_else(|| errors::unknown_tool_error(name))?;
-        let args = CommaToolArgs::validate(tool, name, arguments, self.edit_hash_rule)
-            .map_err(|message| CommaToolError::new(CommaErrorKind::Unknown, message).retryable())?;
-        let call = CommaToolCall { tool, args, dialect: self };
-        if tool == CommaTool::MoveFile
-            && let Some(error) = errors::invalid_move_error(&call)
+    fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<CommaToolCall<'_>, Box<CommaToolError>> {
+        let tool = self.definition.find_tool(name).ok_or_else(|| errors::unknown_tool_error(name))?;
+        let invalid = |message| CommaToolError::new(CommaErrorKind::Unknown, message).retryable();
+        let checked = CheckedArguments::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFraction, arguments);
+        if !checked.issues.is_empty() {
+            return Err(Box::new(invalid(inputs::invalid_arguments_message(name, &checked.issues, arguments))));
+        }
+        let call = CommaToolCall { input: checked.decode().map_err(invalid)?, dialect: self };
+        if let CommaToolInput::MoveFile(input) = &call.input
+            && let Some(error) = errors::invalid_move_error(&call, input)
         {
             return Err(Box::new(error));
         }
@@ -217,17 +185,18 @@ impl Dialect for CommaDialect {
                 return TranslatedCall::rejected(operation.unwrap_or("unknown"), arguments, error, options);
             }
         };
-        match call.tool {
-            CommaTool::ReadFile => TranslatedCall::new("read", json!({ "path": call.path_argument() }), options),
-            CommaTool::ListDirectory => list_directory::list_call(&call, options),
-            CommaTool::SearchFiles | CommaTool::Glob => search_files::search_call(&call, options),
-            CommaTool::CreateFile => whole_file::create_call(&call, options),
-            CommaTool::WriteFile => whole_file::write_call(&call, options),
-            CommaTool::EditFile => edit_file::edit_call(&call, self.fuzzy_matching, options),
-            CommaTool::DeleteFile => whole_file::delete_call(&call, options),
-            CommaTool::RestoreFile => whole_file::restore_call(&call, options),
-            CommaTool::MoveFile => whole_file::move_call(&call, options),
-            CommaTool::ApplyPatch => apply_patch::patch_call(&call, options),
+        match &call.input {
+            CommaToolInput::ReadFile(input) => TranslatedCall::new("read", json!({ "path": input.path }), options),
+            CommaToolInput::ListDirectory(input) => list_directory::list_call(input, options),
+            CommaToolInput::SearchFiles(input) => search_files::search_call(input, options),
+            CommaToolInput::Glob(input) => search_files::glob_call(input, options),
+            CommaToolInput::CreateFile(input) => whole_file::create_call(&call, input, options),
+            CommaToolInput::WriteFile(input) => whole_file::write_call(input, options),
+            CommaToolInput::EditFile(input) => edit_file::edit_call(&call, input, options),
+            CommaToolInput::DeleteFile(input) => whole_file::delete_call(input, options),
+            CommaToolInput::RestoreFile(input) => whole_file::restore_call(input, options),
+            CommaToolInput::MoveFile(input) => whole_file::move_call(input, options),
+            CommaToolInput::ApplyPatch(input) => apply_patch::patch_call(&call, input, options),
         }
     }
 
@@ -247,16 +216,17 @@ impl Dialect for CommaDialect {
 }
 
 fn success_envelope(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    match call.tool {
-        CommaTool::ReadFile => read_file::read_reply(call, outcome),
-        CommaTool::ListDirectory => list_directory::list_reply(call, outcome),
-        CommaTool::SearchFiles | CommaTool::Glob => search_files::search_or_glob_reply(call, outcome),
-        CommaTool::CreateFile => whole_file::create_reply(call, outcome),
-        CommaTool::WriteFile => whole_file::write_reply(call, outcome),
-        CommaTool::EditFile => edit_file::edit_reply(call, outcome),
-        CommaTool::ApplyPatch => apply_patch::patch_reply(call, outcome),
-        CommaTool::DeleteFile => whole_file::delete_reply(call, outcome),
-        CommaTool::RestoreFile => whole_file::restore_reply(call, outcome),
-        CommaTool::MoveFile => whole_file::move_reply(call, outcome),
+    match &call.input {
+        CommaToolInput::ReadFile(input) => read_file::read_reply(input, outcome),
+        CommaToolInput::ListDirectory(input) => list_directory::list_reply(call, input, outcome),
+        CommaToolInput::SearchFiles(input) => search_files::search_reply(input, outcome),
+        CommaToolInput::Glob(input) => search_files::glob_reply(input, outcome),
+        CommaToolInput::CreateFile(input) => whole_file::create_reply(input, outcome),
+        CommaToolInput::WriteFile(input) => whole_file::write_reply(input, outcome),
+        CommaToolInput::EditFile(input) => edit_file::edit_reply(input, outcome),
+        CommaToolInput::ApplyPatch(input) => apply_patch::patch_reply(input, outcome),
+        CommaToolInput::DeleteFile(input) => whole_file::delete_reply(input, outcome),
+        CommaToolInput::RestoreFile(input) => whole_file::restore_reply(call, input, outcome),
+        CommaToolInput::MoveFile(input) => whole_file::move_reply(input, outcome),
     }
 }

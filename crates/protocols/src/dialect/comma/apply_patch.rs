@@ -11,11 +11,15 @@ use super::{
     },
     CommaToolCall,
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_exact, sha256_hex},
+    inputs::CommaApplyPatchInput,
 };
 
-pub(super) fn patch_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let base = call.args.object("expectedSha256ByPath").cloned().unwrap_or_default();
-    let arguments = json!({ "patch": call.args.text_or_empty("patch"), "base": base });
+pub(super) fn patch_call(
+    call: &CommaToolCall<'_>,
+    input: &CommaApplyPatchInput,
+    options: CallOptions,
+) -> TranslatedCall {
+    let arguments = json!({ "patch": input.patch, "base": input.expected_sha256_by_path });
     let patch_options = if call.follows_document() {
         // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
         PatchOptions::STRICT
@@ -70,8 +74,8 @@ pub(super) fn patch_paths(patch: &str) -> Vec<&str> {
     parse_headers(patch).into_iter().flat_map(|header| [Some(header.path), header.move_target]).flatten().collect()
 }
 
-pub(super) fn patch_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let headers = parse_headers(call.args.text_or_empty("patch"));
+pub(super) fn patch_reply(input: &CommaApplyPatchInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let headers = parse_headers(&input.patch);
     let rows = outcome.list_field("files");
     // A unified diff has no section headers, so the reply contains the engine's paths of its files.
     let use_headers = headers.len() == rows.len();
@@ -101,10 +105,10 @@ pub(super) fn patch_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Co
         files.push(Value::from(file));
     }
     let hunks: u64 = rows.iter().filter_map(|row| row["chunks"].as_u64()).sum();
-    let atomic = call.args.flag("atomic").unwrap_or(true);
-    let mode = if atomic { "atomic" } else { "sequential" };
+    let mode = if input.atomic { "atomic" } else { "sequential" };
     let output = format!("Applied patch ({mode}): {} file(s), {hunks} hunk(s).\n{}", files.len(), lines.join("\n"));
-    let data = CommaReplyJsonBuilder::new().with("atomic", atomic).with("hunkCount", hunks).with("changedFiles", files);
+    let data =
+        CommaReplyJsonBuilder::new().with("atomic", input.atomic).with("hunkCount", hunks).with("changedFiles", files);
     CommaReplyEnvelope::success(output, data)
 }
 

@@ -1,7 +1,7 @@
 //! The tool `edit_file` replaces quoted texts in one file. All quotes refer to the same version of the file, and either
 //! all edits are applied or none.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stead_engine::{
     CallOptions, CallOutcome,
     edit_rules::{EditMatchingRules, QuoteNotFoundPolicy},
@@ -10,10 +10,10 @@ use stead_engine::{
 use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
     CommaToolCall,
-    args::parse_whole_number,
     envelope::{
         CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_normalized, normalize_text, sha256_hex,
     },
+    inputs::{CommaEditFileInput, CommaTextEdit},
 };
 
 /// A fuzzy edit may replace text that only resembles its quote, if no text matches the quote exactly.
@@ -23,13 +23,13 @@ pub(super) enum FuzzyEditMatching {
     On,
 }
 
-pub(super) fn edit_call(call: &CommaToolCall<'_>, fuzzy: FuzzyEditMatching, options: CallOptions) -> TranslatedCall {
-    let edits: Vec<Value> = call.args.objects("edits").into_iter().map(|edit| engine_edit(call, edit)).collect();
-    let mut arguments = json!({ "path": call.path_argument(), "edits": edits, "mode": "strict" });
-    if let Some(hash) = call.args.optional_text("expectedSha256") {
-        arguments["base"] = hash.into();
+pub(super) fn edit_call(call: &CommaToolCall<'_>, input: &CommaEditFileInput, options: CallOptions) -> TranslatedCall {
+    let edits: Vec<Value> = input.edits.iter().map(|edit| engine_edit(call, edit)).collect();
+    let mut arguments = json!({ "path": input.path, "edits": edits, "mode": "strict" });
+    if let Some(hash) = &input.expected_sha256 {
+        arguments["base"] = hash.as_str().into();
     }
-    let recovery = match fuzzy {
+    let recovery = match call.dialect.fuzzy_matching {
         FuzzyEditMatching::Off => QuoteNotFoundPolicy::None,
         FuzzyEditMatching::On => QuoteNotFoundPolicy::AcceptSimilar,
     };
@@ -37,29 +37,27 @@ pub(super) fn edit_call(call: &CommaToolCall<'_>, fuzzy: FuzzyEditMatching, opti
     TranslatedCall::new("edit", arguments, CallOptions { edit_rules, ..options })
 }
 
-fn engine_edit(call: &CommaToolCall<'_>, edit: &Map<String, Value>) -> Value {
-    let mut engine_edit = json!({ "old": edit["oldText"], "new": edit["newText"] });
-    // The document describes an argument `replaceAll`, which the original code ignores.
-    if call.follows_document() && edit.get("replaceAll") == Some(&Value::Bool(true)) {
+fn engine_edit(call: &CommaToolCall<'_>, edit: &CommaTextEdit) -> Value {
+    let mut engine_edit = json!({ "old": edit.old_text, "new": edit.new_text });
+    if call.follows_document() && edit.replace_all {
         engine_edit["all"] = true.into();
-    } else if let Some(count) = edit.get("expectedOccurrences").and_then(parse_whole_number) {
+    } else if let Some(count) = edit.expected_occurrences {
         engine_edit["count"] = count.into();
     }
     engine_edit
 }
 
-pub(super) fn expected_occurrences(edits: &[&Map<String, Value>], index: u64) -> Option<u64> {
-    edits.get(usize::try_from(index).ok()?)?.get("expectedOccurrences").and_then(parse_whole_number)
+pub(super) fn expected_occurrences(edits: &[CommaTextEdit], index: u64) -> Option<u64> {
+    edits.get(usize::try_from(index).ok()?)?.expected_occurrences
 }
 
-pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let path = call.path_argument();
+pub(super) fn edit_reply(input: &CommaEditFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let path = input.path.as_str();
     let (before, after) = before_and_after(outcome, 0);
     let sha256 = outcome.text_field("version");
-    let requested = call.args.objects("edits");
     let reported = outcome.list_field("edits").iter();
     let applied: Vec<CommaAppliedEdit> =
-        reported.map(|edit| CommaAppliedEdit::from_outcome(edit, &requested)).collect();
+        reported.map(|edit| CommaAppliedEdit::from_outcome(edit, &input.edits)).collect();
     let replacements: u64 = applied.iter().map(|edit| edit.occurrences).sum();
     let data = CommaReplyJsonBuilder::new()
         .with("path", path)
@@ -71,7 +69,8 @@ pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     if outcome.json.get("changed") == Some(&Value::Bool(false)) {
         return CommaReplyEnvelope::success(format!("No change to {path} (all edits matched existing content)"), data);
     }
-    let output = format!("Edited {path} ({} edit(s), {replacements} replacement(s), sha256 {sha256})", requested.len());
+    let output =
+        format!("Edited {path} ({} edit(s), {replacements} replacement(s), sha256 {sha256})", input.edits.len());
     CommaReplyEnvelope::success(output, data)
 }
 
@@ -84,7 +83,7 @@ struct CommaAppliedEdit {
 }
 
 impl CommaAppliedEdit {
-    fn from_outcome(reported: &Value, requested: &[&Map<String, Value>]) -> Self {
+    fn from_outcome(reported: &Value, requested: &[CommaTextEdit]) -> Self {
         let index = reported["edit"].as_u64().unwrap_or_default();
         let matches = reported["lines"].as_array().map_or(0, Vec::len) as u64;
         // If an edit changes nothing, the engine does not count its matches. The reply then contains the number of

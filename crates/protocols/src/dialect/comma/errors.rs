@@ -8,8 +8,9 @@ use stead_path::AbsolutePathRule;
 
 use super::{
     super::rendering::{clean_path, error_detail},
-    CommaTool, CommaToolCall,
+    CommaToolCall,
     envelope::{CommaReplyJsonBuilder, CommaToolError},
+    inputs::{CommaMoveFileInput, CommaSearchMode, CommaToolInput},
 };
 use crate::error_rows::{RetryAdvice, error_row};
 
@@ -44,28 +45,30 @@ impl From<CommaErrorKind> for Value {
 }
 
 pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
-    let specific = match call.tool {
-        CommaTool::EditFile => edits::edit_error(call, error),
-        CommaTool::ApplyPatch => edits::patch_error(call, error),
-        CommaTool::SearchFiles if error.kind == ErrorKind::BadRequest && call.args.text_or_empty("mode") == "regex" => {
+    let specific = match &call.input {
+        CommaToolInput::EditFile(input) => edits::edit_error(input, error),
+        CommaToolInput::ApplyPatch(input) => edits::patch_error(input, error),
+        CommaToolInput::SearchFiles(input)
+            if error.kind == ErrorKind::BadRequest && input.mode == CommaSearchMode::Regex =>
+        {
             Some(invalid_regex_error(error))
         }
-        CommaTool::ReadFile
-        | CommaTool::ListDirectory
-        | CommaTool::SearchFiles
-        | CommaTool::Glob
-        | CommaTool::CreateFile
-        | CommaTool::WriteFile
-        | CommaTool::DeleteFile
-        | CommaTool::RestoreFile
-        | CommaTool::MoveFile => None,
+        CommaToolInput::ReadFile(_)
+        | CommaToolInput::ListDirectory(_)
+        | CommaToolInput::SearchFiles(_)
+        | CommaToolInput::Glob(_)
+        | CommaToolInput::CreateFile(_)
+        | CommaToolInput::WriteFile(_)
+        | CommaToolInput::DeleteFile(_)
+        | CommaToolInput::RestoreFile(_)
+        | CommaToolInput::MoveFile(_) => None,
     };
     specific.unwrap_or_else(|| general_error(call, error))
 }
 
 fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
-    let has_hash = call.args.optional_text("expectedSha256").is_some();
+    let hash = call.expected_sha256();
     match (error.kind, error_detail(error, "type")) {
         (ErrorKind::PathEscape | ErrorKind::CrossMount, _) => outside_workspace_error(call, call.path_argument()),
         (ErrorKind::InvalidPath, _) => match call.first_path_outside() {
@@ -77,13 +80,13 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
             access_denied_error(call, error_detail(error, "path").unwrap_or(call.path_argument()))
         }
         (ErrorKind::Stale, _) => match error_detail(error, "version") {
-            Some(actual) => stale_file_error(call.path_argument(), call.args.text_or_empty("expectedSha256"), actual),
+            Some(actual) => stale_file_error(call.path_argument(), hash.unwrap_or_default(), actual),
             None => path_error(CommaPathProblem::Missing),
         },
         // The hash was already validated. The engine therefore rejected the request because the path is not a file.
-        (ErrorKind::BadRequest, Some("link")) if has_hash => symlink_error(call),
-        (ErrorKind::BadRequest, Some("other")) if has_hash => generic_error(call, error),
-        (ErrorKind::BadRequest, _) if has_hash => path_error(CommaPathProblem::IsDirectory),
+        (ErrorKind::BadRequest, Some("link")) if hash.is_some() => symlink_error(call),
+        (ErrorKind::BadRequest, Some("other")) if hash.is_some() => generic_error(call, error),
+        (ErrorKind::BadRequest, _) if hash.is_some() => path_error(CommaPathProblem::IsDirectory),
         (ErrorKind::IsDirectory, _) => path_error(CommaPathProblem::IsDirectory),
         (ErrorKind::NotFound, _) if error.details.contains_key("parent") => path_error(CommaPathProblem::ParentMissing),
         (ErrorKind::NotFound, _) => path_error(CommaPathProblem::Missing),
@@ -124,11 +127,11 @@ fn invalid_regex_error(error: &Error) -> CommaToolError {
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
-pub(super) fn invalid_move_error(call: &CommaToolCall<'_>) -> Option<CommaToolError> {
+pub(super) fn invalid_move_error(call: &CommaToolCall<'_>, input: &CommaMoveFileInput) -> Option<CommaToolError> {
     if let Some(given) = call.first_path_outside() {
         return Some(outside_workspace_error(call, given));
     }
-    let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
+    let (from, to) = (input.from_path.as_str(), input.to_path.as_str());
     let message = "fromPath and toPath are identical — nothing to move.";
     (from == to).then(|| CommaToolError::new(CommaErrorKind::CommandFailed, message).with_path(from))
 }
@@ -145,8 +148,14 @@ fn outside_workspace_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolEr
 
 fn access_denied_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError {
     let path = clean_path(&call.dialect.workspace_root, given);
-    let reads = [CommaTool::ReadFile, CommaTool::ListDirectory, CommaTool::SearchFiles, CommaTool::Glob];
-    let access = if reads.contains(&call.tool) { "fs.read" } else { "fs.write" };
+    let reads = matches!(
+        call.input,
+        CommaToolInput::ReadFile(_)
+            | CommaToolInput::ListDirectory(_)
+            | CommaToolInput::SearchFiles(_)
+            | CommaToolInput::Glob(_)
+    );
+    let access = if reads { "fs.read" } else { "fs.write" };
     CommaToolError::new(CommaErrorKind::PermissionDenied, format!("{access} access denied for \"{path}\"."))
         .with_path(path)
 }
@@ -170,50 +179,55 @@ fn not_found_error(call: &CommaToolCall<'_>, error: &Error, problem: CommaPathPr
     let path = call.path_argument();
     let not_found = |message: String| CommaToolError::new(CommaErrorKind::NotFound, message).with_path(path);
     let file_missing = || not_found(format!("File does not exist: {path}"));
-    match (call.tool, problem) {
-        (CommaTool::ReadFile, CommaPathProblem::IsDirectory) => {
+    match (&call.input, problem) {
+        (CommaToolInput::ReadFile(_), CommaPathProblem::IsDirectory) => {
             not_found(format!("Path is a directory, not a file: {path}. Use list_directory instead."))
                 .retry_with(format!("Call list_directory with path=\"{path}\"."))
         }
-        (CommaTool::ListDirectory, CommaPathProblem::NotDirectory) if !error.details.contains_key("file") => {
+        (CommaToolInput::ListDirectory(_), CommaPathProblem::NotDirectory) if !error.details.contains_key("file") => {
             not_found(format!("Path is not a directory: {path}. Use read_file instead."))
                 .retry_with(format!("Call read_file with path=\"{path}\"."))
         }
-        (CommaTool::ListDirectory, _) => not_found(format!("Directory does not exist: {path}")),
-        (CommaTool::SearchFiles | CommaTool::Glob, CommaPathProblem::NotDirectory) => {
+        (CommaToolInput::ListDirectory(_), _) => not_found(format!("Directory does not exist: {path}")),
+        (CommaToolInput::SearchFiles(_) | CommaToolInput::Glob(_), CommaPathProblem::NotDirectory) => {
             not_found(format!("Root is not a directory: {path}"))
         }
-        (CommaTool::SearchFiles | CommaTool::Glob, _) => not_found(format!("Root does not exist: {path}")),
-        (CommaTool::CreateFile, CommaPathProblem::IsDirectory) => already_exists_error(call, error),
-        (CommaTool::CreateFile, CommaPathProblem::NotDirectory) => {
+        (CommaToolInput::SearchFiles(_) | CommaToolInput::Glob(_), _) => {
+            not_found(format!("Root does not exist: {path}"))
+        }
+        (CommaToolInput::CreateFile(_), CommaPathProblem::IsDirectory) => already_exists_error(call, error),
+        (CommaToolInput::CreateFile(_), CommaPathProblem::NotDirectory) => {
             not_found(format!("Parent path is not a directory: {path}"))
         }
-        (CommaTool::CreateFile, CommaPathProblem::Missing | CommaPathProblem::ParentMissing) => {
+        (CommaToolInput::CreateFile(_), CommaPathProblem::Missing | CommaPathProblem::ParentMissing) => {
             not_found(format!("Parent directory does not exist: {path}"))
                 .retry_with("Re-call create_file with `createParentDirectories: true`.")
         }
-        (CommaTool::WriteFile | CommaTool::EditFile | CommaTool::DeleteFile, CommaPathProblem::IsDirectory)
-        | (CommaTool::ApplyPatch, _) => not_found(format!("Path is a directory, not a file: {path}")),
-        (CommaTool::WriteFile, _) => file_missing()
+        (
+            CommaToolInput::WriteFile(_) | CommaToolInput::EditFile(_) | CommaToolInput::DeleteFile(_),
+            CommaPathProblem::IsDirectory,
+        )
+        | (CommaToolInput::ApplyPatch(_), _) => not_found(format!("Path is a directory, not a file: {path}")),
+        (CommaToolInput::WriteFile(_), _) => file_missing()
             .retry_with("Use create_file (optionally with `createParentDirectories: true`) to create a new file."),
-        (CommaTool::EditFile, _) => {
+        (CommaToolInput::EditFile(_), _) => {
             file_missing().retry_with("Use create_file to create a new file, or verify the path.")
         }
-        (CommaTool::ReadFile | CommaTool::DeleteFile, _) => file_missing(),
-        (CommaTool::RestoreFile, CommaPathProblem::Missing | CommaPathProblem::IsDirectory) => {
-            let archive = call.args.text_or_empty("trashedPath");
+        (CommaToolInput::ReadFile(_) | CommaToolInput::DeleteFile(_), _) => file_missing(),
+        (CommaToolInput::RestoreFile(input), CommaPathProblem::Missing | CommaPathProblem::IsDirectory) => {
+            let archive = input.trashed_path.as_str();
             CommaToolError::new(CommaErrorKind::NotFound, format!("Trash archive not found: {archive}"))
                 .with_path(archive)
         }
-        (CommaTool::RestoreFile, CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing) => {
+        (CommaToolInput::RestoreFile(_), CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing) => {
             generic_error(call, error)
         }
-        (CommaTool::MoveFile, _) => move_path_error(call, problem),
+        (CommaToolInput::MoveFile(input), _) => move_path_error(input, problem),
     }
 }
 
-fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> CommaToolError {
-    let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
+fn move_path_error(input: &CommaMoveFileInput, problem: CommaPathProblem) -> CommaToolError {
+    let (from, to) = (input.from_path.as_str(), input.to_path.as_str());
     let (message, path) = match problem {
         CommaPathProblem::Missing => (format!("Source file does not exist: {from}"), from),
         CommaPathProblem::IsDirectory => (format!("Source path is a directory, not a file: {from}"), from),
@@ -232,19 +246,19 @@ fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> Comma
 
 fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
     let path = call.path_argument();
-    let subject = if call.tool == CommaTool::MoveFile { "Source path" } else { "Path" };
+    let subject = if matches!(call.input, CommaToolInput::MoveFile(_)) { "Source path" } else { "Path" };
     CommaToolError::new(CommaErrorKind::NotFound, format!("{subject} is a symbolic link, not a file: {path}"))
         .with_path(path)
         .do_instead("Name the file that the link points to.")
 }
 
 /// The error for an existing destination suggests `overwrite` only if a move with `overwrite` can succeed.
-fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
-    let to = call.args.text_or_empty("toPath");
+fn destination_exists_error(input: &CommaMoveFileInput, error: &Error) -> CommaToolError {
+    let to = input.to_path.as_str();
     let exists =
         |message: &str| CommaToolError::new(CommaErrorKind::AlreadyExists, format!("{message}: {to}")).with_path(to);
     let taken = "Destination already exists";
-    match (error_detail(error, "type"), call.args.is_set("overwrite")) {
+    match (error_detail(error, "type"), input.overwrite) {
         (Some("directory"), _) => exists("Destination is a directory"),
         (Some("link" | "other"), _) => {
             exists(taken).do_instead("Pick a different toPath: only a regular file can be replaced.")
@@ -262,28 +276,28 @@ fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToo
 fn already_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let exists =
         |message: String, path: &str| CommaToolError::new(CommaErrorKind::AlreadyExists, message).with_path(path);
-    match call.tool {
-        CommaTool::CreateFile => {
-            let path = call.path_argument();
+    match &call.input {
+        CommaToolInput::CreateFile(input) => {
+            let path = input.path.as_str();
             exists(format!("File already exists: {path}"), path).retry_with(
                 "Use write_file (with expectedSha256) to replace existing content, or pick a different path.",
             )
         }
-        CommaTool::RestoreFile => {
+        CommaToolInput::RestoreFile(input) => {
             let recorded = error_detail(error, "path");
-            let path = call.args.optional_text("targetPath").or(recorded).unwrap_or_default();
+            let path = input.target_path.as_deref().or(recorded).unwrap_or_default();
             exists(format!("Restore target already exists: {path}"), path)
                 .retry_with("Delete or move the existing file before restoring.")
         }
-        CommaTool::MoveFile => destination_exists_error(call, error),
-        CommaTool::ReadFile
-        | CommaTool::ListDirectory
-        | CommaTool::SearchFiles
-        | CommaTool::Glob
-        | CommaTool::WriteFile
-        | CommaTool::EditFile
-        | CommaTool::DeleteFile
-        | CommaTool::ApplyPatch => generic_error(call, error),
+        CommaToolInput::MoveFile(input) => destination_exists_error(input, error),
+        CommaToolInput::ReadFile(_)
+        | CommaToolInput::ListDirectory(_)
+        | CommaToolInput::SearchFiles(_)
+        | CommaToolInput::Glob(_)
+        | CommaToolInput::WriteFile(_)
+        | CommaToolInput::EditFile(_)
+        | CommaToolInput::DeleteFile(_)
+        | CommaToolInput::ApplyPatch(_) => generic_error(call, error),
     }
 }
 

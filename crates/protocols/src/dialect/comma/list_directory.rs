@@ -12,10 +12,10 @@ use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
     CommaToolCall,
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
+    inputs::CommaListDirectoryInput,
 };
 use crate::limits::COMMA_LIST_DEPTH_MAX;
 
-const DEPTH_DEFAULT: u64 = 8;
 /// The modification time that a reply contains for an entry whose modification time is unknown.
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
@@ -43,20 +43,20 @@ struct CommaDirectoryEntry {
     depth: usize,
 }
 
-fn listing_depth(call: &CommaToolCall<'_>) -> u64 {
-    match call.args.is_set("recursive") {
-        true => call.args.number("maxDepth").unwrap_or(DEPTH_DEFAULT).min(COMMA_LIST_DEPTH_MAX),
-        false => 1,
-    }
+fn listing_depth(input: &CommaListDirectoryInput) -> u64 {
+    if input.recursive { input.max_depth.min(COMMA_LIST_DEPTH_MAX) } else { 1 }
 }
 
-pub(super) fn list_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let all = call.args.is_set("includeHidden");
-    let arguments = json!({ "path": call.path_argument(), "depth": listing_depth(call), "all": all });
+pub(super) fn list_call(input: &CommaListDirectoryInput, options: CallOptions) -> TranslatedCall {
+    let arguments = json!({ "path": input.path, "depth": listing_depth(input), "all": input.include_hidden });
     TranslatedCall::new("list", arguments, options)
 }
 
-pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn list_reply(
+    call: &CommaToolCall<'_>,
+    input: &CommaListDirectoryInput,
+    outcome: &CallOutcome,
+) -> CommaReplyEnvelope {
     let top = outcome.text_field("path");
     let mut entries: Vec<CommaDirectoryEntry> =
         outcome.list_field("entries").iter().map(|entry| parse_entry(top, entry)).collect();
@@ -70,7 +70,7 @@ pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
             .then_with(|| a.relative_path.cmp(&b.relative_path))
     });
     let truncated = outcome.is_set("truncated");
-    let path = call.path_argument();
+    let path = input.path.as_str();
     let output = match entries.len() {
         0 => format!("Listed {path} — empty directory."),
         count => {
@@ -84,7 +84,7 @@ pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     let data = CommaReplyJsonBuilder::new()
         .with("path", path)
         .with("entries", objects)
-        .with("maxDepth", listing_depth(call))
+        .with("maxDepth", listing_depth(input))
         .with("truncated", truncated);
     CommaReplyEnvelope::success(output, data)
 }

@@ -6,17 +6,16 @@ use stead_engine::CallOutcome;
 
 use super::{
     super::rendering::CallOutcomeFieldsExt,
-    CommaToolCall,
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, normalize_text},
     errors,
+    inputs::CommaReadFileInput,
 };
 
-const READ_BYTES_DEFAULT: u64 = 262_144;
 /// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;
 
-pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let path = call.path_argument();
+pub(super) fn read_reply(input: &CommaReadFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let path = input.path.as_str();
     let bytes = outcome.bytes_before();
     let (sha256, size) = (outcome.text_field("version"), bytes.len());
     // The original uses the same rule to decide whether a file is binary.
@@ -32,7 +31,7 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
                 .with("lineCount", 0)
                 .with("truncated", false)
         };
-        if call.args.is_set("allowBinary") {
+        if input.allow_binary {
             let data = describe(data.with("contentBase64", STANDARD.encode(bytes)));
             return CommaReplyEnvelope::success(format!("Read {path} — binary, {size} bytes, sha256={sha256}"), data);
         }
@@ -42,9 +41,9 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     let has_bom = text.starts_with('\u{feff}');
     let normalized = normalize_text(&text);
     let lines: Vec<&str> = normalized.split('\n').collect();
-    let slice = SelectedLines::from_range(&lines, call.args.number("startLine"), call.args.number("endLine"));
-    let limit = call.args.number("maxBytes").unwrap_or(READ_BYTES_DEFAULT);
-    let content = &slice.text[..slice.text.floor_char_boundary(usize::try_from(limit).unwrap_or(usize::MAX))];
+    let slice = SelectedLines::from_range(&lines, input.start_line, input.end_line);
+    let limit = usize::try_from(input.max_bytes).unwrap_or(usize::MAX);
+    let content = &slice.text[..slice.text.floor_char_boundary(limit)];
     let truncated = content.len() < slice.text.len();
     let mark = if truncated { " (truncated)" } else { "" };
     let (first, last, count) = (slice.first_line, slice.last_line, lines.len());

@@ -6,8 +6,9 @@ use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingPag
 
 use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
-    CommaTool, CommaToolCall,
+    CommaToolCall,
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
+    inputs::{CommaGlobInput, CommaSearchFilesInput, CommaSearchMode, CommaToolInput},
     list_directory::{entry_type_and_size, path_below},
 };
 use crate::limits::{COMMA_GLOB_PATHS_MAX, COMMA_SEARCH_MATCHES_MAX};
@@ -15,54 +16,56 @@ use crate::limits::{COMMA_GLOB_PATHS_MAX, COMMA_SEARCH_MATCHES_MAX};
 const DEFAULT_EXCLUDES: &[&str] =
     &["**/node_modules/**", "**/.git/**", "**/dist/**", "**/build/**", "**/.next/**", "**/.turbo/**", "**/coverage/**"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaSearchQueryKind {
-    Path,
-    Text,
-    Regex,
-}
-
-fn search_mode(call: &CommaToolCall<'_>) -> CommaSearchQueryKind {
-    match call.args.text_or_empty("mode") {
-        "path" => CommaSearchQueryKind::Path,
-        "regex" => CommaSearchQueryKind::Regex,
-        _ => CommaSearchQueryKind::Text,
+pub(super) fn search_call(input: &CommaSearchFilesInput, options: CallOptions) -> TranslatedCall {
+    let exclude = excluded_globs(input.exclude_globs.as_deref());
+    if input.mode == CommaSearchMode::Path {
+        return find_call(&input.query, &input.root, &input.include_globs, exclude, options);
     }
+    let arguments = json!({
+        "query": input.query,
+        "path": input.root,
+        "regex": input.mode == CommaSearchMode::Regex,
+        "context": input.context_lines.min(limits::SEARCH_CONTEXT_MAX as u64),
+        "all": true,
+        "max": result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX),
+    });
+    let options = CallOptions { walk_filter: walk_filter(&input.include_globs, &exclude), ..find_options(options) };
+    TranslatedCall::new("search", arguments, options)
 }
 
-pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let args = &call.args;
-    let root = call.path_argument();
-    let exclude = args.texts("excludeGlobs").unwrap_or_else(|| DEFAULT_EXCLUDES.to_vec());
-    let include = args.texts("includeGlobs").unwrap_or_default();
-    let options =
-        CallOptions { listing_style: ListingPageSizeAndDetail::DetailedEntries(COMMA_GLOB_PATHS_MAX), ..options };
-    let filtered = |exclude: &[&str]| WalkFilter { include: compile_globs(&include), exclude: compile_globs(exclude) };
-    let pattern = match (call.tool, search_mode(call)) {
-        (CommaTool::Glob, _) => args.text_or_empty("pattern"),
-        (_, CommaSearchQueryKind::Path) => args.text_or_empty("query"),
-        (_, CommaSearchQueryKind::Text | CommaSearchQueryKind::Regex) => {
-            let max = result_limit(call, COMMA_SEARCH_MATCHES_MAX);
-            let context = args.number("contextLines").unwrap_or(0).min(limits::SEARCH_CONTEXT_MAX as u64);
-            let arguments = json!({
-                "query": args.text_or_empty("query"),
-                "path": root,
-                "regex": search_mode(call) == CommaSearchQueryKind::Regex,
-                "context": context,
-                "all": true,
-                "max": max,
-            });
-            let options = CallOptions { walk_filter: filtered(&exclude), ..options };
-            return TranslatedCall::new("search", arguments, options);
-        }
-    };
+pub(super) fn glob_call(input: &CommaGlobInput, options: CallOptions) -> TranslatedCall {
+    let exclude = excluded_globs(input.exclude_globs.as_deref());
+    find_call(&input.pattern, &input.root, &[], exclude, options)
+}
+
+fn excluded_globs(requested: Option<&[String]>) -> Vec<&str> {
+    requested.map_or_else(|| DEFAULT_EXCLUDES.to_vec(), |globs| globs.iter().map(String::as_str).collect())
+}
+
+fn find_options(options: CallOptions) -> CallOptions {
+    CallOptions { listing_style: ListingPageSizeAndDetail::DetailedEntries(COMMA_GLOB_PATHS_MAX), ..options }
+}
+
+fn walk_filter(include: &[String], exclude: &[&str]) -> WalkFilter {
+    let include: Vec<&str> = include.iter().map(String::as_str).collect();
+    WalkFilter { include: compile_globs(&include), exclude: compile_globs(exclude) }
+}
+
+fn find_call(
+    pattern: &str,
+    root: &str,
+    include: &[String],
+    exclude: Vec<&str>,
+    options: CallOptions,
+) -> TranslatedCall {
     // A leading exclamation mark negates the pattern.
     let (pattern, exclude) = match pattern.strip_prefix('!') {
         None => (pattern, exclude),
         Some(other) => ("**", exclude.into_iter().chain([other]).collect()),
     };
     let arguments = json!({ "pattern": pattern, "path": root, "all": true, "max": COMMA_GLOB_PATHS_MAX });
-    TranslatedCall::new("find", arguments, CallOptions { walk_filter: filtered(&exclude), ..options })
+    let options = CallOptions { walk_filter: walk_filter(include, &exclude), ..find_options(options) };
+    TranslatedCall::new("find", arguments, options)
 }
 
 /// An invalid glob matches nothing, as in the dialect's original code.
@@ -71,52 +74,51 @@ fn compile_globs(patterns: &[&str]) -> Globs {
     Globs::new(valid).unwrap_or_default()
 }
 
-fn result_limit(call: &CommaToolCall<'_>, max: usize) -> usize {
-    let requested = call.args.number("maxResults").and_then(|number| usize::try_from(number).ok());
-    requested.unwrap_or(max).min(max)
+fn result_limit(requested: u64, max: usize) -> usize {
+    usize::try_from(requested).unwrap_or(max).min(max)
 }
 
 /// A path search or a glob call with an invalid pattern gets an empty reply, not an error.
 pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaReplyEnvelope> {
-    if error.kind != ErrorKind::BadRequest {
-        return None;
-    }
-    match (call.tool, search_mode(call)) {
-        (CommaTool::SearchFiles, CommaSearchQueryKind::Path) => {
-            Some(search_reply(call, Vec::new(), CommaSearchTruncation::Complete, 0))
+    let complete = CommaSearchTruncation::Complete;
+    match (error.kind, &call.input) {
+        (ErrorKind::BadRequest, CommaToolInput::SearchFiles(input)) if input.mode == CommaSearchMode::Path => {
+            Some(render_search(input, Vec::new(), complete, 0))
         }
-        (CommaTool::Glob, _) => Some(glob_reply(call, Vec::new(), CommaSearchTruncation::Complete)),
+        (ErrorKind::BadRequest, CommaToolInput::Glob(input)) => Some(render_glob(input, Vec::new(), complete)),
         (_, _) => None,
     }
 }
 
-pub(super) fn search_or_glob_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let truncated = outcome.is_set("truncated");
-    let limit = |mut matches: Vec<Value>, max: usize| {
-        let truncation = CommaSearchTruncation::from(truncated || matches.len() > max);
-        matches.truncate(max);
-        (matches, truncation)
-    };
-    let found = outcome.list_field("matches").iter();
-    match (call.tool, search_mode(call)) {
-        (CommaTool::Glob, _) => {
-            let (matches, truncation) =
-                limit(found.map(match_path).collect(), result_limit(call, COMMA_GLOB_PATHS_MAX));
-            glob_reply(call, matches, truncation)
-        }
-        (_, CommaSearchQueryKind::Path) => {
+pub(super) fn search_reply(input: &CommaSearchFilesInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    match input.mode {
+        CommaSearchMode::Path => {
             let top = outcome.text_field("path");
-            let files = found.filter(|entry| entry["type"] == "file");
+            let files = outcome.list_field("matches").iter().filter(|entry| entry["type"] == "file");
             let matches = files.map(|entry| render_path_match(top, entry)).collect();
-            let (matches, truncation) = limit(matches, result_limit(call, COMMA_SEARCH_MATCHES_MAX));
+            let max = result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX);
+            let (matches, truncation) = limit_matches(outcome, matches, max);
             let scanned = matches.len() as u64;
-            search_reply(call, matches, truncation, scanned)
+            render_search(input, matches, truncation, scanned)
         }
-        (_, CommaSearchQueryKind::Text | CommaSearchQueryKind::Regex) => {
+        CommaSearchMode::Text | CommaSearchMode::Regex => {
             let matches = outcome.list_field("files").iter().flat_map(render_line_matches).collect();
-            search_reply(call, matches, CommaSearchTruncation::from(truncated), outcome.number_field("scanned"))
+            let truncation = CommaSearchTruncation::from(outcome.is_set("truncated"));
+            render_search(input, matches, truncation, outcome.number_field("scanned"))
         }
     }
+}
+
+pub(super) fn glob_reply(input: &CommaGlobInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let matches = outcome.list_field("matches").iter().map(match_path).collect();
+    let (matches, truncation) = limit_matches(outcome, matches, result_limit(input.max_results, COMMA_GLOB_PATHS_MAX));
+    render_glob(input, matches, truncation)
+}
+
+fn limit_matches(outcome: &CallOutcome, mut matches: Vec<Value>, max: usize) -> (Vec<Value>, CommaSearchTruncation) {
+    let truncation = CommaSearchTruncation::from(outcome.is_set("truncated") || matches.len() > max);
+    matches.truncate(max);
+    (matches, truncation)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,13 +172,13 @@ fn render_line_match(path: &Value, hit: &Value) -> Value {
         .into()
 }
 
-fn search_reply(
-    call: &CommaToolCall<'_>,
+fn render_search(
+    input: &CommaSearchFilesInput,
     matches: Vec<Value>,
     truncation: CommaSearchTruncation,
     scanned: u64,
 ) -> CommaReplyEnvelope {
-    let (mode, query, root) = (call.args.text_or_empty("mode"), call.args.text_or_empty("query"), call.path_argument());
+    let (mode, query, root) = (input.mode.name(), input.query.as_str(), input.root.as_str());
     let output = match matches.len() {
         0 => format!("No matches for {mode}:\"{query}\" under {root} ({scanned} files scanned)"),
         count => {
@@ -205,8 +207,8 @@ fn match_text(entry: &Value) -> String {
     }
 }
 
-fn glob_reply(call: &CommaToolCall<'_>, matches: Vec<Value>, truncation: CommaSearchTruncation) -> CommaReplyEnvelope {
-    let (pattern, root) = (call.args.text_or_empty("pattern"), call.path_argument());
+fn render_glob(input: &CommaGlobInput, matches: Vec<Value>, truncation: CommaSearchTruncation) -> CommaReplyEnvelope {
+    let (pattern, root) = (input.pattern.as_str(), input.root.as_str());
     let output = match matches.len() {
         0 => format!("No matches for glob \"{pattern}\" under \"{root}\"."),
         count => {

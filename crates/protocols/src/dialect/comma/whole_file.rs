@@ -15,20 +15,24 @@ use super::{
     },
     CommaToolCall,
     envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_exact, diff_normalized, sha256_hex},
+    inputs::{
+        CommaCreateFileInput, CommaDeleteFileInput, CommaMoveFileInput, CommaRestoreFileInput, CommaWriteFileInput,
+    },
 };
 
-pub(super) fn create_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let args = &call.args;
-    // The document describes an alias `createParents`, which the original code ignores.
-    let alias = call.follows_document() && args.is_set("createParents");
-    let creates_parents = args.is_set("createParentDirectories") || alias;
+pub(super) fn create_call(
+    call: &CommaToolCall<'_>,
+    input: &CommaCreateFileInput,
+    options: CallOptions,
+) -> TranslatedCall {
+    let creates_parents = input.create_parent_directories || (call.follows_document() && input.create_parents);
     let missing_parents = if creates_parents { MissingParentPolicy::Create } else { MissingParentPolicy::Refuse };
-    let arguments = json!({ "path": call.path_argument(), "content": args.text_or_empty("content"), "base": "" });
+    let arguments = json!({ "path": input.path, "content": input.content, "base": "" });
     TranslatedCall::new("write", arguments, CallOptions { missing_parents, ..options })
 }
 
-pub(super) fn create_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let path = call.path_argument();
+pub(super) fn create_reply(input: &CommaCreateFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let path = input.path.as_str();
     let (_, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
     let data = CommaReplyJsonBuilder::new()
@@ -40,23 +44,19 @@ pub(super) fn create_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> C
     CommaReplyEnvelope::success(format!("Created {path} ({size} bytes, sha256 {sha256})"), data)
 }
 
-pub(super) fn write_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let arguments = json!({
-        "path": call.path_argument(),
-        "content": call.args.text_or_empty("content"),
-        "base": call.args.text_or_empty("expectedSha256"),
-    });
+pub(super) fn write_call(input: &CommaWriteFileInput, options: CallOptions) -> TranslatedCall {
+    let arguments = json!({ "path": input.path, "content": input.content, "base": input.expected_sha256 });
     let options = CallOptions { replacement_format: LineEndingAndBomPolicy::MatchReplaced, ..options };
     TranslatedCall::new("write", arguments, options)
 }
 
-pub(super) fn write_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let path = call.path_argument();
+pub(super) fn write_reply(input: &CommaWriteFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let path = input.path.as_str();
     let (before, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
     let data = CommaReplyJsonBuilder::new()
         .with("path", path)
-        .with("beforeSha256", call.args.text_or_empty("expectedSha256"))
+        .with("beforeSha256", input.expected_sha256.as_str())
         .with("afterSha256", sha256)
         .with("sizeBytes", size)
         .with("diff", diff_normalized(path, before, after));
@@ -66,27 +66,24 @@ pub(super) fn write_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Co
     CommaReplyEnvelope::success(format!("Wrote {path} ({size} bytes, sha256 {sha256})"), data)
 }
 
-pub(super) fn delete_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let mut arguments = json!({ "path": call.path_argument() });
-    if let Some(hash) = call.args.optional_text("expectedSha256") {
-        arguments["base"] = hash.into();
+pub(super) fn delete_call(input: &CommaDeleteFileInput, options: CallOptions) -> TranslatedCall {
+    let mut arguments = json!({ "path": input.path });
+    if let Some(hash) = &input.expected_sha256 {
+        arguments["base"] = hash.as_str().into();
     }
-    let removal_retention = if call.args.is_set("permanent") {
-        CallTrashRetentionOverride::None
-    } else {
-        CallTrashRetentionOverride::PrincipalDefault
-    };
+    let removal_retention =
+        if input.permanent { CallTrashRetentionOverride::None } else { CallTrashRetentionOverride::PrincipalDefault };
     let directory_removal = DirectoryRemovalPermission::Refuse;
     TranslatedCall::new("remove", arguments, CallOptions { directory_removal, removal_retention, ..options })
 }
 
-pub(super) fn delete_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let path = call.path_argument();
+pub(super) fn delete_reply(input: &CommaDeleteFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let path = input.path.as_str();
     let (before, _) = before_and_after(outcome, 0);
     let size = outcome.number_field("bytes");
     let sha256 = match before {
         Some(bytes) => Some(sha256_hex(bytes)),
-        None => call.args.optional_text("expectedSha256").map(str::to_owned),
+        None => input.expected_sha256.clone(),
     };
     let data = CommaReplyJsonBuilder::new()
         .with("deleted", true)
@@ -94,7 +91,7 @@ pub(super) fn delete_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> C
         .with_optional("beforeSha256", sha256.clone())
         .with("sizeBytes", size)
         .with("diff", diff_exact(path, before, None));
-    if call.args.is_set("permanent") {
+    if input.permanent {
         let hash_text = sha256.map_or_else(String::new, |sha256| format!(", sha256 {sha256}"));
         let output = format!("Permanently deleted {path} ({size} bytes{hash_text})");
         return CommaReplyEnvelope::success(output, data.with("permanent", true));
@@ -104,17 +101,21 @@ pub(super) fn delete_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> C
     CommaReplyEnvelope::success(output, data.with("permanent", false).with("trashedTo", handle))
 }
 
-pub(super) fn restore_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let mut arguments = json!({ "trash": id_from_trash_handle(call.args.text_or_empty("trashedPath")) });
-    if let Some(to) = call.args.optional_text("targetPath") {
-        arguments["to"] = to.into();
+pub(super) fn restore_call(input: &CommaRestoreFileInput, options: CallOptions) -> TranslatedCall {
+    let mut arguments = json!({ "trash": id_from_trash_handle(&input.trashed_path) });
+    if let Some(to) = &input.target_path {
+        arguments["to"] = to.as_str().into();
     }
     TranslatedCall::new("restore", arguments, options)
 }
 
-pub(super) fn restore_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let handle = call.args.text_or_empty("trashedPath");
-    let path = call.args.optional_text("targetPath").unwrap_or(outcome.text_field("path"));
+pub(super) fn restore_reply(
+    call: &CommaToolCall<'_>,
+    input: &CommaRestoreFileInput,
+    outcome: &CallOutcome,
+) -> CommaReplyEnvelope {
+    let handle = input.trashed_path.as_str();
+    let path = input.target_path.as_deref().unwrap_or(outcome.text_field("path"));
     let size = outcome.number_field("bytes");
     let data = CommaReplyJsonBuilder::new()
         .with("restored", true)
@@ -125,20 +126,19 @@ pub(super) fn restore_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> 
     CommaReplyEnvelope::success(format!("Restored {handle} to {absolute} ({size} bytes)"), data)
 }
 
-pub(super) fn move_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
-    let args = &call.args;
+pub(super) fn move_call(input: &CommaMoveFileInput, options: CallOptions) -> TranslatedCall {
     let arguments = json!({
-        "from": args.text_or_empty("fromPath"),
-        "to": args.text_or_empty("toPath"),
-        "base": args.text_or_empty("expectedSha256"),
-        "overwrite": args.is_set("overwrite"),
+        "from": input.from_path,
+        "to": input.to_path,
+        "base": input.expected_sha256,
+        "overwrite": input.overwrite,
     });
     let (missing_parents, overwritten_file) = (MissingParentPolicy::Refuse, OverwrittenFilePolicy::MoveToTrash);
     TranslatedCall::new("move", arguments, CallOptions { missing_parents, overwritten_file, ..options })
 }
 
-pub(super) fn move_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
-    let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
+pub(super) fn move_reply(input: &CommaMoveFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+    let (from, to) = (input.from_path.as_str(), input.to_path.as_str());
     let sha256 = outcome.text_field("version");
     let handle = outcome.json.get("trash").and_then(Value::as_str).map(|id| trash_handle(id, to));
     let note =

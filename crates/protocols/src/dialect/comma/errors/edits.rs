@@ -7,10 +7,10 @@ use stead_engine::{Error, ErrorKind};
 use super::{
     super::{
         super::rendering::error_detail,
-        CommaToolCall,
         apply_patch::{CommaPatchSectionHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
         edit_file::expected_occurrences,
         envelope::{CommaReplyJsonBuilder, CommaToolError},
+        inputs::{CommaApplyPatchInput, CommaEditFileInput},
     },
     CommaErrorKind, stale_file_error,
 };
@@ -18,10 +18,10 @@ use super::{
 /// The maximum number of characters of an invalid patch line that an error repeats.
 const ECHOED_LINE_CHARS: usize = 40;
 
-pub(super) fn edit_error(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaToolError> {
-    let path = call.path_argument();
+pub(super) fn edit_error(input: &CommaEditFileInput, error: &Error) -> Option<CommaToolError> {
+    let path = input.path.as_str();
     let index = error.details.get("edit").and_then(Value::as_u64).unwrap_or_default();
-    let expected = expected_occurrences(&call.args.objects("edits"), index).unwrap_or(1);
+    let expected = expected_occurrences(&input.edits, index).unwrap_or(1);
     if matches!(error.kind, ErrorKind::TextNotFound | ErrorKind::AlreadyApplied) {
         return Some(text_not_found_error(path, index, expected));
     }
@@ -93,8 +93,8 @@ fn match_range(location: &Value) -> Value {
         .into()
 }
 
-pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaToolError> {
-    let headers = parse_headers(call.args.text_or_empty("patch"));
+pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option<CommaToolError> {
+    let headers = parse_headers(&input.patch);
     let section = error.details.get("section").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
     let header = section.and_then(|index| headers.get(index)).copied();
     let path = header.map(|header| header.path).or(error_detail(error, "path")).unwrap_or_default();
@@ -122,8 +122,7 @@ pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<Com
             new(CommaErrorKind::StaleFile, message).do_instead(next)
         }
         (ErrorKind::Stale, _) => {
-            let by_path = call.args.object("expectedSha256ByPath");
-            let expected = by_path.and_then(|by_path| by_path.get(path)).and_then(Value::as_str);
+            let expected = input.expected_sha256_by_path.get(path).and_then(Value::as_str);
             let actual = error_detail(error, "version").unwrap_or_default();
             stale_file_error(path, expected.unwrap_or_default(), actual)
         }
