@@ -54,6 +54,12 @@ pub(super) struct ArgumentIssue<'a> {
     pub(super) problem: ArgumentProblem,
 }
 
+impl ArgumentIssue<'_> {
+    pub(super) fn argument_name(&self) -> &str {
+        self.argument.map_or(&self.place, |argument| &argument.name)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct CheckedArguments<'a> {
     tool: &'a str,

@@ -8,22 +8,23 @@ use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedToolAndOpe
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall,
+    arguments::{ArgumentIntegerSyntax, CheckedArguments},
 };
 use crate::definition::{DialectDefinition, ToolDefinition};
 
 mod agent;
-mod args;
-mod capability;
 mod encoding;
 mod errors;
 mod files;
+mod inputs;
+mod paths;
 mod recovery;
 mod search;
 
 pub(crate) use errors::KruxErrorType;
 
-use args::{KruxPathMapper, ValidatedKruxCallArgs};
-use capability::{KruxFileOperation, KruxTool};
+use inputs::KruxToolInput;
+use paths::KruxPathMapper;
 
 const DEFINITION_JSON: &str = include_str!("../generated/krux.json");
 
@@ -39,8 +40,7 @@ pub(super) fn build(_settings: &DialectSettings, location: &DialectWorkspaceRoot
 
 struct KruxCall<'a> {
     dialect: &'a KruxDialect,
-    capability: KruxTool,
-    inputs: ValidatedKruxCallArgs<'a>,
+    input: KruxToolInput,
 }
 
 impl KruxDialect {
@@ -53,29 +53,34 @@ impl KruxDialect {
         self.definition.operations.iter().map(offered).collect()
     }
 
-    fn parse_call<'a>(&'a self, tool: &str, arguments: &'a Map<String, Value>) -> Result<KruxCall<'a>, Error> {
+    fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<KruxCall<'_>, Error> {
         let unknown = || Error::new(ErrorKind::UnknownOperation, "there is no such capability");
         let declared = self.definition.find_tool(tool).ok_or_else(unknown)?;
-        let capability = KruxTool::from_name(tool).ok_or_else(unknown)?;
-        let inputs = ValidatedKruxCallArgs::validate(declared, arguments)?;
-        Ok(KruxCall { dialect: self, capability, inputs })
+        let checked = CheckedArguments::new(&self.definition, declared, ArgumentIntegerSyntax::Integer, arguments);
+        match inputs::first_issue_error(&checked.issues, arguments) {
+            Some(error) => Err(error),
+            None => {
+                let input = checked.decode().map_err(|error| Error::new(ErrorKind::BadRequest, error))?;
+                Ok(KruxCall { dialect: self, input })
+            }
+        }
     }
 }
 
 impl KruxCall<'_> {
     fn translate(&self, options: CallOptions) -> Result<TranslatedCall, Error> {
-        match self.capability {
-            KruxTool::File(capability) => files::translate(self, capability, options),
-            KruxTool::Search(capability) => search::translate(self, capability, options),
-            KruxTool::Agent(capability) => agent::translate(self, capability, options),
+        match &self.input {
+            KruxToolInput::File(input) => files::translate(self, input, options),
+            KruxToolInput::Search(input) => search::translate(input, options),
+            KruxToolInput::Agent(input) => agent::translate(self, input, options),
         }
     }
 
     fn render_success(&self, outcome: &CallOutcome) -> Result<Value, Error> {
-        match self.capability {
-            KruxTool::File(capability) => files::render_outcome(self, capability, outcome),
-            KruxTool::Search(capability) => Ok(search::render_outcome(self, capability, outcome)),
-            KruxTool::Agent(capability) => Ok(agent::render_outcome(self, capability, outcome)),
+        match &self.input {
+            KruxToolInput::File(input) => files::render_outcome(self, input, outcome),
+            KruxToolInput::Search(input) => Ok(search::render_outcome(self, input, outcome)),
+            KruxToolInput::Agent(input) => Ok(agent::render_outcome(self, input, outcome)),
         }
     }
 }
@@ -87,7 +92,7 @@ impl Dialect for KruxDialect {
 
     fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         let options =
-            CallOptions { tool: self.full_name(tool), path_spelling: args::path_syntax(), ..CallOptions::default() };
+            CallOptions { tool: self.full_name(tool), path_spelling: paths::path_syntax(), ..CallOptions::default() };
         let translated = self.parse_call(tool, arguments).and_then(|call| call.translate(options.clone()));
         translated.unwrap_or_else(|error| {
             let operation = self.definition.find_tool(tool).and_then(|known| known.operation.as_deref());
@@ -98,13 +103,12 @@ impl Dialect for KruxDialect {
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let result = outcome.and_then(|outcome| self.parse_call(tool, arguments)?.render_success(&outcome));
         DialectReply::from_json(result.or_else(|error| {
-            let capability = KruxTool::from_name(tool);
             let missing = matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotDirectory);
             // A missing file is a normal result of `stat`.
-            if missing && capability == Some(KruxTool::File(KruxFileOperation::Stat)) {
+            if missing && tool == "filesystem.stat" {
                 return Ok(json!({ "exists": false }));
             }
-            Err(errors::error_object(self, tool, capability, arguments, &error))
+            Err(errors::error_object(self, tool, arguments, &error))
         }))
     }
 

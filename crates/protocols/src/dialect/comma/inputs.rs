@@ -95,7 +95,7 @@ fn truncate_received(received: &str) -> String {
 
 fn issue_sentence(issue: &ArgumentIssue<'_>) -> String {
     let received = issue.value.map_or("undefined", json_type_name);
-    let (name, values) = issue.argument.map_or(("", &[][..]), |argument| (&argument.name, &argument.values));
+    let name = issue.argument_name();
     match issue.problem {
         ArgumentProblem::Missing => "Required".to_owned(),
         ArgumentProblem::WrongType(expected) => {
@@ -109,7 +109,7 @@ fn issue_sentence(issue: &ArgumentIssue<'_>) -> String {
             format!("Expected {expected}, received {received}")
         }
         ArgumentProblem::NotOneOf => {
-            let known = values.join("' | '");
+            let known = issue.argument.map_or_else(String::new, |argument| argument.values.join("' | '"));
             match issue.value.and_then(Value::as_str) {
                 Some(text) => format!("Invalid enum value. Expected '{known}', received '{text}'"),
                 None => format!("Expected '{known}', received {received}"),

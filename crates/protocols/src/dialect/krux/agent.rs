@@ -7,111 +7,91 @@ use stead_engine::{CallOptions, CallOutcome, Error, SupervisionTier};
 use super::{
     super::{Dialect, TranslatedCall, rendering::CallOutcomeFieldsExt},
     KruxCall,
-    args::{KruxPathMapper, require_absolute},
-    capability::KruxAgentAndSessionOperation,
-    errors::invalid_input,
+    inputs::KruxAgentAndSessionInput,
+    paths::{KruxPathMapper, require_absolute},
 };
 use crate::definition::{ToolArgumentDefinition, ToolDefinition};
 
 const DEFAULT_CAPABILITY_VERSION: &str = "1.0";
 const FILE_CHANGED_EVENT: &str = "file_changed";
-const EVENT_TYPES: &[&str] = &["create", "modify", "delete", "rename"];
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
-    capability: KruxAgentAndSessionOperation,
+    input: &KruxAgentAndSessionInput,
     mut options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
-    let inputs = &call.inputs;
-    let (operation, arguments) = match capability {
-        KruxAgentAndSessionOperation::Alert => {
-            let severity = inputs.optional_text("severity").unwrap_or("info");
-            ("alert", json!({ "message": inputs.text_or_empty("message"), "severity": severity }))
+    let (operation, arguments) = match input {
+        KruxAgentAndSessionInput::Alert { message, severity } => {
+            ("alert", json!({ "message": message, "severity": severity }))
         }
-        KruxAgentAndSessionOperation::DiskUsage => ("usage", json!({})),
-        KruxAgentAndSessionOperation::BeginSession => ("session", json!({ "action": "begin" })),
-        KruxAgentAndSessionOperation::EndSession => {
+        KruxAgentAndSessionInput::DiskUsage {} => ("usage", json!({})),
+        KruxAgentAndSessionInput::BeginSession {} => ("session", json!({ "action": "begin" })),
+        KruxAgentAndSessionInput::EndSession { session_id } => {
             let mut arguments = json!({ "action": "end" });
-            if let Some(id) = inputs.optional_text("session_id") {
-                arguments["id"] = id.into();
+            if let Some(id) = session_id {
+                arguments["id"] = id.as_str().into();
             }
             ("session", arguments)
         }
-        KruxAgentAndSessionOperation::ListEvents => {
-            let mut arguments = json!({ "wait_ms": inputs.number("wait_ms").unwrap_or(0) });
-            if let Some(cursor) = inputs.optional_text("cursor") {
-                arguments["since"] = cursor.into();
+        KruxAgentAndSessionInput::ListEvents { cursor, wait_ms } => {
+            let mut arguments = json!({ "wait_ms": wait_ms.unwrap_or(0) });
+            if let Some(cursor) = cursor {
+                arguments["since"] = cursor.as_str().into();
             }
             ("events", arguments)
         }
-        KruxAgentAndSessionOperation::Policy | KruxAgentAndSessionOperation::Capabilities => {
+        KruxAgentAndSessionInput::Policy {} | KruxAgentAndSessionInput::Capabilities { .. } => {
             options.offered_tools = call.dialect.offered_tools();
             ("policy", json!({}))
         }
-        KruxAgentAndSessionOperation::Session | KruxAgentAndSessionOperation::Whoami => ("session", json!({})),
-        KruxAgentAndSessionOperation::Watch => {
-            let path = require_absolute("path", inputs.text_or_empty("path"))?;
-            let recursive = inputs.is_set("recursive");
-            let mut arguments = json!({ "path": path, "recursive": recursive, "types": requested_event_types(call)? });
-            if let Some(pattern) = inputs.optional_text("pattern") {
-                arguments["glob"] = pattern.into();
+        KruxAgentAndSessionInput::Session {} | KruxAgentAndSessionInput::Whoami {} => ("session", json!({})),
+        KruxAgentAndSessionInput::Watch { path, recursive, event_types, pattern } => {
+            let path = require_absolute("path", path)?;
+            // An empty list of event types means all event types.
+            let types = event_types.as_deref().unwrap_or_default();
+            let mut arguments = json!({ "path": path, "recursive": recursive, "types": types });
+            if let Some(pattern) = pattern {
+                arguments["glob"] = pattern.as_str().into();
             }
             ("watch", arguments)
         }
-        KruxAgentAndSessionOperation::Unwatch => ("unwatch", json!({ "watch": inputs.text_or_empty("watch_id") })),
+        KruxAgentAndSessionInput::Unwatch { watch_id } => ("unwatch", json!({ "watch": watch_id })),
     };
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-/// An empty list of event types means all event types.
-fn requested_event_types(call: &KruxCall<'_>) -> Result<Vec<String>, Error> {
-    let known = |word: &&str| EVENT_TYPES.contains(word);
-    let reason = || invalid_input("event_types", &format!("must be a list of {}", EVENT_TYPES.join(", ")));
-    match call.inputs.value("event_types") {
-        None => Ok(Vec::new()),
-        Some(Value::Array(words)) => {
-            words.iter().map(|word| word.as_str().filter(known).map(str::to_owned).ok_or_else(reason)).collect()
-        }
-        Some(_) => Err(reason()),
-    }
-}
-
-pub(super) fn render_outcome(
-    call: &KruxCall<'_>,
-    capability: KruxAgentAndSessionOperation,
-    outcome: &CallOutcome,
-) -> Value {
+pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxAgentAndSessionInput, outcome: &CallOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let path = || field("path").as_str().map(|path| call.dialect.paths.absolute_path(path));
-    match capability {
-        KruxAgentAndSessionOperation::Session => render_session(call, outcome),
-        KruxAgentAndSessionOperation::Whoami => render_whoami(outcome),
-        KruxAgentAndSessionOperation::Capabilities => render_capabilities(call, outcome),
-        KruxAgentAndSessionOperation::Policy => render_policy(call, outcome),
-        KruxAgentAndSessionOperation::Alert => {
+    match input {
+        KruxAgentAndSessionInput::Session {} => render_session(call, outcome),
+        KruxAgentAndSessionInput::Whoami {} => render_whoami(outcome),
+        KruxAgentAndSessionInput::Capabilities { category } => render_capabilities(call, category.as_deref(), outcome),
+        KruxAgentAndSessionInput::Policy {} => render_policy(call, outcome),
+        KruxAgentAndSessionInput::Alert { .. } => {
             json!({ "alert_id": field("alert"), "status": "sent", "sent_at": field("time") })
         }
-        KruxAgentAndSessionOperation::DiskUsage => render_disk_usage(call, outcome),
-        KruxAgentAndSessionOperation::BeginSession => json!({
+        KruxAgentAndSessionInput::DiskUsage {} => render_disk_usage(call, outcome),
+        KruxAgentAndSessionInput::BeginSession {} => json!({
             "session_id": field("session"),
             "agent": agent_name(&field("principal")),
             "created_at": field("started"),
         }),
-        KruxAgentAndSessionOperation::ListEvents => {
+        KruxAgentAndSessionInput::ListEvents { .. } => {
             let events = outcome.list_field("events").iter().filter_map(Value::as_object);
             let events: Vec<Value> = events.map(|event| render_session_event(call, event)).collect();
             json!({ "events": events, "cursor": field("cursor"), "truncated": field("truncated") })
         }
-        KruxAgentAndSessionOperation::EndSession => json!({
+        KruxAgentAndSessionInput::EndSession { .. } => json!({
             "session_id": field("session"),
             "ended_at": field("ended"),
             "duration_seconds": field("seconds"),
             "invocation_count": field("calls"),
         }),
-        KruxAgentAndSessionOperation::Watch => json!({
+        KruxAgentAndSessionInput::Watch { .. } => json!({
             "watch_id": field("watch"), "path": path(), "recursive": field("recursive"), "cursor": field("cursor"),
         }),
-        KruxAgentAndSessionOperation::Unwatch => {
+        KruxAgentAndSessionInput::Unwatch { .. } => {
             json!({ "watch_id": field("watch"), "path": path(), "cancelled": true })
         }
     }
@@ -168,8 +148,7 @@ fn agent_name(principal: &Value) -> &str {
 }
 
 /// The list of capabilities omits capabilities that the policy blocks on every path.
-fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
-    let category = call.inputs.optional_text("category");
+fn render_capabilities(call: &KruxCall<'_>, category: Option<&str>, outcome: &CallOutcome) -> Value {
     let in_category = |tool: &&ToolDefinition| {
         category.is_none_or(|category| tool.name.split('.').next() == Some(category) || tool.name == category)
     };

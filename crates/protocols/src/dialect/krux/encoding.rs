@@ -2,15 +2,20 @@
 //! call fails; no character is replaced.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
 use stead_engine::{Error, ErrorKind};
 
 use super::errors::invalid_input;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum KruxFileEncoding {
+    #[serde(rename = "utf-8")]
     Utf8,
     Ascii,
+    #[serde(rename = "latin-1")]
     Latin1,
+    #[serde(rename = "utf-16")]
     Utf16,
     Binary,
 }
@@ -31,16 +36,6 @@ pub(super) struct DecodedFilePiece {
 }
 
 impl KruxFileEncoding {
-    pub(super) fn from_name(word: Option<&str>) -> Self {
-        match word {
-            Some("ascii") => KruxFileEncoding::Ascii,
-            Some("latin-1") => KruxFileEncoding::Latin1,
-            Some("utf-16") => KruxFileEncoding::Utf16,
-            Some("binary") => KruxFileEncoding::Binary,
-            _ => KruxFileEncoding::Utf8,
-        }
-    }
-
     fn name(self) -> &'static str {
         match self {
             KruxFileEncoding::Utf8 => "utf-8",

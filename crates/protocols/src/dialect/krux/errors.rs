@@ -7,7 +7,6 @@ use stead_engine::{Error, ErrorKind};
 use super::{
     super::rendering::error_detail,
     KruxDialect,
-    capability::{KruxAgentAndSessionOperation, KruxFileOperation, KruxTool},
     recovery::{self, KruxRecoveryPlaceholderValues},
 };
 use crate::error_rows::{RetryAdvice, error_row};
@@ -40,19 +39,13 @@ pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
         .with_detail(FIELD_DETAIL, field)
 }
 
-pub(super) fn error_object(
-    krux: &KruxDialect,
-    tool: &str,
-    known: Option<KruxTool>,
-    arguments: &Map<String, Value>,
-    error: &Error,
-) -> Value {
+pub(super) fn error_object(krux: &KruxDialect, tool: &str, arguments: &Map<String, Value>, error: &Error) -> Value {
     let path = error_path(krux, arguments, error);
     // Only the error about too many watches has the detail `oldest`: the id of a watch that the caller can end, so that
     // a new watch can start.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
     let subject = KruxRecoveryPlaceholderValues { capability: tool, path: &path, watch_id, paths: &krux.paths };
-    let error_type = error_type(krux, known, &path, error);
+    let error_type = error_type(krux, tool, &path, error);
     let recovery = recovery::recovery_actions(krux, &subject, error_type, error);
     let retry = error_row(error.kind).retry;
     if retry == RetryAdvice::AfterApproval {
@@ -95,10 +88,7 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
 }
 
 /// Some capabilities have an error type of their own for an error kind.
-fn error_type(krux: &KruxDialect, tool: Option<KruxTool>, path: &str, error: &Error) -> KruxErrorType {
-    use KruxAgentAndSessionOperation::{EndSession, Unwatch, Watch};
-    use KruxFileOperation::{Append, Copy, List, Read, Restore, Write};
-    use KruxTool::{Agent, File, Search};
+fn error_type(krux: &KruxDialect, tool: &str, path: &str, error: &Error) -> KruxErrorType {
     let has = |detail| error.details.contains_key(detail);
     match (error.kind, tool) {
         // The path is inside the workspace or contains a NUL byte. A path inside the workspace is invalid only if it is
@@ -106,17 +96,26 @@ fn error_type(krux: &KruxDialect, tool: Option<KruxTool>, path: &str, error: &Er
         (ErrorKind::InvalidPath, _) if krux.paths.parse(path).is_some() || path.contains('\0') => {
             KruxErrorType::InvalidInput
         }
-        (ErrorKind::BadRequest, Some(Agent(Watch) | Search(_))) if !has(FIELD_DETAIL) => KruxErrorType::InvalidPattern,
-        (ErrorKind::TooMany, Some(Agent(Watch))) => KruxErrorType::TooManyWatches,
-        (ErrorKind::NotFound, Some(Agent(Unwatch))) => KruxErrorType::WatchNotFound,
+        (ErrorKind::BadRequest, "filesystem.watch" | "filesystem.search" | "filesystem.search_content")
+            if !has(FIELD_DETAIL) =>
+        {
+            KruxErrorType::InvalidPattern
+        }
+        (ErrorKind::TooMany, "filesystem.watch") => KruxErrorType::TooManyWatches,
+        (ErrorKind::NotFound, "filesystem.unwatch") => KruxErrorType::WatchNotFound,
         (ErrorKind::NotFound, _) if has("parent") => KruxErrorType::ParentNotFound,
-        (ErrorKind::NotFound, Some(Agent(Watch) | Search(_) | File(List))) => KruxErrorType::DirectoryNotFound,
-        (ErrorKind::NotFound | ErrorKind::NotOwner, Some(File(Restore))) => KruxErrorType::TrashEntryNotFound,
-        (ErrorKind::NotFound | ErrorKind::NothingToDo, Some(Agent(EndSession))) => KruxErrorType::SessionNotFound,
-        (ErrorKind::NotDirectory, Some(File(Read))) => KruxErrorType::FileNotFound,
+        (
+            ErrorKind::NotFound,
+            "filesystem.watch" | "filesystem.search" | "filesystem.search_content" | "filesystem.list",
+        ) => KruxErrorType::DirectoryNotFound,
+        (ErrorKind::NotFound | ErrorKind::NotOwner, "filesystem.restore") => KruxErrorType::TrashEntryNotFound,
+        (ErrorKind::NotFound | ErrorKind::NothingToDo, "session.end") => KruxErrorType::SessionNotFound,
+        (ErrorKind::NotDirectory, "filesystem.read") => KruxErrorType::FileNotFound,
         // The capabilities that write content have a documented error for a full disk. The same error is returned if a
         // quota is exceeded.
-        (ErrorKind::QuotaExceeded, Some(File(Write | Append | Copy))) => KruxErrorType::DiskFull,
+        (ErrorKind::QuotaExceeded, "filesystem.write" | "filesystem.append" | "filesystem.copy") => {
+            KruxErrorType::DiskFull
+        }
         (kind, _) => error_row(kind).krux,
     }
 }

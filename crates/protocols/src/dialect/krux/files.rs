@@ -14,10 +14,10 @@ use super::{
         rendering::{CallOutcomeFieldsExt, id_from_trash_handle, trash_handle},
     },
     KruxCall,
-    args::{file_name, require_absolute},
-    capability::KruxFileOperation,
     encoding::{KruxFileEncoding, KruxMidFileOrEof},
     errors::invalid_input,
+    inputs::{KruxCopyMoveInput, KruxFileInput, KruxReadInput, KruxRestoreInput},
+    paths::{file_name, require_absolute},
 };
 use crate::limits::DIALECT_LIST_ENTRIES_MAX;
 
@@ -25,31 +25,28 @@ const READ_BYTES_DEFAULT: u64 = 1_048_576;
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
-    capability: KruxFileOperation,
+    input: &KruxFileInput,
     options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
-    let inputs = &call.inputs;
-    let path = || require_absolute("path", inputs.text_or_empty("path"));
     let refuse_parents = CallOptions { missing_parents: MissingParentPolicy::Refuse, ..options.clone() };
-    Ok(match capability {
-        KruxFileOperation::Read => {
-            let (first, max) = read_range(call);
+    let absolute = |path| require_absolute("path", path);
+    Ok(match input {
+        KruxFileInput::Read(input) => {
+            let (first, max) = read_range(input);
             let last = first.saturating_add(max.max(1) - 1);
-            let arguments = json!({ "path": path()?, "bytes": format!("{first}-{last}") });
+            let arguments = json!({ "path": absolute(&input.path)?, "bytes": format!("{first}-{last}") });
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
             TranslatedCall::new("read", arguments, options)
         }
-        KruxFileOperation::Write => {
-            let path = path()?;
-            let options = if inputs.is_set("create_parents") { options } else { refuse_parents };
-            let (content, encoding) = match KruxFileEncoding::from_name(inputs.optional_text("encoding")) {
-                KruxFileEncoding::Utf8 => (inputs.text_or_empty("content").to_owned(), "utf-8"),
-                other @ (KruxFileEncoding::Ascii
+        KruxFileInput::Write { path, content, encoding, create_parents } => {
+            let path = absolute(path)?;
+            let options = if *create_parents { options } else { refuse_parents };
+            let (content, encoding) = match encoding {
+                KruxFileEncoding::Utf8 => (content.clone(), "utf-8"),
+                KruxFileEncoding::Ascii
                 | KruxFileEncoding::Latin1
                 | KruxFileEncoding::Utf16
-                | KruxFileEncoding::Binary) => {
-                    (STANDARD.encode(other.encode(inputs.text_or_empty("content"))?), "base64")
-                }
+                | KruxFileEncoding::Binary => (STANDARD.encode(encoding.encode(content)?), "base64"),
             };
             let arguments = json!({ "path": path, "content": content, "encoding": encoding });
             TranslatedCall::new(
@@ -58,86 +55,87 @@ pub(super) fn translate(
                 CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..options },
             )
         }
-        KruxFileOperation::Append => {
-            let arguments = json!({ "path": path()?, "content": inputs.text_or_empty("content") });
+        KruxFileInput::Append { path, content } => {
+            let arguments = json!({ "path": absolute(path)?, "content": content });
             let options = CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..refuse_parents };
             TranslatedCall::new("append", arguments, options)
         }
-        KruxFileOperation::List => {
-            let arguments = json!({ "path": path()?, "all": inputs.is_set("include_hidden") });
+        KruxFileInput::List { path, include_hidden, .. } => {
+            let arguments = json!({ "path": absolute(path)?, "all": include_hidden });
             let listing_style = ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX);
             TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
         }
-        KruxFileOperation::Stat => {
+        KruxFileInput::Stat { path } => {
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
-            TranslatedCall::new("stat", json!({ "path": path()? }), options)
+            TranslatedCall::new("stat", json!({ "path": absolute(path)? }), options)
         }
-        KruxFileOperation::Delete => TranslatedCall::new("remove", json!({ "path": path()? }), refuse_parents),
-        KruxFileOperation::Restore => translate_restore(call, refuse_parents)?,
-        KruxFileOperation::Copy => translate_copy_or_move(call, "copy", refuse_parents)?,
-        KruxFileOperation::Move => translate_copy_or_move(call, "move", refuse_parents)?,
+        KruxFileInput::Delete { path } => {
+            TranslatedCall::new("remove", json!({ "path": absolute(path)? }), refuse_parents)
+        }
+        KruxFileInput::Restore(input) => translate_restore(input, refuse_parents)?,
+        KruxFileInput::Copy(input) => translate_copy_or_move(call, input, "copy", refuse_parents)?,
+        KruxFileInput::Move(input) => translate_copy_or_move(call, input, "move", refuse_parents)?,
     })
 }
 
-fn translate_restore(call: &KruxCall<'_>, options: CallOptions) -> Result<TranslatedCall, Error> {
-    let inputs = &call.inputs;
-    let trash = match (inputs.optional_text("trash_path"), inputs.optional_text("original_path")) {
+fn translate_restore(input: &KruxRestoreInput, options: CallOptions) -> Result<TranslatedCall, Error> {
+    let trash = match (&input.trash_path, &input.original_path) {
         (Some(trash), None) => id_from_trash_handle(trash),
         (None, Some(original)) => require_absolute("original_path", original)?,
         (Some(_), Some(_)) => return Err(invalid_input("original_path", "excludes trash_path")),
         (None, None) => return Err(invalid_input("trash_path", "or original_path is required")),
     };
     let mut arguments = json!({ "trash": trash });
-    if let Some(to) = inputs.optional_text("destination") {
+    if let Some(to) = &input.destination {
         arguments["to"] = require_absolute("destination", to)?.into();
     }
-    let restore_conflict = if inputs.is_set("overwrite") {
-        TrashRestoreOverwritePolicy::TrashExisting
-    } else {
-        TrashRestoreOverwritePolicy::Refuse
-    };
+    let restore_conflict =
+        if input.overwrite { TrashRestoreOverwritePolicy::TrashExisting } else { TrashRestoreOverwritePolicy::Refuse };
     Ok(TranslatedCall::new("restore", arguments, CallOptions { restore_conflict, ..options }))
 }
 
-fn translate_copy_or_move(call: &KruxCall<'_>, operation: &str, options: CallOptions) -> Result<TranslatedCall, Error> {
-    let inputs = &call.inputs;
-    let from = require_absolute("source", inputs.text_or_empty("source"))?;
-    let to = require_absolute("destination", inputs.text_or_empty("destination"))?;
+fn translate_copy_or_move(
+    call: &KruxCall<'_>,
+    input: &KruxCopyMoveInput,
+    operation: &str,
+    options: CallOptions,
+) -> Result<TranslatedCall, Error> {
+    let from = require_absolute("source", &input.source)?;
+    let to = require_absolute("destination", &input.destination)?;
     let mapper = &call.dialect.paths;
     if mapper.parse(from).is_some_and(|from| mapper.parse(to) == Some(from)) {
         return Err(invalid_input("destination", "is the source itself"));
     }
-    let arguments = json!({ "from": from, "to": to, "overwrite": inputs.is_set("overwrite") });
+    let arguments = json!({ "from": from, "to": to, "overwrite": input.overwrite });
     let options = CallOptions { copy_move_scope: CopyMoveAllowedEntryKinds::FilesOnly, ..options };
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
 /// The range of a read is the offset of its first byte and its maximum number of bytes.
-fn read_range(call: &KruxCall<'_>) -> (u64, u64) {
-    let max = call.inputs.number("limit").unwrap_or(READ_BYTES_DEFAULT);
-    (call.inputs.number("offset").unwrap_or(0), max)
+fn read_range(input: &KruxReadInput) -> (u64, u64) {
+    (input.offset.unwrap_or(0), input.limit.unwrap_or(READ_BYTES_DEFAULT))
 }
 
 pub(super) fn render_outcome(
     call: &KruxCall<'_>,
-    capability: KruxFileOperation,
+    input: &KruxFileInput,
     outcome: &CallOutcome,
 ) -> Result<Value, Error> {
     let path = absolute_path(call, outcome, "path");
     let version = outcome.json.get("version");
     let size = outcome.number_field("size");
-    Ok(match capability {
-        KruxFileOperation::Read => render_read(call, outcome)?,
-        KruxFileOperation::Write => json!({ "path": path, "size": size, "checksum": version }),
-        KruxFileOperation::Append => json!({ "path": path, "new_size": size }),
-        KruxFileOperation::List => render_listing(call, outcome, &path),
-        KruxFileOperation::Stat => render_stat(outcome),
-        KruxFileOperation::Delete => json!({
+    Ok(match input {
+        KruxFileInput::Read(input) => render_read(input, outcome)?,
+        KruxFileInput::Write { .. } => json!({ "path": path, "size": size, "checksum": version }),
+        KruxFileInput::Append { .. } => json!({ "path": path, "new_size": size }),
+        KruxFileInput::List { sort_by, .. } => render_listing(sort_by, outcome, &path),
+        KruxFileInput::Stat { .. } => render_stat(outcome),
+        KruxFileInput::Delete { .. } => json!({
             "deleted_path": path,
             "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("path")),
             "recoverable_until": outcome.text_field("recoverable_until"),
         }),
-        KruxFileOperation::Restore => {
+        KruxFileInput::Restore(_) => {
             let mut restored = json!({
                 "restored_path": path,
                 "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("from")),
@@ -153,19 +151,19 @@ pub(super) fn render_outcome(
             }
             restored
         }
-        KruxFileOperation::Move => json!({
+        KruxFileInput::Move(_) => json!({
             "source": absolute_path(call, outcome, "from"),
             "destination": path,
             "size": outcome.number_field("bytes"),
         }),
-        KruxFileOperation::Copy => json!({
+        KruxFileInput::Copy(_) => json!({
             "source": absolute_path(call, outcome, "from"), "destination": path, "size": size, "checksum": version,
         }),
     })
 }
 
-fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Error> {
-    let (first, max) = read_range(call);
+fn render_read(input: &KruxReadInput, outcome: &CallOutcome) -> Result<Value, Error> {
+    let (first, max) = read_range(input);
     let bytes = outcome.bytes_before();
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
     let size = outcome.number_field("size");
@@ -174,7 +172,7 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
     } else {
         KruxMidFileOrEof::EndOfFile
     };
-    let decoded = KruxFileEncoding::from_name(call.inputs.optional_text("encoding")).decode(bytes, end)?;
+    let decoded = input.encoding.decode(bytes, end)?;
     Ok(json!({
         "content": decoded.text,
         "size": size,
@@ -184,9 +182,8 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
     }))
 }
 
-fn render_listing(call: &KruxCall<'_>, outcome: &CallOutcome, path: &str) -> Value {
+fn render_listing(order: &str, outcome: &CallOutcome, path: &str) -> Value {
     let mut entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
-    let order = call.inputs.optional_text("sort_by").unwrap_or("name");
     // The engine sorts entries by name. The sort is stable, so entries with equal keys stay in the order of their
     // names.
     match order.trim_start_matches('-') {

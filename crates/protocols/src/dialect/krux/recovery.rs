@@ -7,8 +7,8 @@ use stead_engine::Error;
 use super::{
     super::rendering::error_detail,
     KruxDialect,
-    args::{KruxPathMapper, file_name},
     errors::KruxErrorType,
+    paths::{KruxPathMapper, file_name},
 };
 use crate::definition::ErrorRecoveryAction;
 

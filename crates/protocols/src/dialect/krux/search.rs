@@ -9,52 +9,49 @@ use stead_engine::{
 
 use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
-    KruxCall,
-    args::require_absolute,
-    capability::KruxSearchTool,
-    files,
+    KruxCall, files,
+    inputs::KruxSearchInput,
+    paths::require_absolute,
 };
 
-const RESULTS_DEFAULT: usize = 100;
-const CONTEXT_LINES_DEFAULT: u64 = 2;
 const HIDDEN_FILE_GLOBS: &[&str] = &["**/.*", "**/.*/**"];
 
-pub(super) fn translate(
-    call: &KruxCall<'_>,
-    capability: KruxSearchTool,
-    options: CallOptions,
-) -> Result<TranslatedCall, Error> {
-    let inputs = &call.inputs;
-    let path = require_absolute("path", inputs.text_or_empty("path"))?;
-    let exclude = if inputs.is_set("include_hidden") { &[][..] } else { HIDDEN_FILE_GLOBS };
+pub(super) fn translate(input: &KruxSearchInput, options: CallOptions) -> Result<TranslatedCall, Error> {
+    let (path, include_hidden) = match input {
+        KruxSearchInput::ByName(input) => (&input.path, input.include_hidden),
+        KruxSearchInput::ByContent(input) => (&input.path, input.include_hidden),
+    };
+    let path = require_absolute("path", path)?;
+    let exclude = if include_hidden { &[][..] } else { HIDDEN_FILE_GLOBS };
     let walk_filter = WalkFilter { include: Globs::default(), exclude: Globs::new(exclude.iter().copied())? };
-    Ok(match capability {
-        KruxSearchTool::ByName => {
-            let pattern = inputs.text_or_empty("pattern");
-            let pattern = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
-            let max = result_limit(call, limits::FIND_MATCHES_MAX).max(1);
+    Ok(match input {
+        KruxSearchInput::ByName(input) => {
+            let pattern = match input.pattern.as_str() {
+                pattern if pattern.contains('/') => pattern.to_owned(),
+                pattern => format!("**/{pattern}"),
+            };
+            let max = result_limit(input.max_results, limits::FIND_MATCHES_MAX).max(1);
             let arguments = json!({ "path": path, "pattern": pattern, "all": true, "max": max });
             let listing_style = ListingPageSizeAndDetail::DetailedEntries(max);
             TranslatedCall::new("find", arguments, CallOptions { listing_style, walk_filter, ..options })
         }
-        KruxSearchTool::ByContent => {
-            let context = inputs.number("context_lines").unwrap_or(CONTEXT_LINES_DEFAULT);
-            let max = if inputs.is_set("files_only") {
+        KruxSearchInput::ByContent(input) => {
+            let max = if input.files_only {
                 limits::SEARCH_HITS_MAX
             } else {
-                result_limit(call, limits::SEARCH_HITS_MAX).max(1)
+                result_limit(input.max_results, limits::SEARCH_HITS_MAX).max(1)
             };
             let mut arguments = json!({
-                "query": inputs.text_or_empty("pattern"),
+                "query": input.pattern,
                 "path": path,
-                "regex": inputs.is_set("regex"),
-                "ignore_case": inputs.is_explicitly_false("case_sensitive"),
-                "context": context.min(limits::SEARCH_CONTEXT_MAX as u64),
+                "regex": input.regex,
+                "ignore_case": !input.case_sensitive,
+                "context": input.context_lines.min(limits::SEARCH_CONTEXT_MAX as u64),
                 "all": true,
                 "max": max,
             });
-            if let Some(glob) = inputs.optional_text("include_glob") {
-                arguments["glob"] = glob.into();
+            if let Some(glob) = &input.include_glob {
+                arguments["glob"] = glob.as_str().into();
             }
             let (before_after, hit_ranking) = (BeforeAfterContentInclusion::Include, SearchHitOrder::ByRelevance);
             let options = CallOptions { walk_filter, before_after, hit_ranking, ..options };
@@ -63,29 +60,28 @@ pub(super) fn translate(
     })
 }
 
-fn result_limit(call: &KruxCall<'_>, max: usize) -> usize {
-    let requested = call.inputs.number("max_results").map(usize::try_from);
-    requested.map_or(RESULTS_DEFAULT, |requested| requested.unwrap_or(max)).min(max)
+fn result_limit(requested: u64, max: usize) -> usize {
+    usize::try_from(requested).unwrap_or(max).min(max)
 }
 
-pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxSearchTool, outcome: &CallOutcome) -> Value {
+pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxSearchInput, outcome: &CallOutcome) -> Value {
     let (total, truncated) = (outcome.number_field("total"), outcome.is_set("truncated"));
     let items = |name: &str| outcome.list_field(name).iter();
-    match capability {
-        KruxSearchTool::ByName => {
-            let max = result_limit(call, limits::FIND_MATCHES_MAX);
+    match input {
+        KruxSearchInput::ByName(input) => {
+            let max = result_limit(input.max_results, limits::FIND_MATCHES_MAX);
             let matches: Vec<Value> = items("matches").take(max).map(|item| render_name_match(call, item)).collect();
             let truncated = truncated || (matches.len() as u64) < total;
             json!({ "matches": matches, "total_matches": total, "truncated": truncated })
         }
-        KruxSearchTool::ByContent => {
-            let max = result_limit(call, limits::SEARCH_HITS_MAX);
-            let results: Vec<Value> = if call.inputs.is_set("files_only") {
+        KruxSearchInput::ByContent(input) => {
+            let max = result_limit(input.max_results, limits::SEARCH_HITS_MAX);
+            let results: Vec<Value> = if input.files_only {
                 group_by_file(call, items("hits")).into_iter().take(max).collect()
             } else {
                 items("hits").take(max).map(|hit| render_content_match(call, hit)).collect()
             };
-            let fewer = !call.inputs.is_set("files_only") && (results.len() as u64) < total;
+            let fewer = !input.files_only && (results.len() as u64) < total;
             json!({
                 "results": results,
                 "total_matches": total,
