@@ -6,6 +6,7 @@ pub mod attack;
 pub mod client_story;
 pub mod conformance;
 pub mod crash;
+pub mod engine_fixture;
 pub mod external_tools;
 pub mod http_client;
 pub mod journal_replay;

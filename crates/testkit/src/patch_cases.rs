@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_engine::{CallOutcome, Error};
+use stead_engine::{CallOutcome, Error, Workspace};
+
+use crate::engine_fixture::{EngineFixture, rel_path};
 
 const CASES_JSON: &str = include_str!("../cases/patches.json");
 
@@ -46,6 +48,28 @@ pub trait PatchCaseWorkspaceAdapter {
     fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error>;
     /// Returns the whole tree: files with their bytes, links as `-> target`, directories as `None`.
     fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>>;
+}
+
+impl PatchCaseWorkspaceAdapter for EngineFixture {
+    fn put_file(&self, path: &str, bytes: &[u8]) {
+        self.workspace.put_file(path, bytes);
+    }
+
+    fn put_link(&self, path: &str, target: &str) {
+        self.workspace.put_link(path, target);
+    }
+
+    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+        EngineFixture::call(self, operation, arguments)
+    }
+
+    fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
+        let link = |path: &str| {
+            self.workspace.read_link(&rel_path(path)).ok().map(|target| [b"-> ", target.as_slice()].concat())
+        };
+        let paths = self.workspace.all_paths().into_iter();
+        paths.map(|path| (path.clone(), self.workspace.bytes(&path).or_else(|| link(&path)))).collect()
+    }
 }
 
 /// Parses all patch cases.

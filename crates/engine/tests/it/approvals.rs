@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use stead_engine::{
     ApprovalFilter, ApprovalMode, ApprovalState, Call, CallControl, Caller, CallerApproverStatus, ErrorKind, Principal,
 };
-use testkit::wait::wait_for;
-
-use crate::engine_fixture::{EngineFixture, agent};
+use testkit::{
+    engine_fixture::{EngineFixture, agent},
+    wait::wait_for,
+};
 
 const APPROVAL_POLICY: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\", \"write\", \"read\", \"undo\"]\npaths = [\"kept/**\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n";
 
@@ -47,7 +48,7 @@ fn approved_call_runs_once_then_needs_new_approval() {
     let error = fixture.call_err("remove", remove_args(), ErrorKind::ApprovalPending);
     assert_eq!(error.details["command"], format!("stead approvals approve {id}"));
     approve(&fixture, &id);
-    let entry = fixture.call_ok("remove", remove_args()).json["entry"].as_u64().unwrap();
+    let entry = fixture.call_ok("remove", remove_args())["entry"].as_u64().unwrap();
     let recorded = fixture.engine.workspace().entry(entry).unwrap().unwrap().entry;
     assert_eq!(recorded.tier.as_deref(), Some("approval_required"));
     assert_eq!(recorded.approval.as_deref(), Some(id.as_str()));
@@ -187,7 +188,7 @@ fn agent_sees_only_its_own_approvals() {
     let error =
         fixture.call_as(&other, "approvals", json!({ "id": id })).expect_err("the approval belongs to another agent");
     assert_eq!(error.kind, ErrorKind::NotFound);
-    let own = fixture.call_ok("approvals", json!({ "id": id })).json;
+    let own = fixture.call_ok("approvals", json!({ "id": id }));
     assert_eq!(own["plan"]["changes"][0]["change"], "remove");
 }
 
@@ -226,7 +227,7 @@ fn reads_can_need_approval() {
     let fixture = fixture_with_approval_policy();
     let id = request_approval(&fixture, "read", json!({ "path": "kept/a" }));
     approve(&fixture, &id);
-    assert_eq!(fixture.call_ok("read", json!({ "path": "kept/a" })).json["content"], "one\n");
+    assert_eq!(fixture.call_ok("read", json!({ "path": "kept/a" }))["content"], "one\n");
     assert_ne!(request_approval(&fixture, "read", json!({ "path": "kept/a" })), id);
 }
 

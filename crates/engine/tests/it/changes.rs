@@ -2,21 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use stead_engine::{Call, CallControl, CancelToken, ChangesFollower, ErrorKind, Workspace, limits};
+use testkit::engine_fixture::{EngineFixture, confined_agent};
 
-use crate::engine_fixture::{EngineFixture, confined_agent};
-
-fn event_list(outcome: &stead_engine::CallOutcome) -> Vec<(u64, String, String)> {
+fn event_list(outcome: &Map<String, Value>) -> Vec<(u64, String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let events = outcome.json["events"].as_array().unwrap();
+    let events = outcome["events"].as_array().unwrap();
     events.iter().map(|event| (event["entry"].as_u64().unwrap(), text(&event["kind"]), text(&event["path"]))).collect()
 }
 
 fn write_three_times() -> EngineFixture {
     let fixture = EngineFixture::new();
     fixture.call_ok("write", json!({ "path": "a", "content": "1\n2\n3\n" }));
-    let version = fixture.call_ok("read", json!({ "path": "a" })).json["version"].clone();
+    let version = fixture.call_ok("read", json!({ "path": "a" }))["version"].clone();
     fixture.call_ok("write", json!({ "path": "a", "content": "1\ntwo\n3\n", "base": version }));
     fixture.call_ok("remove", json!({ "path": "a" }));
     fixture
@@ -25,9 +24,12 @@ fn write_three_times() -> EngineFixture {
 #[test]
 fn events_are_ordered_and_carry_line_ranges() {
     let fixture = write_three_times();
-    let outcome = fixture.call_ok("changes", json!({ "since": 0 }));
+    let outcome = fixture.call("changes", json!({ "since": 0 })).unwrap();
     let expected = [(1, "create", "a"), (3, "modify", "a"), (4, "remove", "a")];
-    assert_eq!(event_list(&outcome), expected.map(|(entry, kind, path)| (entry, kind.to_owned(), path.to_owned())));
+    assert_eq!(
+        event_list(&outcome.json),
+        expected.map(|(entry, kind, path)| (entry, kind.to_owned(), path.to_owned()))
+    );
     let event = &outcome.json["events"][1];
     assert_eq!((&event["rev"], &event["lines"]), (&json!("r3"), &json!([[2, 2]])));
     assert_eq!((&event["principal"], &event["operation"]), (&json!("agent:one"), &json!("write")));
@@ -38,16 +40,16 @@ fn events_are_ordered_and_carry_line_ranges() {
 #[test]
 fn cursor_continues_without_gap_or_repeat() {
     let fixture = write_three_times();
-    let cursor = fixture.call_ok("changes", json!({ "since": "r1" })).json["cursor"].clone();
-    let again = fixture.call_ok("changes", json!({ "since": cursor }));
-    assert_eq!((event_list(&again).len(), &again.json["cursor"]), (0, &cursor));
+    let cursor = fixture.call_ok("changes", json!({ "since": "r1" }))["cursor"].clone();
+    let again = fixture.call("changes", json!({ "since": cursor })).unwrap();
+    assert_eq!((event_list(&again.json).len(), &again.json["cursor"]), (0, &cursor));
     assert!(again.text.starts_with("no changes"));
     fixture.call_ok("write", json!({ "path": "b", "content": "x" }));
     assert_eq!(event_list(&fixture.call_ok("changes", json!({ "since": cursor }))).len(), 1);
     let now = fixture.call_ok("changes", json!({ "since": "now" }));
     assert_eq!(event_list(&now).len(), 0);
-    assert_eq!(event_list(&fixture.call_ok("changes", json!({ "since": now.json["cursor"] }))).len(), 0);
-    assert_eq!(EngineFixture::new().call_ok("changes", json!({ "since": "now" })).json["cursor"], "0");
+    assert_eq!(event_list(&fixture.call_ok("changes", json!({ "since": now["cursor"] }))).len(), 0);
+    assert_eq!(EngineFixture::new().call_ok("changes", json!({ "since": "now" }))["cursor"], "0");
 }
 
 #[test]
@@ -62,11 +64,11 @@ fn follower_returns_same_events_without_recording() {
         fixture.call_ok("write", json!({ "path": "sub/c", "content": "x" }));
         let before = fixture.workspace.head().unwrap();
         let page = follower.next_page().unwrap();
-        assert_eq!(event_list(&follower.next_page().unwrap()).len(), 0);
+        assert_eq!(event_list(&follower.next_page().unwrap().json).len(), 0);
         assert_eq!(fixture.workspace.head().unwrap(), before);
         let called = fixture.call_as(caller, "changes", json!({ "since": begin })).unwrap();
         assert_eq!(page.json, called.json);
-        assert!(!event_list(&page).is_empty());
+        assert!(!event_list(&page.json).is_empty());
         fixture.call_ok("remove", json!({ "path": "b" }));
         fixture.call_ok("remove", json!({ "path": "sub", "recursive": true }));
     }
@@ -79,7 +81,7 @@ fn lost_history_is_an_error() {
     let other = EngineFixture::new();
     other.workspace.advance_ms(1);
     other.call_ok("write", json!({ "path": "elsewhere", "content": "x" }));
-    let foreign = other.call_ok("changes", json!({ "since": 0 })).json["cursor"].clone();
+    let foreign = other.call_ok("changes", json!({ "since": 0 }))["cursor"].clone();
     for since in [json!(99_999), json!("r99999"), foreign, json!("1:0000000000000000")] {
         let error = fixture.call_err("changes", json!({ "since": since }), ErrorKind::HistoryLost);
         assert!(error.details.contains_key("head") && error.next_step.is_some());
@@ -104,8 +106,8 @@ fn entry_larger_than_page_is_delivered_completely() {
         let outcome = fixture.call_ok("changes", json!({ "since": since }));
         assert!(event_list(&outcome).len() <= limits::CHANGES_PAGE_EVENTS);
         seen.extend(event_list(&outcome).into_iter().map(|(_, _, path)| path));
-        since = outcome.json["cursor"].clone();
-        if outcome.json["truncated"] == false {
+        since = outcome["cursor"].clone();
+        if outcome["truncated"] == false {
             break;
         }
     }
@@ -120,7 +122,7 @@ fn only_paths_in_scope_are_reported() {
     fixture.call_ok("write", json!({ "path": "open/a", "content": "x" }));
     fixture.call_ok("write", json!({ "path": "closed/b", "content": "x" }));
     let outcome = fixture.call_as(&confined_agent("two", &["open"]), "changes", json!({ "since": 0 })).unwrap();
-    let paths: Vec<String> = event_list(&outcome).into_iter().map(|(_, _, path)| path).collect();
+    let paths: Vec<String> = event_list(&outcome.json).into_iter().map(|(_, _, path)| path).collect();
     assert_eq!(paths, ["open", "open/a"]);
     assert!(!outcome.text.contains("closed"));
 }
@@ -147,7 +149,7 @@ fn waiting_respects_cancellation_and_deadline() {
     let Value::Object(arguments) = json!({ "since": 0, "wait_ms": 20_000 }) else { panic!("object") };
     let mut call = Call::new(&fixture.caller, "changes", arguments);
     call.control = CallControl::new(Instant::now() + Duration::from_millis(600), CancelToken::default(), None);
-    assert_eq!(event_list(&fixture.engine.call(&call).unwrap()).len(), 0);
+    assert_eq!(event_list(&fixture.engine.call(&call).unwrap().json).len(), 0);
     let cancel = CancelToken::default();
     call.control = CallControl::new(Instant::now() + Duration::from_secs(20), cancel.clone(), None);
     std::thread::scope(|scope| {

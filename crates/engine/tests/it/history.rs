@@ -1,12 +1,11 @@
 //! Tests of `history`: newest entries first, in pages, and only paths that the caller may read.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use stead_engine::{ErrorKind, limits};
+use testkit::engine_fixture::{EngineFixture, confined_agent};
 
-use crate::engine_fixture::{EngineFixture, confined_agent};
-
-fn entry_numbers(outcome: &stead_engine::CallOutcome) -> Vec<u64> {
-    outcome.json["entries"].as_array().unwrap().iter().map(|entry| entry["entry"].as_u64().unwrap()).collect()
+fn entry_numbers(outcome: &Map<String, Value>) -> Vec<u64> {
+    outcome["entries"].as_array().unwrap().iter().map(|entry| entry["entry"].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -15,8 +14,8 @@ fn entries_show_author_operation_and_paths() {
     fixture.call_ok("write", json!({ "path": "a", "content": "one\n" }));
     fixture.call_ok("read", json!({ "path": "a" }));
     fixture.call_ok("move", json!({ "from": "a", "to": "b" }));
-    let outcome = fixture.call_ok("history", json!({}));
-    assert_eq!(entry_numbers(&outcome), [3, 1]);
+    let outcome = fixture.call("history", json!({})).unwrap();
+    assert_eq!(entry_numbers(&outcome.json), [3, 1]);
     let first = &outcome.json["entries"][1];
     assert_eq!(first["time"], "2026-01-01T00:00:00.000Z");
     assert_eq!((&first["principal"], &first["operation"]), (&json!("agent:one"), &json!("write")));
@@ -30,7 +29,7 @@ fn entries_show_author_operation_and_paths() {
     );
     assert_eq!(entry_numbers(&fixture.call_ok("history", json!({ "path": "b" }))), [3]);
     assert_eq!(entry_numbers(&fixture.call_ok("history", json!({ "path": "a" }))), [3, 1]);
-    assert_eq!(fixture.call_ok("history", json!({ "path": "none" })).text, "no changes");
+    assert_eq!(fixture.call_text("history", json!({ "path": "none" })), "no changes");
 }
 
 #[test]
@@ -38,7 +37,7 @@ fn undone_entries_are_marked() {
     let fixture = EngineFixture::new();
     fixture.call_ok("write", json!({ "path": "a", "content": "one\n" }));
     fixture.call_ok("undo", json!({}));
-    let outcome = fixture.call_ok("history", json!({}));
+    let outcome = fixture.call("history", json!({})).unwrap();
     assert_eq!(outcome.json["entries"][0]["undoes"], 1);
     assert_eq!(
         (&outcome.json["entries"][0]["undone"], &outcome.json["entries"][1]["undone"]),
@@ -58,7 +57,7 @@ fn pages_cover_all_entries() {
         let outcome = fixture.call_ok("history", arguments);
         assert!(entry_numbers(&outcome).len() <= limits::HISTORY_PAGE_ENTRIES);
         seen.extend(entry_numbers(&outcome));
-        let Some(next) = outcome.json.get("next") else { break };
+        let Some(next) = outcome.get("next") else { break };
         arguments = next.clone();
     }
     let expected: Vec<u64> = (1..=120).rev().collect();
@@ -79,12 +78,11 @@ fn unreadable_paths_are_omitted() {
     fixture.call_ok("move", json!({ "from": "closed/b", "to": "open/b" }));
     let caller = confined_agent("two", &["open"]);
     let outcome = fixture.call_as(&caller, "history", json!({})).unwrap();
-    assert_eq!(entry_numbers(&outcome), [4, 3, 1]);
+    assert_eq!(entry_numbers(&outcome.json), [4, 3, 1]);
     assert_eq!(outcome.json["entries"][0]["changes"][0]["kind"], "create");
     assert_eq!(outcome.json["entries"][1]["changes"][0]["kind"], "remove");
     assert!(!outcome.text.contains("closed"), "{}", outcome.text);
-    let refused = fixture.call_as(&caller, "history", json!({ "path": "closed/b" })).unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::OutOfScope);
+    fixture.with_caller(&caller).call_err("history", json!({ "path": "closed/b" }), ErrorKind::OutOfScope);
 }
 
 #[test]
@@ -94,7 +92,7 @@ fn entry_with_many_changes_is_truncated_visibly() {
         fixture.workspace.put_file(&format!("from/f{index:02}"), "x");
     }
     fixture.call_ok("copy", json!({ "from": "from", "to": "to" }));
-    let outcome = fixture.call_ok("history", json!({ "path": "to/f29" }));
+    let outcome = fixture.call("history", json!({ "path": "to/f29" })).unwrap();
     let entry = &outcome.json["entries"][0];
     assert_eq!(entry["changes"].as_array().unwrap().len(), limits::HISTORY_CHANGES_MAX);
     assert_eq!(entry["changes"][0]["path"], "to/f29", "what was asked about comes first");

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOutcome, Error, ErrorKind};
-
-use crate::engine_fixture::{EngineFixture, agent};
+use testkit::engine_fixture::{EngineFixture, agent};
 
 fn call_with_key(fixture: &EngineFixture, key: &str, arguments: Value) -> Result<CallOutcome, Error> {
     let Value::Object(arguments) = arguments else { panic!("object") };

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Globs, Grants};
-
-use crate::engine_fixture::{EngineFixture, agent, confined_agent};
+use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
 
 const TREE: &[(&str, &str)] = &[
     (".git/info/exclude", "excluded.txt\n"),
@@ -45,9 +44,9 @@ const INCLUDED: &[&str] = &[
 fn searched_paths(fixture: &EngineFixture, arguments: Value) -> (Vec<String>, Value) {
     let outcome = fixture.call_ok("search", arguments);
     let path = |file: &Value| file["path"].as_str().unwrap().to_owned();
-    let mut paths: Vec<String> = outcome.json["files"].as_array().unwrap().iter().map(path).collect();
+    let mut paths: Vec<String> = outcome["files"].as_array().unwrap().iter().map(path).collect();
     paths.sort();
-    (paths, outcome.json.get("ignored").cloned().unwrap_or_default())
+    (paths, outcome.get("ignored").cloned().unwrap_or_default())
 }
 
 fn found_paths(fixture: &EngineFixture, caller: &stead_engine::Caller, arguments: Value) -> Vec<String> {
@@ -79,7 +78,7 @@ fn walk_from_subdirectory_obeys_parent_ignore_files() {
     assert_eq!(paths, ["target/out.txt"]);
     let (paths, _) = searched_paths(&fixture, json!({ "query": "x", "path": "b.log" }));
     assert_eq!(paths, ["b.log"]);
-    assert_eq!(fixture.call_ok("read", json!({ "path": "b.log" })).json["content"], "x\n");
+    assert_eq!(fixture.call_ok("read", json!({ "path": "b.log" }))["content"], "x\n");
 }
 
 #[test]

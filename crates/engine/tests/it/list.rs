@@ -1,12 +1,11 @@
 //! Tests of `list`: the order, depth and pages of a listing, and names that the caller may not see.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use stead_engine::{ErrorKind, limits};
+use testkit::engine_fixture::{EngineFixture, confined_agent};
 
-use crate::engine_fixture::{EngineFixture, confined_agent};
-
-fn listed_paths(outcome: &stead_engine::CallOutcome) -> Vec<String> {
-    let entries = outcome.json["entries"].as_array().unwrap();
+fn listed_paths(outcome: &Map<String, Value>) -> Vec<String> {
+    let entries = outcome["entries"].as_array().unwrap();
     entries.iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -26,8 +25,8 @@ fn fixture_with_tree() -> EngineFixture {
 
 #[test]
 fn one_level_is_listed_in_byte_order() {
-    let outcome = fixture_with_tree().call_ok("list", json!({}));
-    assert_eq!(listed_paths(&outcome), ["Z", "a", "a-b", "b", "empty", "l"]);
+    let outcome = fixture_with_tree().call("list", json!({})).unwrap();
+    assert_eq!(listed_paths(&outcome.json), ["Z", "a", "a-b", "b", "empty", "l"]);
     assert_eq!(outcome.json["total"], 6);
     assert_eq!(outcome.json["hidden"], 1);
     assert_eq!(outcome.json["entries"][1], json!({ "path": "a", "type": "directory" }));
@@ -41,11 +40,11 @@ fn deeper_levels_follow_their_parent() {
     let fixture = fixture_with_tree();
     let outcome = fixture.call_ok("list", json!({ "depth": 2, "all": true }));
     assert_eq!(listed_paths(&outcome), [".hidden", "Z", "a", "a/x", "a/y", "a-b", "b", "empty", "l"]);
-    assert_eq!((outcome.json.get("hidden"), outcome.json.get("total")), (None, None));
-    let below = fixture.call_ok("list", json!({ "path": "a", "depth": 9 }));
-    assert_eq!(listed_paths(&below), ["a/x", "a/x/deep", "a/y"]);
+    assert_eq!((outcome.get("hidden"), outcome.get("total")), (None, None));
+    let below = fixture.call("list", json!({ "path": "a", "depth": 9 })).unwrap();
+    assert_eq!(listed_paths(&below.json), ["a/x", "a/x/deep", "a/y"]);
     assert_eq!(below.text, "x/\nx/deep  0\ny  1\n[a: 3 entries]");
-    assert_eq!(fixture.call_ok("list", json!({ "path": "empty" })).text, "[empty: empty]");
+    assert_eq!(fixture.call_text("list", json!({ "path": "empty" })), "[empty: empty]");
 }
 
 #[test]
@@ -73,9 +72,9 @@ fn non_directories_are_rejected() {
 fn all_pages(fixture: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
-        let outcome = fixture.call_ok("list", arguments);
+        let outcome = fixture.call("list", arguments).unwrap();
         assert!(outcome.text.chars().count() < limits::OUTCOME_PAGE_CHARS + 500);
-        seen.extend(listed_paths(&outcome));
+        seen.extend(listed_paths(&outcome.json));
         between(&seen);
         assert_eq!(outcome.json["truncated"], outcome.json.contains_key("next"));
         let Some(next) = outcome.json.get("next") else { return seen };
@@ -110,7 +109,7 @@ fn cursor_continues_after_removed_entry() {
         fixture.workspace.put_file(&format!("{name}{file:03}"), "x");
     }
     let first = fixture.call_ok("list", json!({}));
-    assert_eq!(first.json["total"], 500);
+    assert_eq!(first["total"], 500);
     let found = all_pages(&fixture, json!({}), |seen| {
         fixture.workspace.remove_silently(seen.last().unwrap());
         fixture.workspace.put_file(&format!("{name}000-new"), "before the cursor, so not on a later page");
@@ -124,9 +123,9 @@ fn unusual_names_are_escaped_in_text() {
     let fixture = EngineFixture::new();
     fixture.workspace.put_file("a\nb\u{202e}", "");
     fixture.workspace.put_file("caf\\xE9", "");
-    let outcome = fixture.call_ok("list", json!({}));
+    let outcome = fixture.call("list", json!({})).unwrap();
     assert_eq!(outcome.text, "a\\u{a}b\\u{202e}  0\ncaf\\xE9  0\n[.: 2 entries]");
-    assert_eq!(listed_paths(&outcome), ["a\nb\u{202e}", "caf\\xE9"]);
+    assert_eq!(listed_paths(&outcome.json), ["a\nb\u{202e}", "caf\\xE9"]);
     fixture.call_ok("read", json!({ "path": "caf\\xE9" }));
 }
 
@@ -135,7 +134,7 @@ fn only_visible_entries_are_listed() {
     let fixture = EngineFixture::with_files(&[("a/open/x", ""), ("a/closed/y", ""), ("b/z", "")]);
     let caller = confined_agent("two", &["a/open"]);
     let list = |arguments: Value| fixture.call_as(&caller, "list", arguments);
-    assert_eq!(listed_paths(&list(json!({ "depth": 5 })).unwrap()), ["a", "a/open", "a/open/x"]);
+    assert_eq!(listed_paths(&list(json!({ "depth": 5 })).unwrap().json), ["a", "a/open", "a/open/x"]);
     assert_eq!(list(json!({ "path": "b" })).unwrap_err().kind, ErrorKind::OutOfScope);
     assert_eq!(list(json!({ "path": "a/closed" })).unwrap_err().kind, ErrorKind::OutOfScope);
 }

@@ -2,19 +2,18 @@
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};
-
-use crate::engine_fixture::{EngineFixture, agent, confined_agent};
+use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
 
 #[test]
 fn lease_reports_holder_token_and_expiry() {
     let fixture = EngineFixture::new();
-    let outcome = fixture.call_ok("lock", json!({ "path": "src/", "seconds": 60 }));
+    let outcome = fixture.call("lock", json!({ "path": "src/", "seconds": 60 })).unwrap();
     assert_eq!((&outcome.json["path"], &outcome.json["holder"]), (&json!("src"), &json!("agent:one")));
     assert_eq!((&outcome.json["fence"], &outcome.json["ends"]), (&json!(1), &json!("2026-01-01T00:01:00.000Z")));
     assert_eq!(outcome.json["entry"], 1);
     assert!(outcome.json["hash"].is_string());
     assert_eq!(outcome.text, "locked src until 2026-01-01T00:01:00.000Z, fence 1");
-    assert_eq!(fixture.call_ok("lock", json!({ "path": "src" })).json["fence"], 2, "a longer lease is a new grant");
+    assert_eq!(fixture.call_ok("lock", json!({ "path": "src" }))["fence"], 2, "a longer lease is a new grant");
 }
 
 #[test]
@@ -31,7 +30,7 @@ fn others_are_locked_out_until_expiry_or_release() {
     }
     fixture.call_as(&other, "lock", json!({ "path": "elsewhere" })).unwrap();
     fixture.call_ok("write", write.clone());
-    assert_eq!(fixture.call_ok("unlock", json!({ "path": "src" })).text, "unlocked src");
+    assert_eq!(fixture.call_text("unlock", json!({ "path": "src" })), "unlocked src");
     fixture.call_as(&other, "lock", json!({ "path": "src", "seconds": 60 })).unwrap();
     fixture.call_err("unlock", json!({ "path": "src" }), ErrorKind::Locked);
     fixture.workspace.advance_ms(60_001);
@@ -46,6 +45,5 @@ fn paths_that_cannot_be_locked_are_rejected() {
     fixture.call_err("lock", json!({ "path": "." }), ErrorKind::InvalidPath);
     fixture.call_err("lock", json!({ "path": ".git/config" }), ErrorKind::ApprovalPending);
     fixture.call_err("unlock", json!({ "path": "a" }), ErrorKind::NotFound);
-    let error = fixture.call_as(&confined_agent("two", &["b"]), "lock", json!({ "path": "a" })).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::OutOfScope);
+    fixture.with_caller(&confined_agent("two", &["b"])).call_err("lock", json!({ "path": "a" }), ErrorKind::OutOfScope);
 }

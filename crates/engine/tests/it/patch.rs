@@ -1,39 +1,16 @@
 //! Tests of `patch` on an in-memory workspace, with a table of cases that is shared with other workspaces.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Engine, Error, ErrorKind, MissingParentPolicy,
     PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
-    PatchRepeatedFilePolicy, Workspace,
+    PatchRepeatedFilePolicy,
 };
-use testkit::{MemoryWorkspace, patch_cases};
-
-use crate::engine_fixture::{EngineFixture, agent, confined_agent};
-
-impl patch_cases::PatchCaseWorkspaceAdapter for EngineFixture {
-    fn put_file(&self, path: &str, bytes: &[u8]) {
-        self.workspace.put_file(path, bytes);
-    }
-
-    fn put_link(&self, path: &str, target: &str) {
-        self.workspace.put_link(path, target);
-    }
-
-    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
-        EngineFixture::call(self, operation, arguments)
-    }
-
-    fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
-        let link = |path: &str| {
-            let place = stead_path::RelPath::from_wire(path).unwrap();
-            self.workspace.read_link(&place).ok().map(|target| [b"-> ", target.as_slice()].concat())
-        };
-        let paths = self.workspace.all_paths().into_iter();
-        paths.map(|path| (path.clone(), self.workspace.bytes(&path).or_else(|| link(&path)))).collect()
-    }
-}
+use testkit::{
+    MemoryWorkspace,
+    engine_fixture::{EngineFixture, agent, confined_agent},
+    patch_cases,
+};
 
 #[test]
 fn patch_cases() {
@@ -78,7 +55,7 @@ fn error_names_section_chunk_and_line() {
 #[test]
 fn outcome_reports_lenient_chunk_match() {
     let fixture = EngineFixture::with_files(&[("f", "a  \nb\n")]);
-    let outcome = fixture.call_ok("patch", apply_patch(&["*** Update File: f", "@@", " a", "-b", "+c"]));
+    let outcome = fixture.call("patch", apply_patch(&["*** Update File: f", "@@", " a", "-b", "+c"])).unwrap();
     let row = &outcome.json["files"][0];
     assert_eq!(row["matched"], json!([{ "chunk": 0, "line": 1, "by": "trailing_space" }]));
     assert_eq!((row["added"].as_u64(), row["removed"].as_u64()), (Some(1), Some(1)));
@@ -90,7 +67,7 @@ fn outcome_reports_lenient_chunk_match() {
 fn stale_base_error_includes_diff() {
     let fixture = EngineFixture::new();
     let seen = fixture.call_ok("write", json!({ "path": "f", "content": "a\nb\n", "base": "" }));
-    let base = seen.json["version"].as_str().unwrap();
+    let base = seen["version"].as_str().unwrap();
     fixture.call_ok("write", json!({ "path": "f", "content": "a\nc\n", "base": base }));
     let mut call = apply_patch(&["*** Update File: f", "@@", "-a", "+A"]);
     call["base"] = json!({ "f": base });
@@ -104,7 +81,7 @@ fn stale_base_error_includes_diff() {
 fn deleted_file_can_be_restored_from_trash() {
     let fixture = EngineFixture::with_files(&[("f", "a\n"), ("g", "b\n")]);
     let outcome = fixture.call_ok("patch", apply_patch(&["*** Delete File: f", "*** Delete File: g"]));
-    let trash = outcome.json["files"][1]["trash"].as_str().unwrap();
+    let trash = outcome["files"][1]["trash"].as_str().unwrap();
     fixture.call_ok("restore", json!({ "trash": trash }));
     assert_eq!(fixture.workspace.bytes("g").unwrap(), b"b\n");
     assert!(fixture.workspace.bytes("f").is_none());
@@ -115,8 +92,7 @@ fn one_path_out_of_scope_rejects_the_patch() {
     let fixture = EngineFixture::with_files(&[("in/a", "1\n"), ("out/b", "1\n")]);
     let caller = confined_agent("two", &["in"]);
     let call = apply_patch(&["*** Update File: in/a", "@@", "-1", "+2", "*** Update File: out/b", "@@", "-1", "+2"]);
-    let error = fixture.call_as(&caller, "patch", call).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::OutOfScope);
+    fixture.with_caller(&caller).call_err("patch", call, ErrorKind::OutOfScope);
     assert_eq!(fixture.workspace.bytes("in/a").unwrap(), b"1\n");
 }
 
@@ -233,8 +209,8 @@ fn ambiguous_chunk_error_shows_distinguishing_context() {
 fn chunk_error_names_matching_older_revision() {
     let fixture = EngineFixture::new();
     let seen = fixture.call_ok("write", json!({ "path": "f", "content": "a\nb\nc\n", "base": "" }));
-    let first = seen.json["rev"].as_str().unwrap().to_owned();
-    let base = seen.json["version"].clone();
+    let first = seen["rev"].as_str().unwrap().to_owned();
+    let base = seen["version"].clone();
     let changed = fixture.call_ok("write", json!({ "path": "f", "content": "a\nB\nc\n", "base": base }));
     let error = fixture.call_err(
         "patch",
@@ -242,7 +218,7 @@ fn chunk_error_names_matching_older_revision() {
         ErrorKind::TextNotFound,
     );
     let older = &error.details["older"];
-    assert_eq!((&older["rev"], &older["changed_in"]), (&json!(first), &changed.json["rev"]), "{error}");
+    assert_eq!((&older["rev"], &older["changed_in"]), (&json!(first), &changed["rev"]), "{error}");
     assert!(older["diff"].as_str().unwrap().contains("-b\n+B\n"), "{older}");
     assert_eq!(error.details["nearest"], json!("1\ta\n2\tB\n"));
     assert!(error.message.contains(&format!("your text matches {first}")), "{error}");
@@ -274,8 +250,8 @@ fn reapplied_patch_changes_nothing() {
         "+the number is 5",
     ];
     let first = fixture.call_ok("patch", apply_patch(&lines));
-    let again = fixture.call_ok("patch", apply_patch(&lines));
-    assert_eq!((&first.json["changed"], &again.json["changed"]), (&json!(true), &json!(false)));
+    let again = fixture.call("patch", apply_patch(&lines)).unwrap();
+    assert_eq!((&first["changed"], &again.json["changed"]), (&json!(true), &json!(false)));
     let rows = again.json["files"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["already_applied"] == json!(true)), "{rows:?}");
     assert!(again.text.contains("  R k -> l; already applied"), "{}", again.text);
@@ -289,7 +265,7 @@ fn reapplied_patch_changes_nothing() {
 #[test]
 fn outcome_reports_location_of_lines_without_context() {
     let fixture = EngineFixture::with_files(&[("f", "a\nb\n")]);
-    let outcome = fixture.call_ok("patch", apply_patch(&["*** Update File: f", "@@", "+c"]));
+    let outcome = fixture.call("patch", apply_patch(&["*** Update File: f", "@@", "+c"])).unwrap();
     let row = &outcome.json["files"][0];
     assert_eq!(row["matched"], json!([{ "chunk": 0, "line": 3, "by": "no_context" }]));
     assert!(outcome.text.contains("chunk 0 has no context and was inserted at line 3"), "{}", outcome.text);

@@ -7,9 +7,10 @@ use stead_engine::{
     AlertSeverity, ApprovalFilter, ApprovalRequest, ApprovalState, ErrorKind, PathAccessRight, Policy, Principal,
     SupervisionTier, WatchEventKind,
 };
-use testkit::pin;
-
-use crate::engine_fixture::{EngineFixture, agent};
+use testkit::{
+    engine_fixture::{EngineFixture, agent},
+    pin,
+};
 
 /// The error for an invalid policy with an unknown key lists all known keys of that table.
 const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
@@ -118,13 +119,13 @@ fn render_bindings() -> String {
     fixture.caller = agent("asking");
     fixture.call_ok("write", json!({ "path": "kept/undone", "content": "x\n" }));
     let undone = fixture.call_ok("write", json!({ "path": "kept/redone", "content": "x\n" }));
-    fixture.call_ok("undo", json!({ "entry": undone.json["entry"] }));
+    fixture.call_ok("undo", json!({ "entry": undone["entry"] }));
     let removed = fixture.call_ok("remove", json!({ "path": "kept/undone" }));
     fixture.workspace.set_policy(APPROVAL_POLICY);
     let mut calls = calls_that_need_approval();
-    calls.push(("undo", json!({ "entry": removed.json["entry"] })));
-    calls.push(("redo", json!({ "entry": undone.json["entry"] })));
-    calls.push(("restore", json!({ "trash": removed.json["trash"] })));
+    calls.push(("undo", json!({ "entry": removed["entry"] })));
+    calls.push(("redo", json!({ "entry": undone["entry"] })));
+    calls.push(("restore", json!({ "trash": removed["trash"] })));
     let mut out = String::new();
     for (operation, arguments) in calls {
         let request = request_approval(&fixture, operation, arguments);

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
-
-use crate::engine_fixture::{EngineFixture, agent};
+use testkit::engine_fixture::{EngineFixture, agent};
 
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),
@@ -159,16 +158,16 @@ fn tool_tier_applies_unless_a_rule_matches() {
 fn blocked_paths_are_hidden_from_walks() {
     let fixture = EngineFixture::with_files(FILES);
     fixture.workspace.set_policy(SECRETS_POLICY);
-    let listed = fixture.call_ok("list", json!({ "depth": 9, "all": true })).text;
+    let listed = fixture.call_text("list", json!({ "depth": 9, "all": true }));
     assert!(!listed.contains("secret/key"), "{listed}");
-    assert_eq!(fixture.call_ok("search", json!({ "query": "k" })).json["total"], 0);
-    assert_eq!(fixture.call_ok("find", json!({ "pattern": "key" })).json["total"], 0);
+    assert_eq!(fixture.call_ok("search", json!({ "query": "k" }))["total"], 0);
+    assert_eq!(fixture.call_ok("find", json!({ "pattern": "key" }))["total"], 0);
 }
 
 #[test]
 fn restore_of_tree_is_checked_for_every_possible_entry() {
     let fixture = EngineFixture::with_files(FILES);
-    let trash = fixture.call_ok("remove", json!({ "path": "src", "recursive": true })).json["trash"].clone();
+    let trash = fixture.call_ok("remove", json!({ "path": "src", "recursive": true }))["trash"].clone();
     fixture.workspace.set_policy(GENERATED_FILES_POLICY);
     fixture.call_err("restore", json!({ "trash": trash }), ErrorKind::ApprovalPending);
     fixture.call_err("undo", json!({}), ErrorKind::ApprovalPending);
@@ -178,7 +177,7 @@ fn restore_of_tree_is_checked_for_every_possible_entry() {
 fn agent_cannot_change_policy_file_inside_the_workspace() {
     let fixture = EngineFixture::with_files(&[("conf/policy.toml", ""), ("a.txt", "a\n"), ("innocent", "x")]);
     fixture.workspace.put_link("link", "conf/policy.toml");
-    let trash = fixture.call_ok("remove", json!({ "path": "innocent" })).json["trash"].clone();
+    let trash = fixture.call_ok("remove", json!({ "path": "innocent" }))["trash"].clone();
     fixture.workspace.protect_policy_file("conf/policy.toml");
     let patch = "*** Begin Patch\n*** Delete File: conf/policy.toml\n*** End Patch\n";
     for (operation, arguments) in [
@@ -208,7 +207,7 @@ fn agent_cannot_change_policy_file_inside_the_workspace() {
         assert!(refused.contains(&error.kind), "{operation} {arguments}: {error}");
         assert!(error.kind == ErrorKind::ProtectedPath || operation == "restore", "{operation} {arguments}: {error}");
     }
-    assert_eq!(fixture.call_ok("read", json!({ "path": "conf/policy.toml" })).json["size"], 0);
+    assert_eq!(fixture.call_ok("read", json!({ "path": "conf/policy.toml" }))["size"], 0);
 }
 
 #[test]
@@ -275,7 +274,7 @@ fn rate_limit_refuses_or_requires_approval_until_time_passes() {
 fn strictest_layer_decides_retention() {
     let fixture = EngineFixture::with_files(FILES);
     fixture.workspace.set_policy("[system.retention]\nagent_hours = 2\n[organisation.retention]\nagent_hours = 3\n");
-    let until = fixture.call_ok("remove", json!({ "path": "a.txt" })).json["recoverable_until"].clone();
+    let until = fixture.call_ok("remove", json!({ "path": "a.txt" }))["recoverable_until"].clone();
     assert_eq!(until, "2026-01-01T02:00:00.000Z");
 }
 
@@ -284,12 +283,12 @@ fn policy_operation_names_the_rule_and_changes_nothing() {
     let fixture = EngineFixture::with_files(FILES);
     fixture.workspace.set_policy(GENERATED_FILES_POLICY);
     let asked = json!({ "operation": "remove", "arguments": { "path": "src", "recursive": true } });
-    let outcome = fixture.call_ok("policy", asked).json;
+    let outcome = fixture.call_ok("policy", asked);
     assert_eq!(outcome["tier"], "approval_required");
     assert_eq!(outcome["rule"], "generated code");
     assert_eq!(outcome["why"], "rule 'generated code' of the system layer (line 2)");
     let missing = json!({ "operation": "remove", "arguments": { "path": "nowhere" } });
-    assert_eq!(fixture.call_ok("policy", missing).json["kind"], "not_found");
+    assert_eq!(fixture.call_ok("policy", missing)["kind"], "not_found");
     fixture.call_ok("read", json!({ "path": "src/gen/x.rs" }));
     assert_eq!(
         fixture.engine.workspace().approvals(&stead_engine::ApprovalFilter { limit: 9, ..Default::default() }).unwrap(),

@@ -2,15 +2,14 @@
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Version, limits};
-
-use crate::engine_fixture::{EngineFixture, confined_agent};
+use testkit::engine_fixture::{EngineFixture, confined_agent};
 
 const FIVE_LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
 #[test]
 fn text_read_returns_metadata() {
     let fixture = EngineFixture::with_files(&[("a.txt", FIVE_LINES)]);
-    let outcome = fixture.call_ok("read", json!({ "path": "a.txt" }));
+    let outcome = fixture.call("read", json!({ "path": "a.txt" })).unwrap();
     let version = Version::hash_bytes(FIVE_LINES.as_bytes());
     let expected = json!({
         "path": "a.txt", "content": FIVE_LINES, "version": version.to_string(), "rev": version.short_form(), "size": 24,
@@ -30,8 +29,8 @@ fn written_file_has_revision_of_its_entry() {
     let fixture = EngineFixture::new();
     let written = fixture.call_ok("write", json!({ "path": "a.txt", "content": "x\n" }));
     let read = fixture.call_ok("read", json!({ "path": "a.txt" }));
-    assert_eq!(read.json["rev"], "r1");
-    assert_eq!(read.json["version"], written.json["version"]);
+    assert_eq!(read["rev"], "r1");
+    assert_eq!(read["version"], written["version"]);
 }
 
 #[test]
@@ -40,10 +39,10 @@ fn line_ranges_return_requested_lines() {
         EngineFixture::with_files(&[("a.txt", FIVE_LINES), ("open", "a\nb"), ("empty", ""), ("cr", "a\rb\r\nc\n")]);
     let check = |path: &str, lines: &str, content: &str, from: u64, to: u64| {
         let outcome = fixture.call_ok("read", json!({ "path": path, "lines": lines }));
-        assert_eq!(outcome.json["content"], content, "{path} {lines}");
-        assert_eq!(outcome.json["lines"]["from"], from, "{path} {lines}");
-        assert_eq!(outcome.json["lines"]["to"], to, "{path} {lines}");
-        assert_eq!(outcome.json["truncated"], false, "{path} {lines}");
+        assert_eq!(outcome["content"], content, "{path} {lines}");
+        assert_eq!(outcome["lines"]["from"], from, "{path} {lines}");
+        assert_eq!(outcome["lines"]["to"], to, "{path} {lines}");
+        assert_eq!(outcome["truncated"], false, "{path} {lines}");
     };
     check("a.txt", "2-3", "two\nthree\n", 2, 3);
     check("a.txt", "4-", "four\nfive\n", 4, 5);
@@ -86,10 +85,10 @@ fn encoding_and_line_endings_are_reported() {
     let check = |bytes: &[u8], content: &str, encoding: &str, ending: &str, bom: bool| {
         fixture.workspace.put_file("f", bytes);
         let outcome = fixture.call_ok("read", json!({ "path": "f" }));
-        let found = (&outcome.json["content"], &outcome.json["encoding"], &outcome.json["ending"]);
+        let found = (&outcome["content"], &outcome["encoding"], &outcome["ending"]);
         assert_eq!(found, (&json!(content), &json!(encoding), &json!(ending)), "{bytes:?}");
-        assert_eq!(outcome.json.contains_key("bom"), bom, "{bytes:?}");
-        assert_eq!(outcome.json["version"], Version::hash_bytes(bytes).to_string());
+        assert_eq!(outcome.contains_key("bom"), bom, "{bytes:?}");
+        assert_eq!(outcome["version"], Version::hash_bytes(bytes).to_string());
     };
     check(b"", "", "utf-8", "none", false);
     check(b"a", "a", "utf-8", "none", false);
@@ -104,10 +103,10 @@ fn encoding_and_line_endings_are_reported() {
 #[test]
 fn text_reports_missing_final_newline() {
     let fixture = EngineFixture::with_files(&[("open", "a\nb"), ("closed", "a\nb\n"), ("empty", "")]);
-    assert!(fixture.call_ok("read", json!({ "path": "open" })).text.ends_with("no newline at the end]"));
-    assert!(fixture.call_ok("read", json!({ "path": "closed" })).text.ends_with("lf]"));
-    assert!(fixture.call_ok("read", json!({ "path": "empty" })).text.starts_with("[empty: empty, "));
-    assert!(!fixture.call_ok("read", json!({ "path": "open", "lines": "1" })).text.contains("no newline"));
+    assert!(fixture.call_text("read", json!({ "path": "open" })).ends_with("no newline at the end]"));
+    assert!(fixture.call_text("read", json!({ "path": "closed" })).ends_with("lf]"));
+    assert!(fixture.call_text("read", json!({ "path": "empty" })).starts_with("[empty: empty, "));
+    assert!(!fixture.call_text("read", json!({ "path": "open", "lines": "1" })).contains("no newline"));
 }
 
 #[test]
@@ -115,16 +114,16 @@ fn binary_files_are_returned_as_base64() {
     let fixture = EngineFixture::new();
     fixture.workspace.put_file("b", [0_u8, 1, 2, 255]);
     let outcome = fixture.call_ok("read", json!({ "path": "b" }));
-    assert_eq!(outcome.json["content"], "AAEC/w==");
-    assert_eq!(outcome.json["encoding"], "base64");
-    assert_eq!(outcome.json["binary"], true);
-    assert_eq!(outcome.json["bytes"], json!({ "from": 0, "to": 3, "total": 4 }));
+    assert_eq!(outcome["content"], "AAEC/w==");
+    assert_eq!(outcome["encoding"], "base64");
+    assert_eq!(outcome["binary"], true);
+    assert_eq!(outcome["bytes"], json!({ "from": 0, "to": 3, "total": 4 }));
     let error = fixture.call_err("read", json!({ "path": "b", "as": "text" }), ErrorKind::NotText);
     assert!(error.next_step.unwrap().contains("base64"));
     fixture.call_err("read", json!({ "path": "b", "lines": "1-2" }), ErrorKind::NotText);
     fixture.workspace.put_file("t", "hi");
     let text = fixture.call_ok("read", json!({ "path": "t", "as": "base64" }));
-    assert_eq!((&text.json["content"], text.json.get("binary")), (&json!("aGk="), None));
+    assert_eq!((&text["content"], text.get("binary")), (&json!("aGk="), None));
 }
 
 #[test]
@@ -133,7 +132,7 @@ fn long_text_is_paged_without_loss() {
     let fixture = EngineFixture::with_files(&[("long", &whole)]);
     let (mut arguments, mut read, mut pages) = (json!({ "path": "long" }), String::new(), 0);
     loop {
-        let outcome = fixture.call_ok("read", arguments);
+        let outcome = fixture.call("read", arguments).unwrap();
         let content = outcome.json["content"].as_str().unwrap();
         assert!(content.chars().count() <= limits::OUTCOME_PAGE_CHARS && content.ends_with('\n'));
         read.push_str(content);
@@ -146,7 +145,7 @@ fn long_text_is_paged_without_loss() {
     }
     assert_eq!((read == whole, pages > 5), (true, true));
     let bounded = fixture.call_ok("read", json!({ "path": "long", "lines": "1-9999" }));
-    assert!(bounded.json["next"]["lines"].as_str().unwrap().ends_with("-9999"));
+    assert!(bounded["next"]["lines"].as_str().unwrap().ends_with("-9999"));
 }
 
 #[test]
@@ -154,15 +153,15 @@ fn huge_line_continues_by_bytes() {
     let whole = format!("{}ä{}\nend\n", "x".repeat(limits::OUTCOME_PAGE_CHARS - 1), "üß€".repeat(30_000));
     let fixture = EngineFixture::with_files(&[("wide", &whole)]);
     let first = fixture.call_ok("read", json!({ "path": "wide" }));
-    let mut read = first.json["content"].as_str().unwrap().to_owned();
+    let mut read = first["content"].as_str().unwrap().to_owned();
     assert_eq!(read.chars().count(), limits::OUTCOME_PAGE_CHARS);
-    let mut next = first.json["next"].clone();
+    let mut next = first["next"].clone();
     while next.is_object() {
         assert!(next.get("bytes").is_some());
         let outcome = fixture.call_ok("read", next);
-        assert_eq!(outcome.json["encoding"], "utf-8");
-        read.push_str(outcome.json["content"].as_str().unwrap());
-        next = outcome.json.get("next").cloned().unwrap_or_default();
+        assert_eq!(outcome["encoding"], "utf-8");
+        read.push_str(outcome["content"].as_str().unwrap());
+        next = outcome.get("next").cloned().unwrap_or_default();
     }
     assert!(read == whole);
 }
@@ -175,35 +174,35 @@ fn huge_line_in_other_encoding_continues_at_cut() {
     fixture.workspace.put_file("wide", &bytes);
     let first = fixture.call_ok("read", json!({ "path": "wide" }));
     let offset = 2 + 2 * limits::OUTCOME_PAGE_CHARS;
-    assert_eq!(first.json["next"]["bytes"], format!("{offset}-{}", bytes.len() - 1));
-    let rest = fixture.call_ok("read", first.json["next"].clone());
-    assert_eq!(rest.json["encoding"], "base64");
+    assert_eq!(first["next"]["bytes"], format!("{offset}-{}", bytes.len() - 1));
+    let rest = fixture.call_ok("read", first["next"].clone());
+    assert_eq!(rest["encoding"], "base64");
 }
 
 #[test]
 fn byte_ranges_are_returned_in_one_outcome() {
     let whole = "0123456789".repeat(20_000);
     let fixture = EngineFixture::with_files(&[("big", &whole), ("umlaut", "aäb"), ("empty", "")]);
-    let outcome = fixture.call_ok("read", json!({ "path": "big", "bytes": "0-" }));
+    let outcome = fixture.call("read", json!({ "path": "big", "bytes": "0-" })).unwrap();
     assert_eq!(outcome.json["content"].as_str().unwrap().len(), whole.len());
     assert_eq!(outcome.json["bytes"], json!({ "from": 0, "to": 199_999, "total": 200_000 }));
     assert!(outcome.text.len() < 500, "the twin does not repeat a large content");
     let part = fixture.call_ok("read", json!({ "path": "big", "bytes": "10-19" }));
-    assert_eq!(part.json["content"], "0123456789");
-    assert_eq!(part.json["truncated"], false);
-    assert_eq!(part.json["next"], json!({ "path": "big", "bytes": "20-29" }));
-    assert_eq!(part.json["version"], Version::hash_bytes(whole.as_bytes()).to_string());
+    assert_eq!(part["content"], "0123456789");
+    assert_eq!(part["truncated"], false);
+    assert_eq!(part["next"], json!({ "path": "big", "bytes": "20-29" }));
+    assert_eq!(part["version"], Version::hash_bytes(whole.as_bytes()).to_string());
     let end = fixture.call_ok("read", json!({ "path": "big", "bytes": "199990-200500" }));
-    assert_eq!((end.json["bytes"]["to"].as_u64(), end.json.get("next")), (Some(199_999), None));
+    assert_eq!((end["bytes"]["to"].as_u64(), end.get("next")), (Some(199_999), None));
 
     let cut = fixture.call_ok("read", json!({ "path": "umlaut", "bytes": "0-1" }));
-    assert_eq!((&cut.json["content"], &cut.json["bytes"]["to"]), (&json!("a"), &json!(0)));
-    assert_eq!((&cut.json["truncated"], &cut.json["next"]["bytes"]), (&json!(true), &json!("1-2")));
+    assert_eq!((&cut["content"], &cut["bytes"]["to"]), (&json!("a"), &json!(0)));
+    assert_eq!((&cut["truncated"], &cut["next"]["bytes"]), (&json!(true), &json!("1-2")));
     let inside = fixture.call_ok("read", json!({ "path": "umlaut", "bytes": "2-" }));
-    assert_eq!((&inside.json["encoding"], &inside.json["content"]), (&json!("base64"), &json!("pGI=")));
+    assert_eq!((&inside["encoding"], &inside["content"]), (&json!("base64"), &json!("pGI=")));
     fixture.call_err("read", json!({ "path": "umlaut", "bytes": "2-", "as": "text" }), ErrorKind::NotText);
     let empty = fixture.call_ok("read", json!({ "path": "empty", "bytes": "0-99" }));
-    assert_eq!((&empty.json["content"], &empty.json["bytes"]["total"]), (&json!(""), &json!(0)));
+    assert_eq!((&empty["content"], &empty["bytes"]["total"]), (&json!(""), &json!(0)));
 }
 
 #[test]
@@ -214,10 +213,10 @@ fn large_binary_is_paged_without_loss() {
     let (mut arguments, mut read) = (json!({ "path": "b" }), 0);
     loop {
         let outcome = fixture.call_ok("read", arguments);
-        assert!(outcome.json["content"].as_str().unwrap().len() <= limits::OUTCOME_PAGE_CHARS);
-        let bytes = &outcome.json["bytes"];
+        assert!(outcome["content"].as_str().unwrap().len() <= limits::OUTCOME_PAGE_CHARS);
+        let bytes = &outcome["bytes"];
         read += bytes["to"].as_u64().unwrap() + 1 - bytes["from"].as_u64().unwrap();
-        let Some(next) = outcome.json.get("next") else { break };
+        let Some(next) = outcome.get("next") else { break };
         arguments = next.clone();
     }
     assert_eq!(read, 100_000);
@@ -244,11 +243,10 @@ fn non_regular_files_are_rejected() {
     check("dir/x/", ErrorKind::NotDirectory, "trailing slash");
     for path in ["in", "abs", "/ws/dir/x"] {
         let outcome = fixture.call_ok("read", json!({ "path": path }));
-        assert_eq!((&outcome.json["path"], &outcome.json["content"]), (&json!("dir/x"), &json!("x")), "{path}");
+        assert_eq!((&outcome["path"], &outcome["content"]), (&json!("dir/x"), &json!("x")), "{path}");
     }
     let caller = confined_agent("two", &["dir"]);
-    let refused = fixture.call_as(&caller, "read", json!({ "path": "secret/key" })).unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::OutOfScope);
+    fixture.with_caller(&caller).call_err("read", json!({ "path": "secret/key" }), ErrorKind::OutOfScope);
     assert_eq!(fixture.entry_count(), 11, "every call is one entry");
 }
 
@@ -257,6 +255,6 @@ fn hard_links_are_reported() {
     let fixture = EngineFixture::with_files(&[("a", "x")]);
     fixture.workspace.set_link_count("a", 3);
     let outcome = fixture.call_ok("read", json!({ "path": "a" }));
-    assert_eq!(outcome.json["links"], 3);
-    assert!(outcome.json["notices"][0].as_str().unwrap().contains("3 hard links"));
+    assert_eq!(outcome["links"], 3);
+    assert!(outcome["notices"][0].as_str().unwrap().contains("3 hard links"));
 }

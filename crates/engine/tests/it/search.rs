@@ -1,9 +1,8 @@
 //! Tests of `find` and `search`, also with paths that the caller may not see.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use stead_engine::{Caller, ErrorKind, Globs, Grants};
-
-use crate::engine_fixture::{EngineFixture, agent, confined_agent};
+use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
 
 const TREE: &[(&str, &str)] = &[
     (".env", "TOKEN=needle\n"),
@@ -14,13 +13,9 @@ const TREE: &[(&str, &str)] = &[
     ("src/deep/b.rs", "Needle\nneedle needle\n"),
 ];
 
-fn match_paths(outcome: &Value, list: &str) -> Vec<String> {
+fn match_paths(outcome: &Map<String, Value>, list: &str) -> Vec<String> {
     let path = |item: &Value| item["path"].as_str().unwrap().to_owned();
     outcome[list].as_array().unwrap().iter().map(path).collect()
-}
-
-fn search_hits(fixture: &EngineFixture, caller: &Caller, operation: &str, arguments: Value) -> Value {
-    Value::Object(fixture.call_as(caller, operation, arguments).unwrap().json)
 }
 
 #[test]
@@ -34,11 +29,11 @@ fn name_patterns_match_at_any_depth_and_path_patterns_from_the_root() {
         ("{README,LICENSE}*", &["README.md"]),
         ("*.zig", &[]),
     ] {
-        let outcome = search_hits(&fixture, &fixture.caller, "find", json!({ "pattern": pattern }));
+        let outcome = fixture.call_ok("find", json!({ "pattern": pattern }));
         assert_eq!(match_paths(&outcome, "matches"), expected, "{pattern}");
         assert_eq!(outcome["total"], expected.len());
     }
-    let hidden = search_hits(&fixture, &fixture.caller, "find", json!({ "pattern": ".*", "all": true }));
+    let hidden = fixture.call_ok("find", json!({ "pattern": ".*", "all": true }));
     assert_eq!(match_paths(&hidden, "matches"), [".env", "src/.hid.rs"]);
     fixture.call_err("find", json!({ "pattern": "*", "path": "README.md" }), ErrorKind::NotDirectory);
     fixture.call_err("find", json!({ "pattern": "*", "max": 0 }), ErrorKind::BadRequest);
@@ -47,36 +42,36 @@ fn name_patterns_match_at_any_depth_and_path_patterns_from_the_root() {
 #[test]
 fn find_falls_back_to_substring_then_similar_names() {
     let fixture = EngineFixture::with_files(TREE);
-    let outcome = fixture.call_ok("find", json!({ "pattern": "readme" }));
-    assert_eq!(match_paths(&Value::Object(outcome.json.clone()), "matches"), ["README.md"]);
+    let outcome = fixture.call("find", json!({ "pattern": "readme" })).unwrap();
+    assert_eq!(match_paths(&outcome.json, "matches"), ["README.md"]);
     assert_eq!((&outcome.json["total"], &outcome.json["partial"]), (&json!(1), &json!(true)));
     assert!(outcome.text.contains("[no match for readme; 1 contain it"), "{}", outcome.text);
-    let outcome = fixture.call_ok("find", json!({ "pattern": "redame.md" }));
+    let outcome = fixture.call("find", json!({ "pattern": "redame.md" })).unwrap();
     assert_eq!((&outcome.json["total"], &outcome.json["nearest"]), (&json!(0), &json!(["README.md"])));
     assert!(outcome.text.starts_with("[no match for redame.md; did you mean README.md"), "{}", outcome.text);
     // A name with a leading dot is suggested only if the call includes hidden files.
     let hidden = fixture.call_ok("find", json!({ "pattern": ".hed.rs" }));
-    assert_eq!(hidden.json.get("nearest"), None);
+    assert_eq!(hidden.get("nearest"), None);
     let hidden = fixture.call_ok("find", json!({ "pattern": ".hed.rs", "all": true }));
-    assert_eq!(hidden.json["nearest"], json!(["src/.hid.rs"]));
+    assert_eq!(hidden["nearest"], json!(["src/.hid.rs"]));
     let below = confined_agent("two", &["src/deep"]);
-    let outcome = search_hits(&fixture, &below, "find", json!({ "pattern": "a", "path": "src/deep" }));
+    let outcome = fixture.with_caller(&below).call_ok("find", json!({ "pattern": "a", "path": "src/deep" }));
     assert_eq!(outcome["total"], 0);
 }
 
 #[test]
 fn results_beyond_the_limit_are_counted() {
     let fixture = EngineFixture::with_files(TREE);
-    let outcome = fixture.call_ok("find", json!({ "pattern": "*.rs", "max": 1 }));
+    let outcome = fixture.call("find", json!({ "pattern": "*.rs", "max": 1 })).unwrap();
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(2), &json!(true)));
     assert!(outcome.text.contains("truncated, 1 more"), "{}", outcome.text);
-    let outcome = fixture.call_ok("search", json!({ "query": "needle", "max": 2 }));
+    let outcome = fixture.call("search", json!({ "query": "needle", "max": 2 })).unwrap();
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(4), &json!(true)));
     assert!(outcome.text.contains("[2 more: cursor \"2\"]"), "{}", outcome.text);
     assert_eq!(outcome.json["next"], json!({ "query": "needle", "max": 2, "cursor": "2" }));
-    let outcome = fixture.call_ok("search", outcome.json["next"].clone());
+    let outcome = fixture.call("search", outcome.json["next"].clone()).unwrap();
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(4), &json!(false)));
-    let outcome = fixture.call_ok("search", json!({ "query": "needle", "budget": 1 }));
+    let outcome = fixture.call("search", json!({ "query": "needle", "budget": 1 })).unwrap();
     assert_eq!(outcome.json["next"]["cursor"], "1", "one hit is shown whatever its length");
     fixture.call_err("search", json!({ "query": "needle", "budget": 0 }), ErrorKind::BadRequest);
     fixture.call_err("search", json!({ "query": "needle", "cursor": "x" }), ErrorKind::BadRequest);
@@ -85,8 +80,8 @@ fn results_beyond_the_limit_are_counted() {
 #[test]
 fn lines_match_by_literal_and_regex() {
     let fixture = EngineFixture::with_files(TREE);
-    let outcome = fixture.call_ok("search", json!({ "query": "needle", "glob": "*.rs" }));
-    assert_eq!(match_paths(&Value::Object(outcome.json.clone()), "files"), ["src/a.rs", "src/deep/b.rs"]);
+    let outcome = fixture.call("search", json!({ "query": "needle", "glob": "*.rs" })).unwrap();
+    assert_eq!(match_paths(&outcome.json, "files"), ["src/a.rs", "src/deep/b.rs"]);
     let hit = &outcome.json["files"][0]["hits"][0];
     assert_eq!(hit, &json!({ "line": 2, "column": 5 }), "the line is in the text alone");
     assert_eq!(
@@ -94,11 +89,11 @@ fn lines_match_by_literal_and_regex() {
         "2 hits in 2 files\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }\nsrc/deep/b.rs\n1- Needle\n2: needle needle\n\
          [2 ignored]"
     );
-    let outcome = fixture.call_ok("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" }));
-    assert_eq!(match_paths(&Value::Object(outcome.json), "files"), ["src/deep/b.rs"]);
-    let around = fixture.call_ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 }));
+    let outcome = fixture.call("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" })).unwrap();
+    assert_eq!(match_paths(&outcome.json, "files"), ["src/deep/b.rs"]);
+    let around = fixture.call("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 })).unwrap();
     assert_eq!(around.text, "1 hit in 1 file\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }");
-    let alone = fixture.call_ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 0 }));
+    let alone = fixture.call("search", json!({ "query": "needle", "path": "src/a.rs", "context": 0 })).unwrap();
     assert_eq!(alone.text, "1 hit in 1 file\nsrc/a.rs\n2 needle();");
     fixture.call_err("search", json!({ "query": "" }), ErrorKind::BadRequest);
     fixture.call_err("search", json!({ "query": "(", "regex": true }), ErrorKind::BadRequest);
@@ -108,7 +103,7 @@ fn lines_match_by_literal_and_regex() {
 #[test]
 fn multiple_queries_whole_words_and_case() {
     let fixture = EngineFixture::with_files(TREE);
-    let total = |arguments: Value| fixture.call_ok("search", arguments).json["total"].clone();
+    let total = |arguments: Value| fixture.call_ok("search", arguments)["total"].clone();
     assert_eq!(total(json!({ "query": "nothing\nfn a" })), 2);
     assert_eq!(total(json!({ "query": ["nothing", "fn a"] })), 2);
     assert_eq!(total(json!({ "query": "need", "word": true })), 0);
@@ -125,8 +120,8 @@ fn other_encodings_are_searched_and_binary_counted() {
     let fixture = EngineFixture::new();
     fixture.workspace.put_file("utf16.txt", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0");
     fixture.workspace.put_file("image.bin", b"needle\0\x01\x02");
-    let outcome = fixture.call_ok("search", json!({ "query": "needle" }));
-    assert_eq!(match_paths(&Value::Object(outcome.json.clone()), "files"), ["utf16.txt"]);
+    let outcome = fixture.call("search", json!({ "query": "needle" })).unwrap();
+    assert_eq!(match_paths(&outcome.json, "files"), ["utf16.txt"]);
     assert_eq!(outcome.json["binary"], 1);
     assert!(outcome.text.contains("1 not text"), "{}", outcome.text);
 }
@@ -135,11 +130,11 @@ fn other_encodings_are_searched_and_binary_counted() {
 fn files_out_of_scope_are_not_found_or_counted() {
     let fixture = EngineFixture::with_files(TREE);
     let narrow = confined_agent("narrow", &["src/deep"]);
-    let found = search_hits(&fixture, &narrow, "find", json!({ "pattern": "*.rs" }));
+    let found = fixture.with_caller(&narrow).call_ok("find", json!({ "pattern": "*.rs" }));
     assert_eq!(match_paths(&found, "matches"), ["src/deep/b.rs"]);
-    let searched = search_hits(&fixture, &narrow, "search", json!({ "query": "needle", "all": true }));
+    let searched = fixture.with_caller(&narrow).call_ok("search", json!({ "query": "needle", "all": true }));
     assert_eq!((&searched["total"], &searched["scanned"]), (&json!(1), &json!(1)));
-    assert!(searched.get("unreadable").is_none(), "{searched}");
+    assert!(searched.get("unreadable").is_none(), "{searched:?}");
 }
 
 #[test]
@@ -147,11 +142,12 @@ fn hidden_paths_are_not_found() {
     let fixture = EngineFixture::with_files(TREE);
     let hidden = Globs::new(["**/.env*", "node_modules/**"]).unwrap();
     let caller = Caller { grants: Grants { hidden, ..Grants::default() }, ..agent("two") };
-    let listed = search_hits(&fixture, &caller, "list", json!({ "all": true }));
+    let listed = fixture.with_caller(&caller).call_ok("list", json!({ "all": true }));
     assert_eq!(match_paths(&listed, "entries"), ["README.md", "src"]);
-    let found = search_hits(&fixture, &caller, "find", json!({ "pattern": "**", "all": true }));
-    assert!(!found.to_string().contains("node_modules") && !found.to_string().contains(".env"), "{found}");
-    let searched = search_hits(&fixture, &caller, "search", json!({ "query": "needle", "all": true }));
+    let found = fixture.with_caller(&caller).call_ok("find", json!({ "pattern": "**", "all": true }));
+    let found = json!(found).to_string();
+    assert!(!found.contains("node_modules") && !found.contains(".env"), "{found}");
+    let searched = fixture.with_caller(&caller).call_ok("search", json!({ "query": "needle", "all": true }));
     assert_eq!((&searched["total"], &searched["scanned"]), (&json!(4), &json!(4)));
     let refused = |operation: &str, arguments: Value| {
         fixture.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind
@@ -173,17 +169,17 @@ fn parallel_search_is_deterministic() {
         fixture.workspace.put_file(&format!("flat/f{number}.txt"), "hay\nneedle\n");
     }
     let find = fixture.call_ok("find", json!({ "pattern": "*.txt", "max": 300 }));
-    assert_eq!(find.json["total"], 4_000);
-    let paths = match_paths(&Value::Object(find.json.clone()), "matches");
+    assert_eq!(find["total"], 4_000);
+    let paths = match_paths(&find, "matches");
     let ordered = |paths: &[String]| {
         paths.is_sorted_by(|one, two| one.split('/').collect::<Vec<_>>() < two.split('/').collect::<Vec<_>>())
     };
     assert!(paths.len() == 300 && paths[0] == "d0/e0/f0.txt" && ordered(&paths), "{paths:?}");
     let search = fixture.call_ok("search", json!({ "query": "needle", "max": 300 }));
-    assert_eq!((&search.json["total"], &search.json["scanned"]), (&json!(4_000), &json!(4_000)));
+    assert_eq!((&search["total"], &search["scanned"]), (&json!(4_000), &json!(4_000)));
     for _ in 0..5 {
-        assert_eq!(fixture.call_ok("find", json!({ "pattern": "*.txt", "max": 300 })).json, find.json);
-        assert_eq!(fixture.call_ok("search", json!({ "query": "needle", "max": 300 })).json, search.json);
+        assert_eq!(fixture.call_ok("find", json!({ "pattern": "*.txt", "max": 300 })), find);
+        assert_eq!(fixture.call_ok("search", json!({ "query": "needle", "max": 300 })), search);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Tests of `search`: the ranking of hits, the text form of the result, and the message of a search without a match.
 
 use serde_json::{Value, json};
-
-use crate::engine_fixture::EngineFixture;
+use testkit::engine_fixture::EngineFixture;
 
 const TREE: &[(&str, &str)] = &[
     ("Cargo.toml", "[package]\nname = \"parser\"\n"),
@@ -16,7 +15,7 @@ const TREE: &[(&str, &str)] = &[
 ];
 
 fn search_text(fixture: &EngineFixture, arguments: Value) -> String {
-    fixture.call_ok("search", arguments).text
+    fixture.call_text("search", arguments)
 }
 
 #[test]
@@ -51,7 +50,7 @@ fn pages_contain_every_hit_once() {
     let mut found = Vec::new();
     let mut arguments = json!({ "query": "parse", "budget": 60 });
     for _ in 0..100 {
-        let outcome = Value::Object(fixture.call_ok("search", arguments).json);
+        let outcome = Value::Object(fixture.call_ok("search", arguments));
         found.extend(all(&outcome));
         arguments = outcome["next"].clone();
         if arguments.is_null() {
@@ -59,7 +58,7 @@ fn pages_contain_every_hit_once() {
         }
     }
     found.sort_by_key(|(path, hit)| (path.clone(), hit["line"].as_u64()));
-    assert_eq!(found, all(&Value::Object(whole.json)));
+    assert_eq!(found, all(&Value::Object(whole)));
 }
 
 #[test]
@@ -73,7 +72,7 @@ fn no_match_shows_nearest_alternatives() {
         (json!({ "query": "Parser.rs" }), "files with similar names: src/parser.rs"),
         (json!({ "query": "zzz" }), "no match for \"zzz\" in 5 files (also tried case-insensitive"),
     ] {
-        let outcome = fixture.call_ok("search", arguments.clone());
+        let outcome = fixture.call("search", arguments.clone()).unwrap();
         assert_eq!(outcome.json["total"], 0);
         assert!(outcome.text.contains(expected), "{arguments}: {}", outcome.text);
     }
@@ -82,7 +81,7 @@ fn no_match_shows_nearest_alternatives() {
 #[test]
 fn natural_language_query_finds_the_file() {
     let fixture = EngineFixture::with_files(TREE);
-    let outcome = fixture.call_ok("search", json!({ "query": "where is the header of the parser parsed" }));
+    let outcome = fixture.call("search", json!({ "query": "where is the header of the parser parsed" })).unwrap();
     assert_eq!(outcome.json["nearest"]["read"], "its words");
     assert_eq!(outcome.json["nearest"]["files"][0]["path"], "src/parser.rs", "{}", outcome.text);
 }

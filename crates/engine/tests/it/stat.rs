@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Version};
-
-use crate::engine_fixture::EngineFixture;
+use testkit::engine_fixture::EngineFixture;
 
 #[test]
 fn stat_returns_all_file_metadata() {
     let fixture = EngineFixture::with_files(&[("d/a", "hi")]);
     fixture.workspace.set_mode("d/a", 0o100_640);
-    let outcome = fixture.call_ok("stat", json!({ "path": "d/a" }));
+    let outcome = fixture.call("stat", json!({ "path": "d/a" })).unwrap();
     let version = Version::hash_bytes(b"hi");
     let expected = json!({
         "path": "d/a", "type": "file", "size": 2, "modified": "2026-01-01T00:00:00.000Z", "mode": "0640",
@@ -18,7 +17,7 @@ fn stat_returns_all_file_metadata() {
     assert_eq!(Value::Object(outcome.json), expected);
     assert!(outcome.text.starts_with("d/a: file, 2 bytes, mode 0640"), "{}", outcome.text);
     fixture.workspace.set_link_count("d/a", 2);
-    assert_eq!(fixture.call_ok("stat", json!({ "path": "d/a" })).json["links"], 2);
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "d/a" }))["links"], 2);
 }
 
 #[test]
@@ -27,7 +26,7 @@ fn non_files_report_their_kind() {
     fixture.workspace.put_special("pipe");
     for (path, kind) in [(".", "directory"), ("d", "directory"), ("d/", "directory"), ("pipe", "other")] {
         let outcome = fixture.call_ok("stat", json!({ "path": path }));
-        assert_eq!((&outcome.json["type"], outcome.json.get("version")), (&json!(kind), None), "{path}");
+        assert_eq!((&outcome["type"], outcome.get("version")), (&json!(kind), None), "{path}");
     }
     let error = fixture.call_err("stat", json!({ "path": "d/none" }), ErrorKind::NotFound);
     assert!(error.next_step.unwrap().contains("list with path d"));
@@ -47,7 +46,7 @@ fn link_stat_never_reveals_outside_target() {
         ("d/a/x", "d/a/x"),
     ] {
         fixture.workspace.put_link("link", target);
-        let outcome = fixture.call_ok("stat", json!({ "path": "link" }));
+        let outcome = fixture.call("stat", json!({ "path": "link" })).unwrap();
         assert_eq!((&outcome.json["type"], &outcome.json["target"]), (&json!("link"), &json!(shown)), "{target}");
         assert!(!outcome.text.contains("passwd"), "{target}");
     }

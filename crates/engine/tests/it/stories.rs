@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Principal};
-use testkit::client_story::{self, ClientStoryWorkspaceAdapter};
-
-use crate::engine_fixture::EngineFixture;
+use testkit::{
+    client_story::{self, ClientStoryWorkspaceAdapter},
+    engine_fixture::EngineFixture,
+};
 
 struct EngineStoryBackend {
     fixture: EngineFixture,

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
-
-use crate::engine_fixture::EngineFixture;
+use testkit::engine_fixture::EngineFixture;
 
 /// A random number generator with a seed, so that a failing run can be repeated.
 struct TypingRng(u64);
@@ -115,7 +114,7 @@ impl TypingSimulation {
     }
 
     fn agent_edits(&mut self) {
-        let read = self.fixture.call_ok("read", json!({ "path": PATH })).json;
+        let read = self.fixture.call_ok("read", json!({ "path": PATH }));
         let (content, version) = (read["content"].as_str().unwrap(), read["version"].clone());
         let word = self.next_word("agent");
         let text = self.insert_word(content, &word);
@@ -191,7 +190,7 @@ impl TypingSimulation {
     }
 
     fn check_nothing_lost(&self, what: &str) {
-        let seen = self.fixture.call_ok("read", json!({ "path": PATH })).json;
+        let seen = self.fixture.call_ok("read", json!({ "path": PATH }));
         let (seen, disk) = (seen["content"].as_str().unwrap(), self.disk_text());
         for word in &self.editor.typed_words {
             assert!(

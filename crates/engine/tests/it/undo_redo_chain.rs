@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-
-use crate::session_fixture::SessionFixture;
+use stead_engine::ErrorKind;
+use testkit::engine_fixture::EngineFixture;
 
 struct UndoRedoTestRng(u64);
 
@@ -23,16 +23,16 @@ impl UndoRedoTestRng {
 
 type TestFileContentsByPath = BTreeMap<String, Option<Vec<u8>>>;
 
-fn snapshot_files(session: &SessionFixture) -> TestFileContentsByPath {
-    session.workspace.all_paths().into_iter().map(|path| (path.clone(), session.workspace.bytes(&path))).collect()
+fn snapshot_files(fixture: &EngineFixture) -> TestFileContentsByPath {
+    fixture.workspace.all_paths().into_iter().map(|path| (path.clone(), fixture.workspace.bytes(&path))).collect()
 }
 
-fn random_change(session: &SessionFixture, rng: &mut UndoRedoTestRng, trash: &mut Vec<Value>) -> bool {
+fn random_change(fixture: &EngineFixture, rng: &mut UndoRedoTestRng, trash: &mut Vec<Value>) -> bool {
     let (one, two) = (rng.random_path(), rng.random_path());
     let content = format!("line {}\n", rng.next_below(1000));
     let (operation, arguments) = match rng.next_below(8) {
         0..=1 => {
-            let bytes = session.workspace.bytes(one);
+            let bytes = fixture.workspace.bytes(one);
             let base = bytes.map(|bytes| stead_engine::Version::hash_bytes(&bytes).to_string()).unwrap_or_default();
             ("write", json!({ "path": one, "content": content, "base": base }))
         }
@@ -45,37 +45,37 @@ fn random_change(session: &SessionFixture, rng: &mut UndoRedoTestRng, trash: &mu
             None => return false,
         },
     };
-    match session.call(operation, arguments) {
+    match fixture.call(operation, arguments) {
         Ok(outcome) => {
-            trash.extend(outcome.get("trash").cloned());
-            outcome.contains_key("entry")
+            trash.extend(outcome.json.get("trash").cloned());
+            outcome.json.contains_key("entry")
         }
         Err(_) => false,
     }
 }
 
 fn run_chain(seed: u64) {
-    let session = SessionFixture::new();
+    let fixture = EngineFixture::new();
     let mut rng = UndoRedoTestRng(seed);
     let mut trash = Vec::new();
-    let mut states = vec![snapshot_files(&session)];
+    let mut states = vec![snapshot_files(&fixture)];
     for _ in 0..60 {
-        if random_change(&session, &mut rng, &mut trash) {
-            states.push(snapshot_files(&session));
+        if random_change(&fixture, &mut rng, &mut trash) {
+            states.push(snapshot_files(&fixture));
         }
     }
     for round in 0..2 {
         for (left, state) in states.iter().enumerate().rev().skip(1) {
-            let outcome = session.call_ok("undo", json!({}));
+            let outcome = fixture.call_ok("undo", json!({}));
             assert_eq!(outcome["kept"], json!([]), "seed {seed}, round {round}, {left} left: {outcome:?}");
-            assert_eq!(snapshot_files(&session), *state, "seed {seed}, round {round}, {left} left: {outcome:?}");
+            assert_eq!(snapshot_files(&fixture), *state, "seed {seed}, round {round}, {left} left: {outcome:?}");
         }
-        assert_eq!(session.call_err("undo", json!({})).0, "nothing_to_do");
+        fixture.call_err("undo", json!({}), ErrorKind::NothingToDo);
         for (done, state) in states.iter().enumerate().skip(1) {
-            let outcome = session.call_ok("redo", json!({}));
-            assert_eq!(snapshot_files(&session), *state, "seed {seed}, round {round}, {done} done: {outcome:?}");
+            let outcome = fixture.call_ok("redo", json!({}));
+            assert_eq!(snapshot_files(&fixture), *state, "seed {seed}, round {round}, {done} done: {outcome:?}");
         }
-        assert_eq!(session.call_err("redo", json!({})).0, "nothing_to_do");
+        fixture.call_err("redo", json!({}), ErrorKind::NothingToDo);
     }
 }
 

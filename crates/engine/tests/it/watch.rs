@@ -9,8 +9,7 @@ use stead_engine::{
     WatchNotification,
 };
 use stead_path::RelPath;
-
-use crate::engine_fixture::EngineFixture;
+use testkit::engine_fixture::EngineFixture;
 
 fn event_summaries(outcome: &Value) -> Vec<String> {
     let one = |event: &Value| {
@@ -24,8 +23,8 @@ fn event_summaries(outcome: &Value) -> Vec<String> {
 fn every_change_produces_events_for_covering_watches() {
     let fixture = EngineFixture::new();
     fixture.call_ok("write", json!({ "path": "d/a", "content": "1\n" }));
-    let deep = fixture.call_ok("watch", json!({ "recursive": true })).json["watch"].clone();
-    let shallow = fixture.call_ok("watch", json!({ "path": "d", "types": ["create", "delete"] })).json["watch"].clone();
+    let deep = fixture.call_ok("watch", json!({ "recursive": true }))["watch"].clone();
+    let shallow = fixture.call_ok("watch", json!({ "path": "d", "types": ["create", "delete"] }))["watch"].clone();
     fixture.call_ok("write", json!({ "path": "d/e/b", "content": "2\n" }));
     fixture.call_ok("copy", json!({ "from": "d/a", "to": "d/c" }));
     fixture.call_ok("move", json!({ "from": "d/c", "to": "x" }));
@@ -33,16 +32,16 @@ fn every_change_produces_events_for_covering_watches() {
     fixture.call_ok("append", json!({ "path": "d/y", "content": "3\n" }));
     fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
     let events_for = |watch: &Value| {
-        event_summaries(&Value::Object(fixture.call_ok("watched", json!({ "watch": watch, "own": true })).json))
+        event_summaries(&Value::Object(fixture.call_ok("watched", json!({ "watch": watch, "own": true }))))
     };
     assert_eq!(
         events_for(&deep),
         ["create d/e", "create d/e/b", "create d/c", "rename d/c x", "rename x d/y", "modify d/y", "delete d"]
     );
     assert_eq!(events_for(&shallow), ["create d/e", "create d/c", "delete d/c", "create d/y", "delete d"]);
-    assert_eq!(event_summaries(&Value::Object(fixture.call_ok("watched", json!({})).json)), Vec::<String>::new());
+    assert_eq!(event_summaries(&Value::Object(fixture.call_ok("watched", json!({})))), Vec::<String>::new());
     fixture.call_ok("unwatch", json!({ "watch": deep }));
-    assert_eq!(fixture.call_ok("watched", json!({})).json["watches"], 1);
+    assert_eq!(fixture.call_ok("watched", json!({}))["watches"], 1);
 }
 
 #[test]
@@ -51,12 +50,12 @@ fn stale_read_is_reported_once() {
     let text: String = (1..=9).map(|line| format!("{line}\n")).collect();
     fixture.call_ok("write", json!({ "path": "a.rs", "content": text }));
     fixture.call_ok("write", json!({ "path": "b.rs", "content": "b\n" }));
-    let read = fixture.call_ok("read", json!({ "path": "a.rs" })).json;
+    let read = fixture.call_ok("read", json!({ "path": "a.rs" }));
     fixture.call_ok("read", json!({ "path": "b.rs" }));
     let other = Caller::new(Principal::Agent("two".into()), "s2", "library");
     let edits = json!({ "path": "a.rs", "edits": [{ "old": "5\n", "new": "five\n" }], "base": read["version"] });
     fixture.call_as(&other, "edit", edits).unwrap();
-    let next = fixture.call_ok("stat", json!({ "path": "b.rs" }));
+    let next = fixture.call("stat", json!({ "path": "b.rs" })).unwrap();
     let entry = next.json["changed_since_read"][0]["to"].as_str().unwrap().to_owned();
     assert_eq!(
         next.json["changed_since_read"],
@@ -64,14 +63,14 @@ fn stale_read_is_reported_once() {
     );
     let line = format!("[changed since you read: a.rs (r1 -> {entry}, lines 5-5, agent:two)]");
     assert!(next.text.ends_with(&line), "{}", next.text);
-    assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None, "once");
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).get("changed_since_read"), None, "once");
     // The caller's own changes are not reported, nor are changes that the read itself shows.
-    let own = fixture.call_ok("append", json!({ "path": "b.rs", "content": "more\n" })).json;
-    assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
+    let own = fixture.call_ok("append", json!({ "path": "b.rs", "content": "more\n" }));
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).get("changed_since_read"), None);
     fixture.call_as(&other, "append", json!({ "path": "b.rs", "content": "theirs\n" })).unwrap();
-    assert_eq!(fixture.call_ok("read", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
+    assert_eq!(fixture.call_ok("read", json!({ "path": "b.rs" })).get("changed_since_read"), None);
     fixture.call_as(&other, "remove", json!({ "path": "b.rs" })).unwrap();
-    assert_eq!(fixture.call_ok("stat", json!({ "path": "a.rs" })).json["changed_since_read"][0]["to"], "gone");
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "a.rs" }))["changed_since_read"][0]["to"], "gone");
     assert_ne!(own["version"], Value::Null);
 }
 
@@ -92,7 +91,7 @@ fn stale_read_notice_waits_for_suitable_outcome() {
     call.options.before_after = BeforeAfterContentInclusion::Include;
     let bytes = fixture.engine.call(&call).unwrap();
     assert_eq!(bytes.json.get("changed_since_read"), None);
-    let next = fixture.call_ok("stat", json!({ "path": "." })).json;
+    let next = fixture.call_ok("stat", json!({ "path": "." }));
     let stale = next["changed_since_read"].as_array().unwrap();
     // The bytes of b.rs have shown its change, so the notice names only a.rs.
     assert_eq!((stale.len(), &stale[0]["path"]), (1, &json!("a.rs")), "{next:?}");
@@ -125,10 +124,10 @@ fn moved_directory_with_matching_contents_is_reported() {
     fixture.call_ok("move", json!({ "from": "d", "to": "e/f" }));
     fixture.call_ok("move", json!({ "from": "e/f/x.txt", "to": "e/f/y.txt" }));
     fixture.call_ok("write", json!({ "path": "empty/no", "content": "1\n" }));
-    let removed = fixture.call_ok("remove", json!({ "path": "e/f", "recursive": true })).json;
+    let removed = fixture.call_ok("remove", json!({ "path": "e/f", "recursive": true }));
     fixture.call_ok("restore", json!({ "trash": removed["trash"] }));
     assert_eq!(
-        event_summaries(&Value::Object(fixture.call_ok("watched", json!({ "own": true })).json)),
+        event_summaries(&Value::Object(fixture.call_ok("watched", json!({ "own": true })))),
         ["rename d e/f", "rescan e/f", "delete e/f", "delete e/f", "rescan e/f", "rescan e/f",]
     );
 }
@@ -150,7 +149,7 @@ fn late_watch_receives_events_since_its_start() {
         fixture.call_as(&other, "write", json!({ "path": path, "content": path, "base": "" })).unwrap();
     };
     let watch = |path: &str| {
-        let begun = fixture.call_ok("watch", json!({ "path": path, "recursive": true })).json;
+        let begun = fixture.call_ok("watch", json!({ "path": path, "recursive": true }));
         begun["watch"].as_str().unwrap().to_owned()
     };
     write("a/0");
