@@ -1,7 +1,7 @@
-//! Measures the streaming verifier: one million typical entries, a checkpoint after each 512.
+//! This example measures how fast the journal verifier checks one million entries.
 //!
-//! `cargo run --release -p stead-journal --example verify_million [entries]`. The example creates the entries in
-//! blocks, so that its memory usage is that of the verifier. Only the time inside the verifier is measured.
+//! The command `cargo run --release -p stead-journal --example verify_million [entries]` runs the example. Only the
+//! time inside the verifier is measured.
 
 #![expect(clippy::print_stdout, reason = "an example that reports figures")]
 

@@ -1,11 +1,12 @@
 //! The canonical bytes of a journal entry, over which its hash is computed.
 //!
-//! The canonical bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. The
-//! fields `tool`, `tier` and `approval` are encoded only in the formats that have these fields. A number is LEB128, a
-//! time is eight big-endian bytes, and a text is its length and the UTF-8 bytes. An optional text is a byte 0 or 1 and
-//! the text. An enum is a tag byte and the fields. The list of changes is its length and the changes. [`decode_entry`]
-//! accepts exactly the output of [`encode_entry`], and never allocates more than a small multiple of its input. Within
-//! a format, the tags of enums and the order of fields never change.
+//! The canonical bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. Format
+//! 1 omits the fields `tool`, `tier` and `approval`, and format 2 omits `tier` and `approval`. A number is LEB128, a
+//! time is eight big-endian bytes, and a text is its length and the UTF-8 bytes. An optional text is a byte 0 if it is
+//! absent, or a byte 1 followed by the text. An enum value is a tag byte followed by the fields of its variant. The
+//! list of changes is the number of changes followed by each change. [`decode_entry`] accepts exactly the output of
+//! [`encode_entry`], and never allocates more than a small multiple of its input. A format of the canonical bytes never
+//! changes its enum tags or its order of fields.
 
 mod primitives;
 
@@ -20,10 +21,10 @@ use crate::entry::{
 /// The format number of an encoded journal entry without tool, tier and approval.
 pub const FORMAT: u8 = 1;
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
-/// An entry with a tier or an approval has this format, with or without a tool.
+/// The format number of an encoded journal entry with a tier or an approval.
 pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 
-/// The smallest encoded change has an empty path, a kind, no `to`, and two states without fields.
+/// The length in bytes of the shortest possible encoding of a recorded change.
 const CHANGE_BYTES_MIN: usize = 5;
 const USUAL_ENTRY_BYTES: usize = 512;
 
@@ -320,7 +321,6 @@ mod tests {
         }
     }
 
-    /// The expected bytes are written by hand; other bytes would need a new format number.
     #[test]
     fn the_bytes_of_format_1_are_fixed() {
         let expected: Vec<u8> = [

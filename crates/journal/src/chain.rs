@@ -123,8 +123,7 @@ mod tests {
         }
     }
 
-    /// The expected hashes come from another implementation of SHA-256. A different hash would break every existing
-    /// journal.
+    /// The expected hashes of the test were computed with an independent implementation of SHA-256.
     #[test]
     fn hashes_match_known_answers() {
         let one = genesis_hash(&JournalWorkspaceId::new("one").unwrap());

@@ -1,7 +1,7 @@
 //! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
-//! The text of a checkpoint has the origin, the tree size, the root, and the extension lines `head` and `time`.
-//! [`JournalCheckpoint::verify`] accepts only the key that is active at the tree size of the checkpoint. A checkpoint
+//! The text of a checkpoint states the workspace, the number of entries, the Merkle root, the last hash and the time.
+//! [`JournalCheckpoint::verify`] rejects a checkpoint that is signed only by a replaced or a future key. A checkpoint
 //! has only one text form. Signature lines of witnesses on a checkpoint are allowed and ignored.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::key_ring::JournalSigningKeyStatus;
 use crate::signed_note::{self, SignedNote, SignedNoteParseError, SignedNoteSignature};
 use crate::{Digest, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
-/// A statement about the first entries of a journal, to be signed with the journal's key.
+/// A checkpoint states the hashes of a journal at a certain size and is signed with the journal's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalCheckpoint {
     /// The workspace of the journal that the checkpoint covers.
@@ -34,25 +34,25 @@ pub enum JournalCheckpointError {
     /// The text is not a checkpoint; the error message names the rule that the text violates.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The checkpoint belongs to another workspace.
+    /// The checkpoint names a different workspace than the keys that verify it.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// A signature by a known key does not match the text of the checkpoint of this size.
+    /// The signature line of a known key does not match the text of the checkpoint.
     #[error("the signature on checkpoint {0} is not valid")]
     BadSignature(u64),
-    /// No key of the workspace signed the checkpoint of this size.
+    /// The checkpoint has no signature by a key of the workspace.
     #[error("checkpoint {0} is signed by an unknown key")]
     UnknownKey(u64),
-    /// The checkpoint of this size is signed by a key that was already replaced at this size.
+    /// The checkpoint is signed by a key that was already replaced at the size of the checkpoint.
     #[error("checkpoint {0} is signed by a retired key")]
     RetiredKey(u64),
-    /// The checkpoint of this size is signed by a key that becomes active at a larger size.
+    /// The checkpoint is signed by a key that becomes active only at a larger journal size.
     #[error("checkpoint {0} is signed by a key that is not active yet")]
     KeyNotYetActive(u64),
 }
 
 impl JournalCheckpointError {
-    /// The size that the rejected checkpoint states, if the checkpoint was parsed and belongs to the workspace.
+    /// The number of entries that the rejected checkpoint covers; `None` for a malformed or foreign checkpoint.
     pub fn size(&self) -> Option<u64> {
         match *self {
             Self::Malformed(_) | Self::WrongOrigin => None,
@@ -142,7 +142,7 @@ impl JournalCheckpoint {
     }
 }
 
-/// Returns the status of the signing key at this tree size; `None` means that the workspace has no such key.
+/// Returns whether the key of a signature line may sign at tree size `size`; `None` means an unknown key.
 fn signing_key_validity(
     line: &SignedNoteSignature<'_>,
     text: &str,

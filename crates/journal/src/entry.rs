@@ -92,9 +92,9 @@ pub struct RecordedChange {
     /// The target path of a rename or a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The state of `path` before the recorded change.
+    /// The state of the changed path before the change.
     pub before: PathState,
-    /// The state after the recorded change: of `to` for a rename or a copy, otherwise of `path`.
+    /// The state of the changed path after the change, or of the target path of a rename or a copy.
     pub after: PathState,
 }
 
@@ -108,9 +108,9 @@ pub enum ChangeKind {
     Modify,
     /// A file, link or tree was removed.
     Remove,
-    /// The path was renamed to the path in `to`.
+    /// The path was renamed to the target path of the change.
     Rename,
-    /// The path was copied to the path in `to`.
+    /// The path was copied to the target path of the change.
     Copy,
     /// A directory was created.
     MakeDir,
@@ -147,16 +147,16 @@ pub enum PathState {
         /// The target of the symbolic link, as the link stores it.
         target: String,
     },
-    /// The path is a directory together with its content, or any item in the trash.
+    /// The path is a directory tree described as a whole, or an item in the trash.
     Tree {
-        /// The id of the trash item, if the tree is in the trash.
+        /// The id of the trash item that holds the tree; `None` if the tree is not in the trash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trash: Option<String>,
         /// The number of files in the tree.
         files: u64,
         /// The total size of the files in the tree, in bytes.
         bytes: u64,
-        /// The SHA-256 of the content, if the tree is a single file with a known hash.
+        /// The SHA-256 of the content of a tree that is a single file; `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
@@ -180,6 +180,6 @@ pub enum JournalEntryRelation {
     Redoes(u64),
     /// The recorded call restored the trash item with this id.
     Restores(String),
-    /// The entry adds an outcome that became known late to the earlier entry with this number.
+    /// The entry adds a late outcome to the call that the journal entry with this number records.
     Amends(u64),
 }

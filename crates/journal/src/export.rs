@@ -2,7 +2,7 @@
 //!
 //! An export has a header with the workspace and its keys, then entries with their hashes and checkpoints, then an end
 //! line. An export without an end line is truncated. Reading an export keeps only one line in memory. An export
-//! contains its own keys, so its reader must compare it with known facts ([`JournalTrustAnchors`]).
+//! contains its own keys, so a reader must compare the keys with facts from another source ([`JournalTrustAnchors`]).
 
 use std::io::{BufRead, Read as _};
 
@@ -82,18 +82,18 @@ pub enum JournalExportFileError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// The line with this number is longer than [`MAX_LINE_BYTES`]; number 0 means a line to be written.
+    /// A line of the export is longer than [`MAX_LINE_BYTES`]; the line number is 0 while the export is written.
     #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong(u64),
     /// A line of the export cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// The number of the invalid line, counted from 1; number 0 means a line to be written.
+        /// The 1-based number of the invalid line, or 0 while the export is written.
         line: u64,
         /// The error message of the JSON parser for the invalid line.
         detail: String,
     },
-    /// The line with this number is not allowed at its position, for example a second header.
+    /// A line of the export is not allowed at its position, for example a second header.
     #[error("line {0} is not allowed at this position")]
     MisplacedLine(u64),
     /// This version of stead does not know the format of the export.
@@ -202,7 +202,7 @@ fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Re
     verifier.expect_head(size, head)
 }
 
-/// Reads the rest of the export to find out whether a missing entry was lost or comes later.
+/// Reads the remaining lines of the export to distinguish a lost entry from a misplaced entry.
 fn refine_gap_error(
     error: JournalIntegrityError,
     lines: &mut JournalExportLineReader<impl BufRead>,

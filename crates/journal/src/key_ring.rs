@@ -1,9 +1,9 @@
 //! The keys that may sign checkpoints, and key rotation.
 //!
 //! The first key of a workspace is trusted as given, and each later key is endorsed by its predecessor. The endorsement
-//! is a signature over the workspace, the new key and the smallest tree size that the new key signs. From that tree
-//! size on, the old key is not accepted, so a stolen old key cannot sign new checkpoints. Every
-//! [`JournalKeyTrustChain`] has been verified from its first key to its last.
+//! is a signature over the workspace, the new key and the smallest tree size that the new key signs. A replaced key is
+//! not accepted for later checkpoints, so a stolen old key cannot forge them. Every [`JournalKeyTrustChain`] has been
+//! verified from its first key to its last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +13,7 @@ use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
 use crate::{Ed25519Signature, JournalWorkspaceId, Signer, VerifyingKey};
 
-/// The domain prefix of an endorsement contains a NUL, which no signed note contains. So the signature of a note can
-/// never be used as an endorsement.
+/// The NUL in the endorsement prefix ensures that the signature of a signed note is never a valid endorsement.
 const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 
 /// A key of a workspace, with the smallest tree size that the key signs.
@@ -57,7 +56,7 @@ pub enum JournalKeyTrustChainError {
     /// The first key has an endorsement, or its smallest tree size is not 0.
     #[error("the first key must start at entry 0 and have no endorsement")]
     InvalidFirstKey,
-    /// The key at this 0-based index does not start at a larger tree size than its predecessor.
+    /// The key at this 0-based index of the list has a smallest tree size that is not above its predecessor's.
     #[error("key {0} does not start at a later entry than the key before it")]
     NotAscending(usize),
     /// The key at this 0-based index is not endorsed by its predecessor.
@@ -118,14 +117,14 @@ impl JournalKeyTrustChain {
         self.records[0].public
     }
 
-    /// The key that signs checkpoints of this tree size.
+    /// The key that signs checkpoints of the given tree size.
     pub fn active_key_at(&self, size: u64) -> VerifyingKey {
         let after = self.records.partition_point(|record| record.from_entry <= size);
         // The first key starts at size 0, so `after` is at least 1.
         self.records[after.saturating_sub(1)].public
     }
 
-    /// The key that is active at this tree size, as a C2SP verifier key for witnesses and other note tools.
+    /// The key that signs checkpoints of the given tree size, in the C2SP text form for witnesses and note tools.
     pub fn note_verifier_key(&self, size: u64) -> String {
         let key = self.active_key_at(size);
         let name = self.origin.line();

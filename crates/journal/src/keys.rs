@@ -1,8 +1,8 @@
 //! Ed25519 keys and signatures.
 //!
 //! This module defines the text forms of keys (hexadecimal) and signatures (base64). Verification is strict: weak keys
-//! are rejected, and a signature has only one valid form. Callers pass the seeds of keys, and a secret key is never
-//! printed.
+//! are rejected, and a signature has only one valid form. Secret keys are created from seeds that callers pass in, and
+//! are never printed.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Unsigned numbers in LEB128, in journal entries and in the search index. Each number has one encoding, its shortest.
+//! This module encodes and decodes unsigned numbers as LEB128. Each number has one encoding, its shortest.
 
 const NUMBER_BYTES_MAX: usize = 10;
 

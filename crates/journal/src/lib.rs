@@ -5,9 +5,9 @@
 //! recorded byte and a lost, added or moved entry, with bounded memory. This crate does not open files, read a clock,
 //! generate random numbers or panic on untrusted bytes.
 //!
-//! The holder of the active key can rewrite entries unnoticed, except entries before a published checkpoint or head. A
-//! head is the hash of the last entry. So publish checkpoints and heads of the journal outside the machine, and check
-//! them with [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
+//! A holder of the signing key can forge all journal entries that no published checkpoint or head covers. A head is the
+//! chain hash of the last entry of a journal. To detect forged entries, publish checkpoints and heads outside the
+//! machine, and check them with [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
 
 mod canonical;
 mod chain;

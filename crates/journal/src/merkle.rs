@@ -10,13 +10,13 @@ use crate::Digest;
 const LEAF_PREFIX: [u8; 1] = [0x00];
 const NODE_PREFIX: [u8; 1] = [0x01];
 
-/// The tree size of a stored frontier is limited, so that entries can be appended without overflow.
+/// The largest tree size of a stored frontier, so that appending entries cannot overflow the size.
 const MAX_TREE_SIZE: u64 = 1 << 62;
 const SIZE_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 32;
 
-/// The hash of a leaf of the Merkle tree. The separate type ensures that no entry hash enters the tree without the leaf
-/// prefix.
+/// The hash of a leaf of the Merkle tree. The type `MerkleLeafHash` ensures that every entry hash gets the leaf prefix
+/// before it enters the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MerkleLeafHash(Digest);
 

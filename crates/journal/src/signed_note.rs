@@ -35,7 +35,7 @@ pub(crate) struct SignedNote<'a> {
 pub(crate) struct SignedNoteSignature<'a> {
     pub(crate) name: &'a str,
     pub(crate) key_id: SignedNoteKeyId,
-    /// A signature of another length is `None`, because a witness may use another algorithm.
+    /// The Ed25519 signature; `None` if the signature line holds a signature of a different length.
     pub(crate) signature: Option<Ed25519Signature>,
 }
 

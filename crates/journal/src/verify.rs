@@ -1,8 +1,8 @@
 //! Streaming verification of a journal.
 //!
 //! The verifier reads every entry once, in order, with bounded memory. The first error of a verification is final, even
-//! if a caller ignores it. Because entries are read only once, a head or checkpoint that was saved elsewhere must be
-//! added before the entries that it covers.
+//! if a caller ignores it. A saved head or checkpoint must be added before the verifier reads the entries that it
+//! covers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::{
     chain_hash, decode_entry, genesis_hash, merkle::MerkleFrontierDecodeError,
 };
 
-/// The largest number of checkpoints and heads that may wait for later entries.
+/// The largest number of checkpoints and heads that a verifier holds until it reaches their entries.
 pub const AWAITED_MAX: usize = 65_536;
 
 /// The first integrity error that a verification found in a journal.
@@ -23,10 +23,10 @@ pub const AWAITED_MAX: usize = 65_536;
 pub struct JournalIntegrityError {
     /// The kind of the integrity error.
     pub kind: JournalIntegrityErrorKind,
-    /// The number of the first journal entry that is not verified. If a checkpoint does not match, this is the first
-    /// entry after the last matching checkpoint.
+    /// The number of the first journal entry that is not verified. After a checkpoint mismatch, the number is that of
+    /// the first entry after the last matching checkpoint.
     pub number: u64,
-    /// The size of the checkpoint, or the number of the awaited head, that the integrity error is about.
+    /// The size of the checkpoint, or the entry number of the head, that caused the integrity error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
 }
@@ -120,8 +120,8 @@ pub struct VerifiedJournalPrefix {
 }
 
 impl VerifiedJournalPrefix {
-    /// Encodes the verified prefix for storage. An attacker can change a prefix that is stored beside the journal, so
-    /// resuming also needs the prefix's checkpoint.
+    /// Encodes the verified prefix for storage. An attacker can change a stored prefix, so a resumed verification also
+    /// needs a trusted checkpoint of the prefix.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
@@ -171,9 +171,9 @@ pub struct JournalVerifier {
     head: Digest,
     covered_by_checkpoint: u64,
     checkpoint_count: u64,
-    /// Checkpoints that wait for later entries, by tree size.
+    /// The checkpoints that the verifier has not reached yet, by tree size.
     claims: BTreeMap<u64, CheckpointClaim>,
-    /// Hashes of entries that were saved elsewhere and wait for later entries, by entry number.
+    /// The saved hashes of entries that the verifier has not reached yet, by entry number.
     expected_heads: BTreeMap<u64, Digest>,
     first_error: Option<JournalIntegrityError>,
 }
@@ -185,8 +185,9 @@ impl JournalVerifier {
         Self::resume(ring, VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() })
     }
 
-    /// Resumes verification after a verified prefix. The caller must then pass the trusted checkpoint of the prefix to
-    /// [`JournalVerifier::push_checkpoint`]. The trusted checkpoint proves that the stored prefix was not changed.
+    /// Resumes verification after a verified prefix. A caller that resumes must pass the trusted checkpoint of the
+    /// prefix to [`JournalVerifier::push_checkpoint`]. The trusted checkpoint proves that the stored prefix was not
+    /// changed.
     pub fn resume(ring: JournalKeyTrustChain, trusted: VerifiedJournalPrefix) -> Self {
         let VerifiedJournalPrefix { head, frontier } = trusted;
         Self {
@@ -219,8 +220,8 @@ impl JournalVerifier {
         self.remember_error(outcome)
     }
 
-    /// Adds the number and hash of a journal entry that were saved elsewhere. Verification fails if the journal has
-    /// another hash for that entry.
+    /// Adds the number and hash of a journal entry that were saved elsewhere. Verification fails if the hash of the
+    /// journal entry differs from the saved hash.
     pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
         self.remember_error(outcome)

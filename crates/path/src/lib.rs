@@ -28,7 +28,7 @@ pub enum FinalSymlink {
     Keep,
 }
 
-/// Why a path is rejected.
+/// The reason why a path is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path is empty.

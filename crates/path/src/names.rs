@@ -52,7 +52,7 @@ fn is_invisible(c: char) -> bool {
         | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// Why a name is not portable.
+/// The reason why a name is not portable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PortableNameError {
     /// The name is not valid UTF-8.

@@ -11,8 +11,8 @@ pub enum DotDotRule {
     /// The parser folds `a/../b` into `b` without access to the file system. The parser refuses a path whose `..` would
     /// leave the workspace root.
     Fold,
-    /// The parser folds `..` in the absolute path. The path `../ws/a` is therefore valid if the root directory is named
-    /// `ws`.
+    /// The parser makes a relative path absolute before it folds `..`. For example, `../ws/a` is the file `a` in a
+    /// workspace whose root directory is named `ws`.
     FoldAbsolute,
 }
 
@@ -85,7 +85,7 @@ impl Default for PathSyntax {
 /// The caller's spelling of a path can imply that the path must be a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKindImpliedBySpelling {
-    /// The spelling of the path allows a file of any type.
+    /// The spelling of the path does not say whether the path is a directory.
     Any,
     /// The caller's path ends in `/` or `/.`, so it must be a directory.
     Directory,
@@ -205,8 +205,8 @@ fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     if drive || scheme { Err(PathError::ForeignSyntax) } else { Ok(()) }
 }
 
-/// Decodes the escapes `\\` and `\xHH` that [`RelPath::to_wire`] writes. Any other backslash is an error, so that a
-/// Windows path is not taken for an unusual file name.
+/// Decodes the escapes `\\` and `\xHH` that [`RelPath::to_wire`] writes. A backslash that starts no escape is an error,
+/// because it is probably part of a Windows path.
 pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::with_capacity(wire.len());
     let mut rest = wire.as_bytes();

@@ -12,15 +12,16 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::lines;
 
-/// The most pairs of an old and a new line that a diff compares without cutting the texts into blocks. Lines in the
-/// common prefix and suffix of the two texts do not count. The worst case takes about two nanoseconds per pair.
+/// The most pairs of an old and a new line that a diff compares without cutting the texts into blocks. Equal lines at
+/// the start and at the end of both texts are not counted. Comparing one pair of lines takes about two nanoseconds in
+/// the worst case.
 pub const DETAILED_WORK_MAX: u64 = 25_000_000;
 
-/// The most pairs of lines that one diff compares, over all blocks of two large texts. A block that would exceed this
-/// limit becomes one coarse hunk.
+/// The most pairs of an old and a new line that one diff of two large texts compares. A block whose comparison would
+/// exceed the limit of pairs becomes one large hunk.
 pub const WORK_MAX: u64 = 500_000_000;
 
-/// The most lines per text that the diff algorithm can number; a larger text gets one coarse hunk.
+/// The most lines of a text that the diff algorithm supports; a longer text gets one large hunk.
 const LINES_MAX: usize = i32::MAX as usize / 2;
 
 /// A diff hunk: a range of old lines and the range of new lines that replaces it. The line indexes of a diff hunk are
@@ -69,7 +70,7 @@ pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     })
 }
 
-/// If a line occurs several times, the diff algorithm decides which of its occurrences are paired.
+/// The algorithm that decides which old line a diff pairs with which new line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffAlgorithm {
     /// The histogram algorithm pairs the rarest equal lines, which gives the most readable hunks.
@@ -88,7 +89,7 @@ pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffHunkRanges> {
     hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
-/// The limits count compared pairs of lines: without blocks, per block, and over all blocks.
+/// The algorithm of a diff, and the most pairs of lines that the algorithm may compare.
 struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,

@@ -65,9 +65,9 @@ pub enum OccurrenceSelector {
 pub enum QuoteNotFoundPolicy {
     /// The edit fails, and its quote is reported as not found.
     None,
-    /// An edit whose quote is not found searches again without typing slips, such as pasted line numbers. An edit whose
-    /// new text is already in the text succeeds. A placeholder for omitted code in the new text is rejected, even if
-    /// the quote is found.
+    /// If a quote is not found, the edit removes typing slips from the quote, such as pasted line numbers, and retries.
+    /// An edit whose new text is already in the text succeeds. A placeholder for omitted code in the new text is
+    /// rejected, even if the quote is found.
     UndoTypingSlips,
     /// An edit whose quote is not found replaces the only block that resembles the quote. Replacing a similar block can
     /// hit the wrong text, but some dialects require it.
@@ -86,20 +86,21 @@ pub enum EmptyQuoteRule {
 /// The rule for the line terminators in the new text of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NewTextLineTerminatorRule {
-    /// Each new line gets the terminator of the neighbouring line. If an edit replaces whole lines, a missing
-    /// terminator of its last new line is added.
+    /// Each line of the new text gets the terminator of the old line that it replaces or follows. If an edit replaces
+    /// whole lines, a missing terminator of its last new line is added.
     ReplacedLines,
-    /// Each new line gets the terminator of the neighbouring line.
+    /// Each line of the new text gets the terminator of the old line that it replaces or follows, and no terminator is
+    /// added.
     NeighbouringLines,
     /// The new text of the edit keeps the line terminators with which it was given.
     AsGiven,
 }
 
-/// The rules for matching the quotes of edits and for writing their new text. The edits of different dialects differ
-/// only in these rules.
+/// The rules for matching the quotes of edits and for writing their new text. The edit rules are the only difference
+/// between the edits of different dialects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditMatchingRules {
-    /// The matching passes that are tried for the quote of an edit, in this order.
+    /// The matching passes that are tried for the quote of an edit, from first to last.
     pub passes: &'static [FuzzyTextMatchPass],
     /// Whether overlapping matches of a quote are counted as separate matches.
     pub overlap_rule: MatchOverlapRule,
@@ -131,8 +132,7 @@ impl EditMatchingRules {
         terminator_rule: NewTextLineTerminatorRule::AsGiven,
     };
 
-    /// The edit rules that compare a quote as if the text had only `\n` terminators. The edited text keeps its
-    /// terminators.
+    /// The edit rules that compare a quote as if the text had only `\n` terminators.
     pub const PLAIN: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact, FuzzyTextMatchPass::LineEndings],
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -195,8 +195,8 @@ impl QuoteMatchMethod {
 pub struct ReplacedMatchLineRanges {
     /// The line range of the replaced match in the text before the edit.
     pub before: RangeInclusive<usize>,
-    /// The line range of the replacement in the edited text. For an empty replacement, it is the line after the removed
-    /// text.
+    /// The line range of the replacement in the edited text. An empty replacement has the line after the removed text
+    /// as its range.
     pub after: RangeInclusive<usize>,
 }
 
@@ -205,8 +205,8 @@ pub struct ReplacedMatchLineRanges {
 pub struct AppliedEdit {
     /// How the quote of the applied edit was found.
     pub method: QuoteMatchMethod,
-    /// The line ranges that the edit changed. For [`QuoteMatchMethod::AlreadyApplied`], the range gives the lines in
-    /// which the new text was already present.
+    /// The line ranges that the edit changed. If the new text was already present before the edit, the line ranges are
+    /// those of the present text.
     pub changed_lines: Vec<ReplacedMatchLineRanges>,
     /// The look-alike characters that differ between the quote and the matched text.
     pub look_alikes: Vec<char>,

@@ -18,7 +18,7 @@ const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const UTF16LE_BOM: &[u8] = b"\xff\xfe";
 const UTF16BE_BOM: &[u8] = b"\xfe\xff";
 
-/// Large enough for one encoded character with its escape sequences, in any encoding of the WHATWG standard.
+/// The number of bytes that are enough for one encoded character with its escape sequences in any WHATWG encoding.
 const CHARACTER_BUFFER_BYTES: usize = 16;
 
 /// A character encoding, together with the presence of a byte-order mark.
@@ -155,13 +155,13 @@ impl LegacyEncoding {
         Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
     }
 
-    /// Returns `None` if the encoding is Unicode or can only be decoded.
+    /// Creates a legacy encoding; `None` if the encoding is Unicode or cannot be written.
     fn new(encoding: &'static encoding_rs::Encoding) -> Option<Self> {
         let is_writable = encoding.output_encoding() == encoding;
         (is_writable && encoding != encoding_rs::UTF_8).then_some(Self(encoding))
     }
 
-    /// The error is the first character whose bytes would not decode to the same character.
+    /// Encodes the text, or returns the first character that would not decode to itself.
     fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         let mut encoder = self.0.new_encoder();
         let room = encoder.max_buffer_length_from_utf8_without_replacement(text.len());

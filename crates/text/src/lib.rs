@@ -15,7 +15,7 @@ pub mod rank;
 pub mod unified;
 pub mod visible;
 
-/// The words in the list are separated by blanks.
+/// Whether `word` is one of the blank-separated words of `list`.
 pub(crate) fn is_listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
 }

@@ -149,8 +149,8 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     counter.endings()
 }
 
-/// Converts `text` from LF to CRLF if `model` has only CRLF line endings and `text` only LF. Any other text is returned
-/// unchanged, because its line endings were chosen on purpose.
+/// Converts `text` from LF to CRLF if `model` has only CRLF line endings and `text` only LF. A text that already has
+/// CRLF or mixed line endings is returned unchanged.
 #[must_use]
 pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     let (text_endings, model_endings) = (count_endings(text.as_bytes()), count_endings(model.as_bytes()));
@@ -205,7 +205,7 @@ pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
     text.get(byte_range(text.as_bytes(), lines)?)
 }
 
-/// The offset `from` must be the start of a line.
+/// Returns the offset that is `count` lines after the line start `from`.
 fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
     let mut lines = iter_bytes(text.get(from..).unwrap_or_default());
     for _ in 0..count {

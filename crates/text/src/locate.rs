@@ -22,7 +22,8 @@ use crate::lines::{self, LineEnding};
 use fold::{NormalizedText, TextNormalizationLevel};
 use indent::IndentedLines;
 
-/// The longest text, in bytes, that the lenient matching passes search. A longer text is only searched byte for byte.
+/// The longest text, in bytes, that the lenient matching passes search. A text longer than the limit is searched only
+/// byte for byte.
 pub const LENIENT_BYTES_MAX: usize = 64 << 20;
 
 /// The most matches that a search for a quote returns.
@@ -32,8 +33,8 @@ pub const MATCHES_MAX: usize = 1 << 20;
 /// declaration. Each matching pass also ignores the differences that the earlier passes ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FuzzyTextMatchPass {
-    /// The exact pass requires that the bytes of the quote and the text are equal. In a text with mixed terminators,
-    /// the exact pass may also match lines with other terminators.
+    /// The exact pass requires that the bytes of the quote and the text are equal. In a text with mixed terminators, a
+    /// search may skip the exact pass and start with the line-ending pass.
     Exact,
     /// All line terminators count as equal, and the final terminator of the text may be missing.
     LineEndings,
@@ -84,7 +85,7 @@ pub enum MatchBoundaryRule {
 /// The options of a search for a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteSearchOptions {
-    /// The matching passes that a search for a quote tries, in this order.
+    /// The matching passes that a search for a quote tries, from first to last.
     pub passes: &'static [FuzzyTextMatchPass],
     /// Whether the search counts overlapping matches of the quote.
     pub overlap_rule: MatchOverlapRule,
@@ -93,14 +94,14 @@ pub struct QuoteSearchOptions {
 }
 
 impl QuoteSearchOptions {
-    /// The search options that try every matching pass and count overlapping matches, also within lines.
+    /// The search options that try every matching pass and count overlapping matches anywhere in the text.
     pub const LENIENT: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
-    /// The search options that compare byte for byte and count matches without overlaps, also within lines.
+    /// The search options that compare byte for byte and count matches without overlaps anywhere in the text.
     pub const EXACT: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -208,15 +209,15 @@ impl<'t> QuoteSearchHaystack<'t> {
         line.checked_sub(1).map_or(0..0, |at| start(at)..start(at + 1))
     }
 
-    /// Returns the line with the 1-based number `line`, without its terminator. The result is empty if the text has no
-    /// line with this number.
+    /// Returns the line with the 1-based number `line`, without its terminator. A line number outside the text gives an
+    /// empty line.
     #[must_use]
     pub fn line(&self, line: usize) -> &'t str {
         lines::split_terminator(&self.text[self.line_bytes(line)]).0
     }
 
-    /// Returns the 1-based number of the line that contains the byte at `offset`. For the end of the text, the number
-    /// of the last line is returned.
+    /// Returns the 1-based number of the line that contains the byte at `offset`. An offset at or past the end of the
+    /// text gives the number of the last line.
     #[must_use]
     pub fn line_at(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
@@ -261,8 +262,8 @@ impl<'t> QuoteSearchHaystack<'t> {
         found
     }
 
-    /// In a text with mixed terminators, the exact pass would miss lines that end with another terminator than the
-    /// quote. A quote with `\r` shows that its author distinguishes line terminators.
+    /// Whether the exact pass would miss lines of a text with mixed terminators, because the quote has only `\n`. A
+    /// quote with `\r` shows that its author distinguishes line terminators.
     fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
         options.passes.contains(&FuzzyTextMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX

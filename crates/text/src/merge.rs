@@ -107,7 +107,7 @@ impl<'a> MergeSideCursor<'a> {
         from..self.line
     }
 
-    /// Consumes the next hunk if it starts at or before base line `end`. Returns the later of `end` and the hunk's end.
+    /// Consumes the next hunk of a side if the hunk starts at or before base line `end`.
     fn take_overlapping_hunk(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
@@ -163,7 +163,7 @@ fn merge_with_algorithm(
     if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
-/// Consumes the hunk at `start`, and repeatedly every hunk that overlaps or adjoins a consumed hunk.
+/// Consumes the hunks of both sides that overlap or adjoin each other, from base line `start` on.
 fn merge_overlapping_hunks(
     ours: &mut MergeSideCursor<'_>,
     theirs: &mut MergeSideCursor<'_>,

@@ -163,7 +163,7 @@ pub struct PatchChunk {
     pub line: usize,
     /// The anchors of the chunk, outermost first. An anchor is a line of the file above the chunk.
     pub anchors: Vec<String>,
-    /// The position that the hunk header of a unified diff states for the chunk; otherwise `None`.
+    /// The position that a unified diff states for the chunk; `None` if the patch states no position.
     pub declared_position: Option<DeclaredChunkPosition>,
     /// Whether the chunk has an end-of-file marker.
     pub end_of_file: EndOfFileMarker,
@@ -174,8 +174,8 @@ pub struct PatchChunk {
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredChunkPosition {
-    /// The 1-based number of the first old line of the chunk, counting only `\n` as a line end. A chunk that only
-    /// inserts lines inserts them after the line with this number.
+    /// The 1-based number of the first old line of the chunk, counting only `\n` as a line end. For a chunk that only
+    /// inserts lines, the number is that of the line before the insertion.
     pub start: usize,
 }
 
@@ -208,7 +208,7 @@ pub enum PatchLineKind {
     Remove,
     /// The line is added to the file by the patch.
     Add,
-    /// The line has no sign and is treated as context. The repair of typing slips turns an unsigned line between added
+    /// A line without a sign is treated as context. The repair of typing slips turns an unsigned line between added
     /// lines into an added line.
     Unmarked,
 }
@@ -230,7 +230,7 @@ impl PatchChunk {
     }
 }
 
-/// Parses a patch. The error of a failed parse names a line of the patch.
+/// Parses a patch. A syntax error is reported with the number of the erroneous line.
 pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {

@@ -14,7 +14,7 @@ pub use definition::{SymbolRole, role_of_hit};
 pub use file_category::SearchRankFileCategory;
 pub use language::ProgrammingLanguage;
 
-/// Points for a hit that is the whole name in a definition, before factors for the line and the file apply.
+/// The points of a search hit on the whole name in a definition, before the points are scaled.
 const DEFINITION_POINTS: u32 = 7000;
 const LIKELY_DEFINITION_POINTS: u32 = 4000;
 const PARTIAL_DEFINITION_POINTS: u32 = 2000;
@@ -27,9 +27,9 @@ const MINIFIED_PERCENT: u32 = 20;
 const COMMENT_PERCENT: u32 = 50;
 const FILE_NAME_EQUAL_PERCENT: u32 = 150;
 const FILE_NAME_CONTAINS_PERCENT: u32 = 115;
-/// Of many hits, the usages of a name in one file beyond this number, and likewise its imports, are listed last.
+/// The most usages, and the most imports, that one file may have before its further hits are listed last.
 const USAGES_PER_FILE: usize = 8;
-/// If a search has fewer hits, no usage or import is moved to the end of the list.
+/// The least number of hits of a search for which some usages and imports are listed last.
 const DEFER_FROM_HITS: usize = 40;
 
 /// A scorer for the search hits in one file.
@@ -109,7 +109,7 @@ impl SearchHitScorer {
     }
 }
 
-/// The names `read_only`, `ReadOnly` and `read-only` become equal.
+/// Removes case and separators from a name, so that `read_only`, `ReadOnly` and `read-only` become equal.
 fn normalise_name(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

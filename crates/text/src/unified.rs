@@ -97,7 +97,7 @@ fn write_group(
     output.push_lines(" ", &old[at..old_span.end]);
 }
 
-/// In a unified diff, the count of a range of one line is omitted. An empty range has the number of the line before.
+/// In a unified diff, the count of a range of one line is omitted.
 fn format_range(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),

@@ -29,7 +29,7 @@ fn is_reordering(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The invisible characters are default-ignorable code points, fillers, and the two line separators.
+/// Invisible characters are default-ignorable code points, filler characters, and the line and paragraph separators.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! The four primitive values of the canonical form: byte, number, text and digest.
+//! A journal entry is encoded with four kinds of primitive values: bytes, numbers, texts and digests.
 //!
 //! Each primitive value has only one encoding: a number is LEB128 in its shortest form, and a text is its byte length
 //! as a number, followed by the UTF-8 bytes. Decoding a value never allocates more than the size of the input.
@@ -8,7 +8,7 @@ use crate::{Digest, Leb128Error, read_leb128, write_leb128};
 /// The reason why bytes could not be decoded as a journal entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalEntryDecodeError {
-    /// The encoded entry ends inside a field, or a length points past its end.
+    /// The bytes of the encoded entry end before its last field is complete.
     #[error("the record ends inside `{0}`")]
     UnexpectedEnd(&'static str),
     /// Further bytes follow the last field of the encoded entry.

@@ -42,7 +42,7 @@ pub struct InvalidMerkleProofError;
 /// The reason why a Merkle proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MerkleProofCreationError<E> {
-    /// The requested leaf is not in the tree, or the requested earlier tree is larger than the later tree.
+    /// The tree does not contain the requested leaf or the requested smaller tree.
     #[error("the requested proof is outside a tree of {size} entries")]
     OutOfRange {
         /// The number of leaves of the tree for which a proof was requested.
@@ -113,7 +113,7 @@ pub fn consistency_proof<E>(
     Ok(ConsistencyProof { from, to, path: subtree_roots(&ranges, to, leaves)? })
 }
 
-/// RFC 9162 splits a range of leaves at the largest power of two that is less than its length.
+/// Splits a range of leaves into a left and a right part by the rule of RFC 9162.
 fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let length = range.end - range.start;
     let middle = range.start + (1 << (u64::BITS - 1 - (length - 1).leading_zeros()));
@@ -197,14 +197,14 @@ enum SiblingSide {
     Right,
 }
 
-/// A node on the way from a leaf to the root, and the last position on the node's level.
+/// A cursor that walks from a leaf of a Merkle tree up to the root.
 struct MerklePathCursor {
     position: u64,
     last_position: u64,
 }
 
 impl MerklePathCursor {
-    /// Returns the side of the next sibling and moves to the parent; at the root, the proof is too long.
+    /// Returns on which side the sibling of the current node is, and moves the cursor to the parent.
     fn next_side(&mut self) -> Result<SiblingSide, InvalidMerkleProofError> {
         if self.last_position == 0 {
             return Err(InvalidMerkleProofError);

@@ -1,4 +1,4 @@
-//! Merkle trees of RFC 9162: the published answers of Certificate Transparency, and proofs for every small size.
+//! Tests Merkle trees and proofs with the published data of Certificate Transparency and for every small tree size.
 
 use std::convert::Infallible;
 
@@ -19,7 +19,7 @@ const INPUTS: [&[u8]; 8] = [
     b"\x60\x61\x62\x63\x64\x65\x66\x67\x68\x69\x6a\x6b\x6c\x6d\x6e\x6f",
 ];
 
-/// The published root of the Merkle tree after each input.
+/// The published Merkle roots of the trees of the first one to eight leaf inputs.
 const ROOTS: [&str; 8] = [
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
     "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",

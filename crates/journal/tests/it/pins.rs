@@ -22,7 +22,7 @@ fn file(text: &str) -> PathState {
     PathState::File { version: Digest::sha256(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
 }
 
-/// Recorded changes that together have every kind of change and every path state.
+/// The sample changes together cover every kind of change and every path state.
 fn changes() -> Vec<RecordedChange> {
     let tree = |trash: Option<&str>, version: Option<Digest>| PathState::Tree {
         trash: trash.map(str::to_owned),
@@ -43,7 +43,7 @@ fn changes() -> Vec<RecordedChange> {
     ]
 }
 
-/// Journal entries that together have every relation and every decision, with and without the optional fields.
+/// The sample journal entries together cover every relation and every decision.
 fn entries() -> Vec<JournalEntry> {
     let links = [
         JournalEntryRelation::None,

@@ -48,7 +48,7 @@ fn an_empty_journal_verifies() {
     assert_eq!(log.verify().unwrap().checkpoint_count, 1);
 }
 
-/// Verification resumes just before each damaged entry, so that the test is fast.
+/// The test resumes verification just before each damaged entry, because verifying the whole journal would be slow.
 #[test]
 fn flipped_bits_are_detected_at_their_entry() {
     let log = SampleJournal::with_entries(10_000, 10_000);

@@ -49,7 +49,7 @@ pub enum EditErrorKind {
     },
     /// The edit replaces text that an earlier edit of the same call also replaces.
     Overlap {
-        /// The index of the earlier edit that also replaces this text.
+        /// The index of the earlier edit that replaces some of the same text.
         other_edit: usize,
         /// The lines of the match that overlaps the match of another edit.
         lines: RangeInclusive<usize>,
@@ -61,8 +61,8 @@ pub enum EditErrorKind {
         /// The text of the placeholder line in the new text.
         text: String,
     },
-    /// A line of the new text has too little indentation to be shifted left. The new text is shifted left if the quote
-    /// is indented more than the matched text.
+    /// A line of the new text has too little indentation for the shift to the left that the match requires. The new
+    /// text is shifted left if the quote is indented more than the matched text.
     Unindentable {
         /// The 1-based number of the new line that cannot be shifted left.
         line: usize,
@@ -83,8 +83,8 @@ pub struct QuoteNotFoundDetails {
     /// The index of another edit of the same call whose new text contains the missing quote. An edit cannot quote text
     /// that another edit inserts, because quotes are matched against the original text.
     pub produced_by_edit: Option<usize>,
-    /// The lines of the text where the new text of the edit occurs. This does not prove that the edit was already
-    /// applied.
+    /// The lines of the text where the new text of the edit occurs. A match of the new text does not prove that the
+    /// edit was already applied.
     pub new_text_lines: Vec<RangeInclusive<usize>>,
     /// A line of the missing quote that is a placeholder for omitted lines.
     pub elision_line: Option<String>,

@@ -1,7 +1,7 @@
 //! Applies edits that were written for an older version of the text, called the base.
 //!
-//! An edit is rejected if a line of its quoted match changed since the base. An edit therefore replaces only lines that
-//! its author saw. Changes of the text next to a quoted match are allowed.
+//! An edit is rejected if a line of its quoted match changed since the base. No edit replaces a line that its author
+//! has not seen. Changes of the text next to a quoted match are allowed.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack, QuoteSe
 /// The position of a quoted match whose lines changed since the base version of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleQuoteLineRanges {
-    /// The 1-based lines of the first quoted match in the base version. The value is `None` if the quote is missing or
+    /// The 1-based lines of the first quoted match in the base version. `None` means that the quote is missing or
     /// ambiguous in the base version.
     pub base_lines: Option<RangeInclusive<usize>>,
     /// The current lines that correspond to the quoted match; `None` if the quoted lines were removed.
@@ -77,7 +77,7 @@ fn apply_to_newer_text_with(
     if refusals.is_empty() { apply_selections(&current, &outcomes) } else { Err(refusals) }
 }
 
-/// Maps the 1-based `lines` of the text `base` to the corresponding lines of `current`. The result is `None` if
+/// Maps the 1-based `lines` of the text `base` to the corresponding lines of `current`. The function returns `None` if
 /// `current` has no corresponding lines.
 #[must_use]
 pub fn map_lines(base: &str, current: &str, lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
@@ -137,7 +137,7 @@ fn rebase_edit(
     }
 }
 
-/// Finds the lines that replaced the quoted lines if another writer already made the same replacement.
+/// Finds the lines in which another writer already made the change that the edit requests.
 fn find_equivalent_change(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
@@ -197,7 +197,8 @@ fn match_after_reformatting(
     })
 }
 
-/// Checks an edit whose quote is only in the current text. The quote may differ from its match only in terminators.
+/// Checks an edit whose quote occurs in the current text but not in the base version. The edit is stale if the quote
+/// and its match differ in more than line terminators.
 fn match_only_in_current(
     in_current: Result<PlannedTextEditEffect, EditErrorKind>,
     hunks: &[DiffHunkRanges],
@@ -216,8 +217,8 @@ fn match_only_in_current(
     }
 }
 
-/// Rejects an edit whose quote has several matches in the base. If one match is left in the current text, the author
-/// may still have meant another match.
+/// Rejects an edit whose quote has several matches in the base. The author of the edit may have meant a match that no
+/// longer exists.
 fn reject_ambiguous_match(
     in_current: Result<PlannedTextEditEffect, EditErrorKind>,
 ) -> Result<PlannedTextEditEffect, EditErrorKind> {
@@ -232,7 +233,7 @@ fn stale_without_base_lines(selected: &PlannedEditReplacement) -> EditErrorKind 
     EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines })
 }
 
-/// Maps base lines to their position in the current text. The result is `None` if one of the lines changed.
+/// Maps base lines to their position in the current text. The function returns `None` if one of the base lines changed.
 fn map_unchanged_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let (first, last) = (lines.start() - 1, *lines.end());
     let mut shift = 0_isize;
@@ -265,8 +266,8 @@ enum RangeEdge {
     Last,
 }
 
-/// Maps the border before a 0-based base line to a line index of the current text. For a border within a changed range,
-/// `edge` selects the start or the end of the range.
+/// Maps the position before a 0-based base line to a position in the current text. A position within changed lines is
+/// mapped to the start or the end of the new lines, as `edge` says.
 fn map_border(hunks: &[DiffHunkRanges], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {

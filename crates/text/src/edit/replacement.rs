@@ -1,7 +1,7 @@
 //! Adapts the new text of an edit to the lines of the match that it replaces.
 //!
-//! Lines that occur in the quote and in the new text keep their bytes. Added lines get the terminator of their
-//! neighbours and the indentation shift between the quote and its match.
+//! Lines that occur in the quote and in the new text keep their bytes. Added lines get the terminator of a neighbouring
+//! line and the indentation of the matched text.
 
 use std::ops::Range;
 
@@ -11,18 +11,17 @@ use super::{NewTextLineTerminatorRule, QuoteMatchMethod};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack};
 use crate::{diff, lines};
 
-/// A splice and the byte range of the match for which it was built.
+/// A splice, preceded by the byte range of the quote match that the splice belongs to.
 pub(super) type PlacedSplice = (Range<usize>, TextSplice);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReplacementTextBuildError {
-    /// The line of the new text with this 1-based number has too little indentation to be shifted left.
     Unindentable(usize),
     TooLong,
 }
 
-/// Builds the splices of one edit and subtracts the number of inserted bytes from `room`. The limit `room` exists
-/// because a short call can replace a million matches.
+/// Builds the splices of one edit; `room` is the number of bytes that may still be inserted. The number of inserted
+/// bytes is limited, because one short edit can replace a million matches.
 pub(super) fn build_splices(
     finder: &QuoteSearchHaystack<'_>,
     selected: &PlannedEditReplacement,
@@ -41,7 +40,7 @@ pub(super) fn build_splices(
     Ok(splices)
 }
 
-/// The quote and the new text of an edit are split into lines once for all matches.
+/// A builder that splits the quote and the new text of an edit into lines only once.
 struct EditSpliceBuilder<'a> {
     new: &'a str,
     new_lines: Vec<&'a str>,
@@ -158,7 +157,7 @@ impl<'a> EditSpliceBuilder<'a> {
             && !finder.splits_crlf(end)
     }
 
-    /// Whether the match ends an unterminated text although the quote ends with a newline.
+    /// Whether the match reaches the end of a text without a final newline, although the quote ends with a newline.
     fn ends_without_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let text = finder.text();
         self.quote_ends_with_newline && found.bytes.end == text.len() && !text.ends_with(['\n', '\r'])

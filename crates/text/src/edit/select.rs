@@ -1,7 +1,7 @@
 //! Selects the matches that one edit replaces.
 //!
-//! This module decides in which order the ways to find a quote are tried. The selection fails if the number of matches
-//! is not the number that the edit requires.
+//! A quote is first searched for with the matching passes, and then recovered as the edit rules allow. The selection
+//! fails if the number of matches is not the number that the edit requires.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,13 +18,13 @@ use crate::locate::{
     QuoteSearchOptions, ReachedQuoteSearchLimit,
 };
 
-/// A shorter new text, in characters without white space, never shows that an edit was already applied.
+/// The least number of characters, without white space, of a new text that counts as already applied.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
 /// The least number of characters, without white space, of a text that [`is_distinctive`] accepts.
 const DISTINCTIVE_CHARS_MIN: usize = 10;
 
-/// The least length of a word that a distinctive text must share with the old text.
+/// The least number of characters of a shared word that makes a new text distinctive.
 const DISTINCTIVE_WORD_CHARS_MIN: usize = 3;
 
 const NEW_PLACES_MAX: usize = 5;
@@ -34,7 +34,7 @@ pub(super) enum PlannedTextEditEffect {
     Replace(PlannedEditReplacement),
     /// The quote and the new text of the edit are equal.
     Unchanged,
-    /// The new text of the edit is already present in these lines.
+    /// The text already contains the new text of the edit, in the listed lines.
     AlreadyApplied(Vec<RangeInclusive<usize>>),
 }
 
@@ -291,7 +291,7 @@ fn quote_not_found(
     Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_text_lines, limit))))
 }
 
-/// Finds the new text as whole words; the result is empty if the new text is too short.
+/// Finds the occurrences of the new text that begin and end at word borders; a very short new text has none.
 fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
     // If the quote contains the new text, finding the new text does not show that the edit was applied.

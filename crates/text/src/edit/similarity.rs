@@ -6,7 +6,7 @@
 use crate::lines;
 use crate::locate::{QuoteMatch, QuoteSearchHaystack, find_line_runs};
 
-/// A quote with fewer lines is not searched for by its first and last line.
+/// The least number of lines of a quote that can be found by its first and last line.
 const ANCHORED_LINES_MIN: usize = 3;
 
 /// A rule that decides whether a block of text resembles a quote.
@@ -82,8 +82,8 @@ pub(super) fn find_similar(
     (!anchored.is_empty()).then_some((QuoteSimilarityRule::BlockAnchor, anchored))
 }
 
-/// Finds the first line of `text` that equals `last` and is at least two lines below line `at`. The caller passes the
-/// first line below `at` that equals `last` as `next_last`.
+/// Finds the first line equal to `last` that is at least two lines below the line `at`. The argument `next_last` is the
+/// first line below `at` that equals `last`.
 fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usize>) -> Option<usize> {
     let next_last = next_last?;
     if next_last >= at + 2 {

@@ -52,7 +52,7 @@ pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
 pub(super) struct LineMapping<'s> {
     new_text: QuoteSearchHaystack<'s>,
     splices: &'s [TextSplice],
-    /// Entry n counts the bytes that the first n splices remove and insert.
+    /// The element at index n counts the bytes that the first n splices remove and insert.
     byte_totals: Vec<(usize, usize)>,
 }
 

@@ -4,8 +4,8 @@
 
 use crate::lines;
 
-/// Removes pasted line numbers, in two versions: with and without the space after each number. The result is empty if a
-/// line of the quote has no number.
+/// Removes pasted line numbers from a quote, once with and once without the space after each number. No corrected quote
+/// is returned if a line of the quote has no number.
 pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
     let strip_both = |spacing| {
         let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
@@ -20,7 +20,6 @@ enum LineNumberSpaceStripRule {
     StripOne,
 }
 
-/// Returns `None` if a line has no number or the numbers do not count up.
 fn strip_numbers_from_all_lines(text: &str, spacing: LineNumberSpaceStripRule) -> Option<String> {
     let mut last: Option<u64> = None;
     let mut stripped = String::with_capacity(text.len());

@@ -8,9 +8,9 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode, encode};
 
 const UTF16_UNITS_MIN: usize = 4;
-/// In Latin text, at least this percentage of the UTF-16 code units has a zero high byte.
+/// The least percentage of UTF-16 code units with a zero high byte in text that is detected as UTF-16.
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
-/// In Latin text, at most this percentage of the UTF-16 code units has a zero low byte.
+/// The largest percentage of UTF-16 code units with a zero low byte in text that is detected as UTF-16.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
 /// The number of bytes, from the first invalid UTF-8 byte on, that are used to guess a legacy encoding.
@@ -64,7 +64,8 @@ fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
 }
 
 /// Whether the bytes have more valid non-ASCII UTF-8 characters than invalid sequences. Text in a legacy encoding
-/// hardly ever has so many valid characters. Editing damaged UTF-8 in a guessed encoding would mix two encodings.
+/// hardly ever contains many valid non-ASCII UTF-8 characters. Damaged UTF-8 counts as binary, because an edit in a
+/// guessed encoding would mix two encodings.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {

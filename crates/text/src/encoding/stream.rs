@@ -19,7 +19,7 @@ pub enum ChunkFinality {
 pub struct TextStreamDecoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
-    /// The mark that the next chunk must start with; empty after the first chunk.
+    /// The byte-order mark that the first chunk must start with; empty for later chunks.
     byte_order_mark: &'static [u8],
 }
 
@@ -78,7 +78,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     detected.find(|content| *content != DetectedContentKind::Binary).unwrap_or(DetectedContentKind::Binary)
 }
 
-/// No detected legacy encoding uses a smaller byte as the second or a later byte of a character.
+/// The smallest byte that a detected legacy encoding uses within a character after its first byte.
 const FOLLOWING_MIN: u8 = 0x30;
 const CHARACTER_BYTES_MAX: usize = 4;
 

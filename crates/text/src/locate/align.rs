@@ -4,13 +4,13 @@
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct HashesOfLineAndItsWords {
-    /// The hash of the line without indentation; 0 for a blank line.
+    /// The hash of the line of text without indentation; a blank line has the hash 0.
     pub(super) line_hash: u64,
     /// The hashes of the line's words are sorted and distinct.
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A weight is at most 1, and it is lower for a line or word that is frequent in the text.
+/// A line of a quote with weights, which are lower for lines and words that are frequent in the text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedQuoteLine {
     pub(super) line_hash: u64,
@@ -18,7 +18,7 @@ pub(super) struct WeightedQuoteLine {
     pub(super) words: Vec<(u64, f64)>,
 }
 
-/// The indexes of the text lines beside the first and the last line of the quote may be out of range.
+/// The text lines that correspond to the first and the last line of a quote, possibly outside the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct QuoteAlignment {
     pub(super) score: f64,
@@ -28,20 +28,20 @@ pub(super) struct QuoteAlignment {
 
 const GAP_PENALTY: f64 = 0.08;
 
-/// Two lines get a score only if they have at least this share of their words in common.
+/// The least share of common words that two lines need to count as similar.
 const SIMILARITY_MIN: f64 = 0.34;
 
-/// The score of two lines that only share words is multiplied by this factor.
+/// The factor for the score of two lines that are similar but not equal.
 const SIMILAR_LINE_WEIGHT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy)]
 struct AlignmentCell {
     score: f64,
-    /// The pair of lines, of the quote and of the text, that starts the best alignment ending in the cell.
+    /// The first pair of a quote line and a text line in the best alignment that ends in the cell.
     start: (usize, usize),
 }
 
-/// Returns `None` if no line of the quote resembles a line of the text.
+/// Finds the best alignment; `None` if no line of the quote resembles a line of the text.
 pub(super) fn align(quote: &[WeightedQuoteLine], text: &[HashesOfLineAndItsWords]) -> Option<QuoteAlignment> {
     let empty = AlignmentCell { score: 0.0, start: (0, 0) };
     let mut above = vec![empty; text.len() + 1];

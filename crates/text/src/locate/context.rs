@@ -87,8 +87,8 @@ impl QuoteSearchHaystack<'_> {
         None
     }
 
-    /// Finds the shortest context that distinguishes the match `hit` from all other `hits`. The result is `None` if the
-    /// context would take too many lines.
+    /// Finds the shortest context that distinguishes the match `hit` from all other `hits`. The function returns `None`
+    /// if no short context distinguishes the match.
     #[must_use]
     pub fn disambiguating_context(
         &self,

@@ -90,7 +90,6 @@ impl NormalizedText {
         self.push_verbatim(&body[from..], at + from, verbatim_to);
     }
 
-    /// Extends the previous run if the appended bytes follow it directly.
     fn push_verbatim(&mut self, piece: &str, at: usize, verbatim_to: &mut Option<usize>) {
         if piece.is_empty() {
             return;
@@ -129,7 +128,7 @@ pub(super) fn plain_look_alike(character: char) -> Option<char> {
     }
 }
 
-/// Trailing white space of `body` is removed too.
+/// Removes trailing white space from `body` and replaces look-alike characters by ASCII characters.
 pub(crate) fn replace_look_alikes(body: &str) -> String {
     let trimmed = trim_trailing_space(body, TextNormalizationLevel::LookAlike);
     if trimmed.is_ascii() {

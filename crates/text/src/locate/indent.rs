@@ -30,7 +30,7 @@ pub enum IndentationShift {
 }
 
 impl IndentationShift {
-    /// Each pair holds the indentation of a line in the quote and in the text.
+    /// Computes the shift from pairs that each hold the indentation of a quote line and of its text line.
     pub(crate) fn from_uniform_difference<'a, I: Iterator<Item = (&'a str, &'a str)>>(
         pairs: &impl Fn() -> I,
     ) -> Option<Self> {
@@ -61,8 +61,8 @@ impl IndentationShift {
         None
     }
 
-    /// Shifts a line that is indented like the quote to the indentation of the text. A blank line stays unchanged. The
-    /// result is `None` if the line has too little indentation to be shifted.
+    /// Shifts a line that is indented like the quote to the indentation of the text. Blank lines are not shifted. The
+    /// function returns `None` for a line with too little indentation.
     #[must_use]
     pub fn apply_to_line<'l>(&self, line: &'l str) -> Option<Cow<'l, str>> {
         if line.trim().is_empty() {
@@ -87,7 +87,7 @@ impl IndentationShift {
 #[derive(Debug)]
 pub(super) struct IndentedLines<'t> {
     indentations: Vec<&'t str>,
-    /// Lines that differ only in indentation have the same number, and a blank line has the number 0.
+    /// The number of each line's text without indentation; a blank line has the number 0.
     body_numbers: Vec<u32>,
     number_by_body: HashMap<String, u32>,
 }
@@ -95,7 +95,7 @@ pub(super) struct IndentedLines<'t> {
 pub(super) struct IndentationPassMatches {
     /// The 0-based first line and the indentation shift of each matching block.
     pub(super) found: Vec<(usize, IndentationShift)>,
-    /// Whether the search stopped early because it compared [`WORK_MAX`] lines or found the most matches.
+    /// Whether the search stopped early, after [`WORK_MAX`] compared lines or the allowed number of matches.
     pub(super) exhausted: bool,
 }
 

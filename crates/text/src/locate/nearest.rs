@@ -1,7 +1,7 @@
 //! Guesses which lines of a text a quote is meant to match, if the quote does not occur in the text.
 //!
 //! Each line or word of the quote votes for the line of the text where the quote would start. The start lines with the
-//! most votes are then aligned with the quote. The guess takes bounded time and never decides on a change.
+//! most votes are aligned with the quote line by line. The guess takes bounded time and is used only in error messages.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -12,12 +12,12 @@ use crate::lines;
 
 const QUOTE_LINES_MAX: usize = 400;
 
-/// If a quote is long, its lines and words that occur more often in the text are ignored.
+/// The limit for long quotes: a line or word that occurs in more lines of the text does not vote.
 const OCCURRENCES_MIN: usize = 200;
-/// If a quote is short, its lines and words that occur more often in the text are ignored.
+/// The limit for short quotes: a line or word that occurs in more lines of the text does not vote.
 const OCCURRENCES_MAX: usize = 2000;
 
-/// The most counted occurrences of all lines and words of a quote; [`OCCURRENCES_MIN`] of each always count.
+/// The target for the total number of votes of all lines and words of a quote.
 const VOTES_MAX: usize = 200_000;
 
 /// The weight of a shared word relative to the weight of an equal line.
@@ -25,18 +25,18 @@ const WORD_WEIGHT: f64 = 0.5;
 
 const WORD_BYTES_MIN: usize = 2;
 
-/// For a short quote, votes for start lines up to this many lines apart are added up, because lines may have moved.
+/// The distance in lines within which votes for start lines are added up for a short quote.
 const DRIFT_MIN: i64 = 3;
 const DRIFT_MAX: i64 = 12;
 
-/// A long quote has more reliable votes and slower alignments, so fewer candidates are aligned.
+/// The number of candidates that are aligned with a long quote.
 const CANDIDATES_MIN: usize = 2;
 const CANDIDATES_MAX: usize = 8;
 
-/// The most pairs of lines that alignments compare, except that [`CANDIDATES_MIN`] candidates are always aligned.
+/// The target for the number of line pairs that the alignments of one quote compare.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// A candidate is aligned with half a quote length of lines above and below it, and with this many lines more.
+/// The number of additional lines above and below a candidate that are aligned with the quote.
 const ALIGN_SLACK_LINES: usize = 10;
 
 const DIFFERENCES_MAX: usize = 5;
@@ -66,7 +66,8 @@ pub struct QuoteLineDifference {
 }
 
 impl QuoteSearchHaystack<'_> {
-    /// Guesses the most likely position of `quote` in the text. The result is `None` if both share no line or word.
+    /// Guesses the most likely position of `quote` in the text. No position is returned if the quote and the text share
+    /// no line or word.
     #[must_use]
     pub fn nearest_candidate(&self, quote: &str) -> Option<NearestQuoteCandidate> {
         let quote: Vec<&str> =
@@ -92,8 +93,8 @@ impl QuoteSearchHaystack<'_> {
         Some(NearestQuoteCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
-    /// Start lines are 0-based, and negative if the quote would start before the text. A line or word that is rarer in
-    /// the text has a higher weight.
+    /// Collects votes for the 0-based text lines where the quote could start; a negative line is before the text. A
+    /// line or word that is rarer in the text has a higher weight.
     fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedQuoteLine>) {
         let lines: Vec<HashesOfLineAndItsWords> = quote.iter().map(|line| fingerprint_line(line)).collect();
         let features = lines.iter().flat_map(HashesOfLineAndItsWords::features).count().max(1);
@@ -175,7 +176,7 @@ struct QuoteTermMatchingLines {
     last_line: Option<usize>,
 }
 
-/// Votes for start lines at most `drift` lines apart are added up.
+/// Returns the start lines with the most votes, including votes for lines at most `drift` lines away.
 fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
     let mut from = 0;
     let mut scored: Vec<(f64, i64)> = Vec::with_capacity(votes.len());
@@ -276,7 +277,7 @@ struct CaseFoldingTextHasher {
 }
 
 impl LineOrWordHashKind {
-    /// Different seeds give a line of one word and the word itself different hashes.
+    /// A line of one word and the word itself have different hashes, because their seeds differ.
     fn start_hash(self) -> CaseFoldingTextHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,

@@ -18,7 +18,7 @@ pub(super) fn in_text(text: &[u8], needle: &[u8], overlap_rule: MatchOverlapRule
     finder.find_iter(&text[first..]).map(|at| first + at).take(most).collect()
 }
 
-/// Finds occurrences with overlaps (Knuth–Morris–Pratt).
+/// Finds all occurrences of `needle` in `items`, including overlapping occurrences (Knuth–Morris–Pratt).
 pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > items.len() {
         return Vec::new();

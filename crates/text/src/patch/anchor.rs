@@ -1,5 +1,6 @@
 //! Finds anchors, the texts after `@@`, in a file. A chunk is searched in the block below its anchor, such as a
-//! function body. Otherwise all lines up to the next position of the anchor are searched.
+//! function body. If the block does not contain the chunk, all lines up to the next occurrence of the anchor are
+//! searched.
 
 use crate::locate::FuzzyTextMatchPass;
 
@@ -7,7 +8,7 @@ use super::line_index::{LineLookupIndex, LineToFind, PatchSearchBudgetExceeded};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchAnchorMatch {
-    /// The 0-based line of the anchor, which the chunk may also quote.
+    /// The 0-based line of the text where the anchor was found.
     pub(super) line: usize,
     /// The scope of an anchor ends at its next position or at the end of the outer scope.
     scope_end: usize,
@@ -79,7 +80,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// Returns the `lines` in the block of an anchor or, if the block has none, the `lines` in the anchor's scope.
+    /// Returns those of `lines` that are in the block below an anchor, or in the anchor's scope if the block has none.
     pub(super) fn lines_below<'l>(
         &self,
         above: PatchAnchorMatch,

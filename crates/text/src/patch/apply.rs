@@ -114,7 +114,7 @@ pub struct PatchedText {
 /// Whether a patch added or removed the final newline of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalNewlineChange {
-    /// The text ends with a final newline exactly if it did before the patch.
+    /// The patch did not change whether the text ends with a newline.
     Unchanged,
     /// The patch added the final newline that the text lacked.
     TerminatorAdded,
@@ -166,7 +166,7 @@ pub enum PatchApplyErrorKind {
     NotFound {
         /// The context and removed lines of the chunk, each with a newline.
         quoted: String,
-        /// The 1-based line of the text that already has the result of the chunk, if there is exactly one.
+        /// The only 1-based line where the text already contains the new lines of the chunk.
         already: Option<usize>,
     },
     /// An anchor of the chunk, given after `@@`, is not in the text.
@@ -188,13 +188,13 @@ pub enum PatchApplyErrorKind {
     Overlap {
         /// The 0-based index of the other chunk that changes the same lines.
         other: usize,
-        /// The 1-based line of the text that both chunks quote and at least one chunk removes.
+        /// The 1-based line of the text that both chunks quote and at least one of the chunks removes.
         line: usize,
     },
     /// The chunk quotes no line, and its stated line number does not fit the text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
-        /// The 1-based line after which the chunk states that its added lines belong.
+        /// The 1-based line after which the chunk should insert its lines, as the patch states.
         line: usize,
     },
     /// The search for the chunk compared too many lines and was stopped.
@@ -268,13 +268,13 @@ fn apply_to_original(
 }
 
 pub(super) struct PlacedPatchChunk<'c> {
-    /// A chunk that quotes no line inserts its lines before this 0-based line.
+    /// The 0-based line of the text where the chunk starts or inserts its lines.
     pub(super) start: usize,
     pub(super) lines: Cow<'c, [PatchChunkLine]>,
     pub(super) pass: FuzzyTextMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
-    /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them.
+    /// The 1-based lines of all matches, if one match was chosen only because it follows the previous chunk.
     pub(super) candidate_starts: Vec<usize>,
 }
 
@@ -338,7 +338,7 @@ enum TerminatorSource {
     File,
 }
 
-/// New lines take their terminators from the chunk only if its old lines have the same terminators in the file.
+/// Decides whether new lines take their terminators from the chunk or from the file.
 fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
     let states_terminators = placed
         .lines
@@ -357,16 +357,16 @@ fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk
     if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
-/// Returns the terminator of the nearest terminated line above or, if none exists, of the line below.
+/// Returns the terminator of the nearest terminated line above, or of the line below if no line above has one.
 fn neighbouring_terminator(lines: &[LineWithTerminator<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
     let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
 }
 
-/// Finds the 1-based lines where the text already has the result of each chunk. The result is `None` unless the text
-/// has the new lines of every chunk and the old lines of none. The added lines must be distinctive, because common
-/// lines may be in the text by chance.
+/// Finds the 1-based lines where the text already has the result of each chunk. A patch counts as already applied if
+/// the text has the new lines of every chunk and no old lines. A chunk that adds only common lines does not count as
+/// applied, because common lines occur by chance.
 #[must_use]
 pub fn find_already_applied(
     text: &str,
@@ -400,7 +400,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     added.is_empty() || is_distinctive(&text(&old), &text(&added))
 }
 
-/// Chunks with only context lines are not checked.
+/// Whether the text lacks the old lines of every chunk that changes something.
 fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPlacementRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
@@ -414,7 +414,7 @@ fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPla
         .all(|chunk| matches!(search.place_chunk(chunk, &no_edits), Err(PatchApplyErrorKind::NotFound { .. })))
 }
 
-/// The reversed chunk states no line number, because the number in the patch refers to the unpatched text.
+/// Swaps the added and the removed lines of a chunk, and drops the stated line number.
 fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
     let reverse = |line: &PatchLine| {
         let kind = match line.kind {

@@ -121,7 +121,7 @@ fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLi
     }
 }
 
-/// Returns `None` if the line has no sign (`+`, `-` or space). An empty line is an empty context line.
+/// Parses a chunk line; `None` if the line has no sign (`+`, `-` or space). An empty line is an empty context line.
 pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
     let (kind, text) = match text.as_bytes().first() {
         None => (PatchLineKind::Context, text),

@@ -24,9 +24,9 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineLookupIndex<'t>,
     rules: &'i PatchChunkPlacementRules<'i>,
     anchors: PatchAnchorFinder<'i, 't>,
-    /// The line after the last line that the previous chunk changed; the next chunk may quote lines from there.
+    /// The line after the last line that the previous chunk changed.
     cursor: usize,
-    /// The previous chunk was found this many lines below its stated line number; negative if above.
+    /// The number of lines by which the previous chunk was found below its stated line; negative if above.
     line_offset: isize,
     number_trust: ObservedPatchLineNumberAccuracy,
     order: ObservedPatchChunkOrder,
@@ -50,7 +50,7 @@ enum PatchChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
-        /// The 1-based lines of all matches of the chunk, if only the order of the chunks decided between them.
+        /// The 1-based lines of all matches, if one match was chosen only because it follows the previous chunk.
         candidate_starts: Vec<usize>,
     },
     Ambiguous(Vec<usize>),
@@ -84,7 +84,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// `edits` are the edits of the earlier chunks.
+    /// Finds the place of a chunk in the text; `edits` holds the changes of the earlier chunks.
     pub(super) fn place_chunk<'c>(
         &mut self,
         chunk: &'c PatchChunk,
@@ -165,8 +165,9 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Checks the place of a chunk again after all chunks are placed. If one stated line number was wrong, no chunk may
-    /// be placed by its line number. If a chunk was out of order, the order must not decide between matches.
+    /// Checks the place of a chunk again after all chunks are placed. A chunk must not be placed by its line number if
+    /// a line number in the patch was wrong. A match must not be chosen by the order of the chunks if the chunks are
+    /// out of order.
     pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
         if placed.basis == PatchPlacementBasis::LineNumber
             && self.number_trust == ObservedPatchLineNumberAccuracy::Untrusted
@@ -178,7 +179,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
-    /// Returns the stated 0-based line of a chunk, shifted as far as the previous chunk was off.
+    /// Returns the 0-based line where a chunk is expected: the stated line plus the offset of the previous chunk.
     fn expected_line(&self, chunk: &PatchChunk) -> Option<usize> {
         let number = chunk.declared_position?.start.checked_sub(1)?;
         let line = self.numbered_line_starts.get(number).copied().unwrap_or(self.index.lines.len());
@@ -247,8 +248,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
 
-    /// Of several matches, prefers the one at the marked end of the file, then at the stated line, then after the
-    /// previous chunk.
+    /// Chooses the match at the marked end of the file, at the stated line, or after the previous chunk.
     fn choose_match(
         &self,
         chunk: &PatchChunk,
@@ -323,8 +323,8 @@ fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
     added.all(|line| shift.apply_to_line(&line.text).is_some())
 }
 
-/// Finds the first line of a chunk that an earlier chunk also quotes and that one of the two removes. Returns the index
-/// of the earlier chunk and the 1-based line.
+/// Finds the first line of a chunk that an earlier chunk also quotes and that one of the two removes. The overlap is
+/// returned as the index of the earlier chunk and the 1-based line of the text.
 fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);
@@ -332,7 +332,7 @@ fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -
     })
 }
 
-/// The lines of `pattern` are also found within longer lines.
+/// Whether the text contains the lines of `pattern` more than once, even within longer lines.
 fn occurs_repeatedly(text: &str, pattern: &[LineToFind<'_>]) -> bool {
     let quote: Vec<&str> = pattern.iter().map(|line| line.text).collect();
     let quote = quote.join("\n");

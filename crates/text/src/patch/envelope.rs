@@ -18,8 +18,8 @@ const MOVE_TO: &str = "*** Move to:";
 const ENVIRONMENT: &str = "*** Environment ID:";
 const ARROW: &str = " -> ";
 
-/// If the first line of the patch ends in `\r\n`, the patch was sent with CRLF, so each line loses one `\r`. If the
-/// first line ends in `\n` only, a `\r` at the end of a line is part of the line.
+/// If the first line of the patch ends in `\r\n`, the patch was sent with CRLF, so each line loses one `\r`. In a patch
+/// whose first line ends in `\n` only, a `\r` at the end of a line is part of the line.
 pub(super) fn split_patch_lines(
     text: &str,
     grammar: PatchParseOptions,
@@ -72,7 +72,7 @@ fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), Patch
     }
 }
 
-/// Returns `None` if the line opens no heredoc, and `Some(Err)` if the delimiter is malformed.
+/// Returns the delimiter of the heredoc that the line opens; `Some(Err)` means a malformed delimiter.
 fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     let rest = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
     let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
@@ -131,7 +131,7 @@ impl<'a> PatchParseCursor<'_, 'a> {
         }
     }
 
-    /// Returns `None` if the current line is not the given header.
+    /// Returns the path in the current line if the line starts with `header`.
     fn path(&self, header: &str) -> Option<Result<&'a str, PatchParseError>> {
         let line = self.peek()?;
         let rest = marker_text(&line, self.grammar).strip_prefix(header)?;
@@ -170,7 +170,7 @@ pub(super) fn parse_sections(
     Ok(sections)
 }
 
-/// Finds the end marker, which must be the last line.
+/// Returns the index of the line where the sections of the patch end.
 fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let is_end = |line: &PatchSourceLine<'_>| match grammar.space_around_markers {
         // An indented end marker may be a line of the patched file, so only white space after the marker is ignored.

@@ -1,5 +1,5 @@
-//! Interprets a chunk, first literally. Each further interpretation undoes a known typing slip of models, and is tried
-//! only if no earlier interpretation matches.
+//! This module interprets the lines of a chunk, first exactly as written. If the literal chunk does not match,
+//! interpretations with repaired typing slips are tried one after another.
 
 use crate::edit::decode_leading_tabs;
 use crate::lines;

@@ -21,18 +21,19 @@ pub(super) struct PatchInsertedLine {
     pub(super) text: String,
     pub(super) terminator: &'static str,
     pub(super) stated_terminator: PatchStatedLineTerminator,
-    /// Whether the chunk that inserts the line has a no-newline marker.
+    /// Whether the chunk that inserts the line contains a marker `\ No newline at end of file`.
     pub(super) is_explicit: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct PatchLineEdits {
-    /// The index of the chunk that removes each line of the text.
+    /// For each line of the text, the index of the chunk that removes the line.
     pub(super) removed_by: Vec<Option<usize>>,
-    /// The index of the last chunk that quotes each line of the text.
+    /// For each line of the text, the index of the last chunk that quotes the line.
     pub(super) quoted_by: Vec<Option<usize>>,
-    /// The inserted lines, by the index of the line of the text that they precede. For a text of n lines, index n is
-    /// after the last line. Index n + 1 is for appended lines from chunks without context.
+    /// The inserted lines, by the index of the line of the text that they precede. In a text of n lines, index n holds
+    /// the lines that follow the last line. In a text of n lines, index n + 1 holds the lines that chunks without
+    /// context append.
     pub(super) inserted: BTreeMap<usize, Vec<PatchInsertedLine>>,
 }
 

@@ -15,14 +15,13 @@ const WORK_MAX: usize = 20_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineWithTerminator<'t> {
     pub(super) body: &'t str,
-    /// The terminator of the line; empty for an unterminated last line.
     pub(super) terminator: &'t str,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineToFind<'s> {
     pub(super) text: &'s str,
-    /// A second text that matches as well as the first.
+    /// An alternative text of the line, which matches as well as `text`.
     pub(super) alternative: Option<&'s str>,
 }
 
@@ -110,7 +109,7 @@ impl<'t> LineLookupIndex<'t> {
         Ok(true)
     }
 
-    /// Returns `None` if the shift differs between lines, and `Some(None)` if the pass permits no shift.
+    /// Returns the indentation shift of a match; `None` means that the shift differs between its lines.
     fn shift_at(
         &self,
         pattern: &[LineToFind<'_>],

@@ -12,7 +12,7 @@ const OLD: &str = "--- ";
 const NEW: &str = "+++ ";
 const DEV_NULL: &str = "/dev/null";
 
-/// Other file modes mean symbolic links, submodules or executables.
+/// The file modes that stand for a plain file that is not executable.
 const PLAIN_MODES: [&str; 5] = ["", "100644", "100664", "0644", "644"];
 
 const OCTAL_DIGITS: usize = 3;
@@ -62,7 +62,7 @@ pub(super) fn parse_sections(lines: &[PatchSourceLine<'_>]) -> Result<Vec<FilePa
 }
 
 impl ParsedUnifiedDiffHeaders {
-    /// Returns the start of the hunks.
+    /// Parses the headers of one file and returns the index of the first line after the headers.
     fn parse_headers(&mut self, lines: &[PatchSourceLine<'_>], start: usize) -> Result<usize, PatchParseError> {
         let mut at = start;
         while let Some(line) = lines.get(at) {
@@ -159,7 +159,7 @@ fn parse_path(text: &str) -> Option<String> {
     (!path.is_empty()).then_some(path)
 }
 
-/// The prefixes `a/` and `b/` are removed only if both paths have their prefix.
+/// The prefixes `a/` and `b/` are removed only if the old path has `a/` and the new path has `b/`.
 fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<String>, Option<String>) {
     let has_prefix = |path: &Option<String>, prefix: &str| {
         path.as_deref().is_none_or(|path| path == DEV_NULL || path.starts_with(prefix))
@@ -225,7 +225,7 @@ pub(super) fn parse_hunk_header(text: &str) -> Option<HunkHeaderRanges> {
     Some(HunkHeaderRanges { start, old, new })
 }
 
-/// Returns the chunk and the index of the line after the hunk.
+/// Parses one hunk and returns the chunk with the index of the line after the hunk.
 fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk, usize), PatchParseError> {
     let header = lines[start];
     let numbers = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
@@ -273,14 +273,12 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HunkCompleteness {
-    /// The hunk has fewer lines than the header states, so the next line belongs to the hunk.
     Incomplete,
     Complete,
-    /// The header states no numbers of lines.
     Unknown,
 }
 
-/// Returns `None` if the hunk ends before the line at the index `at`.
+/// Parses the line of a hunk at the index `at`; `None` means that the hunk has ended.
 fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, completeness: HunkCompleteness) -> Option<PatchLine> {
     let text = lines[at].text;
     let ends = match completeness {

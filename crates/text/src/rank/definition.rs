@@ -19,7 +19,7 @@ pub enum SymbolRole {
     Import,
 }
 
-/// The keywords stand directly before the name that they define.
+/// Returns the keywords of a language that stand directly before a defined name.
 fn definition_keywords(language: ProgrammingLanguage) -> &'static str {
     match language {
         ProgrammingLanguage::Rust => "fn struct enum trait union type mod const static macro_rules!",
@@ -151,7 +151,6 @@ fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape
 mod tests {
     use super::*;
 
-    /// Each case has a file path, a line of code, a name in the line, and the expected role.
     const LINES: &[(&str, &str, &str, SymbolRole)] = &[
         ("a.rs", "pub(crate) const fn parse<T>(x: T) {", "parse", SymbolRole::Definition),
         ("a.rs", "macro_rules! vec_of {", "vec_of", SymbolRole::Definition),

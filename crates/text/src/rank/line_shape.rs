@@ -37,7 +37,7 @@ impl<'a> SearchHitNameInLine<'a> {
         self.before.split_whitespace().all(|word| is_listed(list, word))
     }
 
-    /// Whether only parts of a type precede the name: names, pointers, generics, attributes.
+    /// Whether the text before the name consists only of type parts, such as names, pointers and generics.
     fn has_type_before(&self) -> bool {
         let is_type_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_ \t*&:<>[],~@?.".contains(&byte);
         self.before.bytes().all(is_type_byte)
@@ -56,7 +56,7 @@ impl<'a> SearchHitNameInLine<'a> {
         Self { before, ..*self }
     }
 
-    /// Returns `None` if no argument list ends in the line.
+    /// Returns the text after the argument list of the name, if the list ends in the line.
     fn after_arguments(&self) -> Option<&'a str> {
         let open = self.after.find('(')?;
         let mut depth = 0usize;
@@ -72,7 +72,7 @@ impl<'a> SearchHitNameInLine<'a> {
     }
 }
 
-/// A line with one of these keywords before a name uses the name and does not define it.
+/// A name after one of the keywords, such as `return`, is used and not defined.
 const USAGE_KEYWORDS: &str = "return new else throw case goto delete await yield in not and or extern assert do";
 
 fn definition_if(holds: bool) -> SymbolRole {
@@ -163,7 +163,7 @@ pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 }
 
 /// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. The line may start with
-/// the bracket and comma that end the previous declarator.
+/// the closing bracket of the previous declarator, as in `}, b = 2`.
 fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
@@ -180,8 +180,8 @@ fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// An export of `void 0` or of another export is a usage. An export of a value with the same name is a likely
-/// definition, because the value is defined elsewhere.
+/// A JavaScript export whose value is `void 0` or another export is a usage of the name. A JavaScript export of a value
+/// with the same name is a likely definition of the name.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -191,7 +191,7 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
     if path && value.rsplit('.').next() == Some(name) { SymbolRole::LikelyDefinition } else { SymbolRole::Definition }
 }
 
-/// Every name with arguments is a definition, because TypeScript declaration files contain no calls.
+/// In a TypeScript declaration file, every name with arguments is a definition, because the file contains no calls.
 pub(super) fn typescript_declaration_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);

@@ -19,17 +19,17 @@ const WORDS_MAX: usize = 24;
 const SATURATION: f64 = 1.2;
 /// The BM25 parameter for the weight of the file length.
 const LENGTH_WEIGHT: f64 = 0.75;
-/// A line that defines a word counts like this many lines that only contain the word.
+/// The weight of a line that defines a word, relative to a line that only contains the word.
 const DEFINITION_LINES: f64 = 4.0;
-/// A word in the path of a file counts like this many lines that contain the word.
+/// The weight of a word in the path of a file, relative to a line that contains the word.
 const PATH_LINES: f64 = 6.0;
-/// A word in the name of a file counts like this many lines that contain the word.
+/// The weight of a word in the name of a file, relative to a line that contains the word.
 const STEM_LINES: f64 = 12.0;
-/// If a question has at most this many words, files that contain all its words come first.
+/// The most words of a question for which files that contain all the words are ranked first.
 const ALL_WORDS_MAX: usize = 4;
-/// A documentation file keeps at most this percentage of its score.
+/// The largest percentage of its score that a documentation file keeps.
 const DOCUMENTATION_PERCENT: u32 = 50;
-/// A test file keeps at least this percentage of its score, because a question may well be about a test.
+/// The least percentage of its score that a test file keeps, because a question may be about a test.
 const TEST_PERCENT: u32 = 50;
 
 /// Splits a question into lower-case words without stop words, reduced to their stems.
@@ -135,7 +135,8 @@ pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> 
     files.iter().map(score).collect()
 }
 
-/// Returns the indexes of the files, best score first. For a short question, files with all its words come first.
+/// Returns the indexes of the ranked files, best score first. For a short question, files with all its words come
+/// first.
 pub fn rank_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<usize> {
     let scores = score_files(files, total_files);
     let has_all_words = |at: usize| {

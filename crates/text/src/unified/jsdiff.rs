@@ -1,7 +1,7 @@
 //! Writes unified diffs that equal the output of jsdiff byte for byte.
 //!
-//! To bound the time, texts that differ too much for the search of jsdiff are compared by [`crate::diff`]. Such a diff
-//! is correct, but may differ from the diff of jsdiff.
+//! To bound the time, texts that differ too much for the search of jsdiff are compared by [`crate::diff`]. The diff of
+//! very different texts is correct, but may differ from the diff of jsdiff.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use super::{CONTEXT_LINES, as_bytes};
 use crate::diff::line_hunks;
 
 const SEPARATOR_LINE: &str = "===================================================================";
-/// If the greedy search needs more steps, [`crate::diff`] compares the texts instead.
+/// The most steps of the greedy search, beyond which [`crate::diff`] compares the texts.
 const STEPS_MAX: usize = 4_000_000;
 const NO_NODE: usize = usize::MAX;
 
-/// Writes the diff of one file from `old` to `new` in the format of jsdiff. The result is empty if the texts are equal.
+/// Writes the diff of one file from `old` to `new` in the format of jsdiff. Equal texts give an empty diff.
 #[must_use]
 pub fn jsdiff_patch(name: &str, old: &str, new: &str) -> String {
     if old == new {
@@ -70,9 +70,9 @@ enum DiffRunKind {
 struct DiffRun {
     kind: DiffRunKind,
     count: usize,
-    /// An added run is inserted before this line of the old text.
+    /// The 0-based line of the old text where the run starts, or before which added lines are inserted.
     old: usize,
-    /// A removed run was before this line of the new text.
+    /// The 0-based line of the new text where the run starts, or before which removed lines were.
     new: usize,
 }
 
@@ -89,8 +89,8 @@ struct MyersFurthestPoint {
     last_node: usize,
 }
 
-/// The greedy search of Myers for the smallest number of edits. Each path is extended from the neighbouring diagonal
-/// that is further in the old text. If both are equally far, a line is removed rather than added.
+/// The greedy search of Myers for the smallest number of edits. The search extends the path that has advanced furthest
+/// in the old text. If two paths have advanced equally far, the search removes a line rather than adding one.
 struct MyersSearch<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
@@ -108,7 +108,7 @@ impl MyersSearch<'_> {
         MyersFurthestPoint { old: from.old + step, last_node: self.nodes.len() - 1 }
     }
 
-    /// Returns the position in the new text after the equal lines.
+    /// Skips equal lines of both texts and returns the resulting position in the new text.
     fn follow_equal_lines(&mut self, point: &mut MyersFurthestPoint, mut at_new: usize) -> usize {
         let mut count = 0;
         while point.old < self.old.len() && at_new < self.new.len() && self.old[point.old] == self.new[at_new] {
@@ -143,7 +143,7 @@ impl MyersSearch<'_> {
     }
 }
 
-/// Returns `None` if the search takes too many steps.
+/// Finds the runs of a diff; `None` means that the search would take too many steps.
 fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     let mut search = MyersSearch { old, new, nodes: Vec::new() };
     let mut start = MyersFurthestPoint { old: 0, last_node: NO_NODE };
@@ -221,8 +221,8 @@ fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     runs
 }
 
-/// Two changes are in the same hunk if at most twice [`CONTEXT_LINES`] equal lines are between them. The first and the
-/// last run of a hunk are changes.
+/// Two changes are in the same hunk if at most twice [`CONTEXT_LINES`] equal lines are between them. A hunk starts and
+/// ends with added or removed lines.
 fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
     runs.split(|run| run.kind == DiffRunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
         let first = group.iter().position(|run| run.kind != DiffRunKind::Equal)?;
@@ -320,7 +320,6 @@ mod tests {
         assert!(quoted.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));
     }
 
-    /// The lines are the old text for `Removed`, and the new text for `Added`.
     fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: DiffRunKind) -> Vec<&'a str> {
         let start = |run: &DiffRun| if kind == DiffRunKind::Removed { run.old } else { run.new };
         let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();

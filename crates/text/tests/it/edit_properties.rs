@@ -1,4 +1,4 @@
-//! Properties of edits of generated texts.
+//! Tests properties of edits with randomly generated texts and quotes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use stead_text::edit::{
 use stead_text::lines;
 use stead_text::locate::{FuzzyTextMatchPass, QuoteSearchHaystack, QuoteSearchOptions};
 
-/// The texts have few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
+/// The generated texts have few distinct words, so that a generated quote often has one or more matches.
 fn any_text() -> impl Strategy<Value = String> {
     "([ \t]{0,2}(a|b|let x|\u{201c}q\u{201d}|\u{a0}|é漢|12\t|\\\\n|)[ ]{0,1}(\n|\n|\r\n|\r)){0,12}(a|b| )?"
 }
@@ -32,7 +32,7 @@ fn any_rules() -> impl Strategy<Value = EditMatchingRules> {
     ]
 }
 
-/// A quote is some lines of the text, perhaps with small differences, or arbitrary text.
+/// A generated quote is usually a part of the generated text, with or without small differences.
 fn any_quote(text: String) -> impl Strategy<Value = String> {
     let count = lines::count_lines(text.as_bytes()) + 1;
     let part = (0..count, 1_usize..4, 0_u8..6).prop_map(move |(first, length, way)| {

@@ -1,4 +1,4 @@
-//! Integration tests: tables of cases, and properties of generated texts.
+//! The integration tests of the text crate, with tables of cases and randomly generated texts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod edit_properties;

@@ -1,4 +1,4 @@
-//! Patches: a table of cases, and properties of generated patches.
+//! Tests patches with a table of cases and with randomly generated patches.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 

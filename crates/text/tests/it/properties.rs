@@ -1,4 +1,4 @@
-//! Properties of the public functions, over generated texts and bytes.
+//! Tests properties of the public functions with randomly generated texts and bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use stead_text::merge::{MergeResult, merge, merge_bytes};
 use stead_text::unified::{DiffLabels, unified_diff};
 use stead_text::visible::{escape_deceptive, is_deceptive};
 
-/// The texts have few distinct lines, so that equal lines, moves and ambiguous matches are frequent.
+/// The generated texts have few distinct lines, so that equal lines, moves and ambiguous matches are frequent.
 fn any_text() -> impl Strategy<Value = String> {
     "([a-d]{0,2}(\n|\n|\r\n|\r)){0,20}[a-dé漢]{0,2}"
 }
