@@ -5,6 +5,7 @@ mod alerts;
 mod approvals;
 mod buffers;
 mod copy;
+mod history;
 mod lock;
 mod moved_files;
 mod policy;

@@ -14,6 +14,7 @@ mod approvals;
 mod buffer;
 mod changed_lines;
 mod changes;
+mod completed_call;
 mod copy;
 mod diff;
 mod edit;
@@ -59,12 +60,15 @@ pub use buffer::{
     BufferSaveOutcome, BufferTextEdit, ClosedBufferKind,
 };
 pub use changes::ChangesFollower;
+pub use completed_call::CompletedCallOutcome;
+pub(crate) use completed_call::outcome_from_entry;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
+pub use diff::{DiffArgs, DiffOutcome, LineCountFields};
 pub(crate) use encode_content::encode_like;
+pub use history::{EntryRelationFields, HistoryArgs, HistoryEntryRow, HistoryOutcome};
 pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
-pub(crate) use outcome_builder::outcome_from_entry;
 pub use policy::{
     ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow,
 };
@@ -77,7 +81,9 @@ pub use session::{
 };
 pub(crate) use stale_reads::StaleReadNotifier;
 pub(crate) use stat::file_kind_name;
+pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
 pub use usage::{UsageArgs, UsageOutcome};
+pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
 pub use watch::{UnwatchArgs, WatchArgs, WatchChange, WatchOutcome};
 pub use watched::{CallerWatchEventReader, WatchNotification};
 

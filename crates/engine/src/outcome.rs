@@ -116,7 +116,6 @@ pub(crate) struct FileShownInOutcome<'a> {
 }
 
 impl<'a> FileShownInOutcome<'a> {
-    #[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
     pub(crate) fn new(path: &'a RelPath, fields: &'a mut FileVersionFields) -> Self {
         Self { path, version: Some((fields.version, &mut fields.rev)), unsaved: &mut fields.unsaved }
     }

@@ -3,42 +3,81 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use stead_journal::ChangeKind;
 use stead_path::RelPath;
 use stead_text::{
-    diff::diff_stat,
+    diff::{DiffStat, diff_stat},
     encoding::{DetectedContentKind, decode, detect_content},
     unified::{DiffLabels, unified_diff},
-    visible::escape_deceptive,
 };
 
 use super::{
-    outcome_builder::{OutcomeBuilder, TextPageEnd, first_page},
+    outcome_builder::{TextPageEnd, first_page},
     read,
     visible_change::recorded_file,
 };
 use crate::{
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
+    outcome::{Completeness, Continuation, OperationOutcome},
     plan::FileKind,
     resolve,
     version::{BaseVersion, Version},
     workspace::{BytesToRead, FileBytesWithVersion, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DiffArgs {
-    path: String,
-    from: String,
-    to: Option<String>,
+pub struct DiffArgs {
+    pub path: String,
+    pub from: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct DiffOutcome {
+    pub path: RelPath,
+    /// The compared versions; `None` if the file did not exist.
+    #[serde(serialize_with = "serialize_version_or_absent")]
+    pub from: Option<Version>,
+    #[serde(serialize_with = "serialize_version_or_absent")]
+    pub to: Option<Version>,
+    pub diff: String,
+    #[serde(flatten)]
+    pub lines: LineCountFields,
+    #[serde(flatten)]
+    pub completeness: Completeness<DiffArgs>,
+    #[serde(skip)]
+    pub same_bytes: bool,
+}
+
+impl OperationOutcome for DiffOutcome {}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LineCountFields {
+    pub added: usize,
+    pub removed: usize,
+}
+
+impl From<DiffStat> for LineCountFields {
+    fn from(stat: DiffStat) -> Self {
+        Self { added: stat.added, removed: stat.removed }
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn serialize_version_or_absent<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
+    match version {
+        Some(version) => version.serialize(serializer),
+        None => serializer.serialize_str("absent"),
+    }
 }
 
 pub(crate) struct DiffSideContent {
@@ -49,7 +88,7 @@ pub(crate) struct DiffSideContent {
 
 impl Operation for DiffArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = DiffOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         BaseVersion::parse(&self.from)?;
@@ -65,7 +104,8 @@ impl Operation for DiffArgs {
             Some(to) => side_at_version(context, &target.path, to, &current)?,
             None => current,
         };
-        diff_sides(&target.path, &old, &new)
+        let outcome = diff_sides(&target.path, &old, &new)?;
+        Ok(OperationPlanningResult::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
     }
 }
 
@@ -217,7 +257,7 @@ fn file_too_large_error(path: &RelPath) -> Error {
         .with_next_step(format!("call read with path {path} and a range of bytes"))
 }
 
-fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> Result<OperationPlanningResult, Error> {
+fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> Result<DiffOutcome, Error> {
     let (Some(before), Some(after)) = (decode_diff_text(&old.bytes), decode_diff_text(&new.bytes)) else {
         let same = if old.bytes == new.bytes { "the same" } else { "different" };
         return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; its bytes are {same}"))
@@ -227,31 +267,21 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
     };
     let labels = DiffLabels { old: &format!("{path} {}", old.label), new: &format!("{path} {}", new.label) };
     let diff = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
-    let size = diff_stat(&before, &after);
     let page = first_page(&diff.text, limits::OUTCOME_PAGE_CHARS);
-    let truncated = diff.is_truncated() || page.end != TextPageEnd::Complete;
-    let escaped = escape_deceptive(page.text);
-    let mut text = first_page(&escaped, limits::OUTCOME_PAGE_CHARS).text.to_owned();
-    if text.is_empty() {
-        text.push_str(if old.bytes == new.bytes { "no differences" } else { "only the encoding differs" });
-    } else {
-        text.push_str(&format!("[+{} -{} lines]", size.added, size.removed));
-    }
-    if truncated {
-        text.push_str(&format!("\n… truncated: read {path} to see the whole file"));
-    }
-    let version =
-        |side: &DiffSideContent| side.version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
-    let outcome = OutcomeBuilder::new()
-        .with_field("path", path.to_string())
-        .with_field("from", version(old))
-        .with_field("to", version(new))
-        .with_field("diff", page.text)
-        .with_field("added", size.added)
-        .with_field("removed", size.removed)
-        .with_field("truncated", truncated)
-        .build(text);
-    Ok(OperationPlanningResult::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
+    let limit = match page.end {
+        TextPageEnd::AtLine | TextPageEnd::InsideLine => Some("OUTCOME_PAGE_CHARS"),
+        TextPageEnd::Complete => diff.is_truncated().then_some("DIFF_LINES_MAX"),
+    };
+    let next = Continuation::Narrow { argument: "from" };
+    Ok(DiffOutcome {
+        path: path.clone(),
+        from: old.version,
+        to: new.version,
+        diff: page.text.to_owned(),
+        lines: diff_stat(&before, &after).into(),
+        completeness: limit.map_or(Completeness::Complete, |limit| Completeness::Truncated { limit, next }),
+        same_bytes: old.bytes == new.bytes,
+    })
 }
 
 /// Decodes bytes in their detected encoding; `None` unless encoding the text gives the same bytes again.

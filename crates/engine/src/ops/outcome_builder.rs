@@ -1,19 +1,12 @@
 //! Builds the outcomes of calls, which consist of an ordered JSON object and a text.
 
 use serde_json::{Map, Value};
-use stead_journal::ChangeKind;
 use stead_text::{
     lines,
     visible::{escape_deceptive, escape_deceptive_line},
 };
 
-use super::visible_change::{VisibleChange, recorded_file};
-use crate::{
-    engine::CallOutcome,
-    limits,
-    version::Version,
-    workspace::{CommitReceipt, StoredJournalEntry},
-};
+use crate::{engine::CallOutcome, version::Version, workspace::CommitReceipt};
 
 /// The JSON fields of a call's outcome, in insertion order.
 #[derive(Debug, Default)]
@@ -70,40 +63,6 @@ impl OutcomeBuilder {
     pub(crate) fn build_verbatim(self, text: impl Into<String>) -> CallOutcome {
         CallOutcome { json: self.0, text: text.into(), before_after: Vec::new(), session_switch: None }
     }
-}
-
-/// Rebuilds the outcome of an earlier call whose idempotency key a later call repeats.
-pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
-    let entry = &stored.entry;
-    let changes: Vec<VisibleChange> =
-        entry.changes.iter().take(limits::HISTORY_CHANGES_MAX).map(VisibleChange::unfiltered).collect();
-    let omitted = entry.changes.len() - changes.len();
-    let mut text = format!("already done by {} r{}; nothing was done again", entry.operation, entry.number);
-    for change in &changes {
-        text.push_str("\n  ");
-        text.push_str(&change.render_line());
-    }
-    if omitted > 0 {
-        text.push_str(&format!("\n  … and {omitted} more changes"));
-    }
-    let version = resulting_version(stored);
-    OutcomeBuilder::new()
-        .with_field("entry", entry.number)
-        .with_field("hash", stored.hash.to_string())
-        .with_field("replayed", true)
-        .with_field("operation", entry.operation.clone())
-        .with_some("version", version.map(|version| version.to_string()))
-        .with_some("rev", version.map(|_| format!("r{}", entry.number)))
-        .with_field("changes", changes.into_iter().map(VisibleChange::into_json).collect::<Vec<_>>())
-        .with_some("changes_omitted", (omitted > 0).then_some(omitted))
-        .build(text)
-}
-
-fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
-    let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
-    let mut files = changes.filter_map(|change| recorded_file(&change.after));
-    let first = files.next()?;
-    files.next().is_none().then_some(first.version)
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;

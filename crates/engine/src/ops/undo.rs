@@ -4,73 +4,82 @@
 
 mod inverse;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use stead_journal::{JournalEntry, JournalEntryRelation};
-use stead_text::visible::escape_deceptive_line;
+use stead_path::RelPath;
 
 use self::inverse::{ChangedFileRevertPolicy, InversePlan, RecordedChangeToRevert, RevertSkipReason};
-use super::{outcome_builder::OutcomeBuilder, visible_change::JournalEntryArgument};
+use super::visible_change::{JournalEntryArgument, VisibleChange};
 use crate::{
     call_context::CallContext,
     caller::Principal,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTarget, ResolvedTargets},
+    outcome::{OperationOutcome, RecordedEntryFields, is_zero, to_json_object},
     plan::{CommitExpectation, Plan, PlannedChange},
-    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UndoOrRedoArgs {
-    entry: Option<JournalEntryArgument>,
-    #[serde(default)]
-    dry_run: bool,
+pub struct UndoArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<JournalEntryArgument>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
-impl UndoOrRedoArgs {
-    fn entry_number(&self) -> Result<Option<u64>, Error> {
-        self.entry.as_ref().map(JournalEntryArgument::entry_number).transpose()
-    }
-
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        reversal: &PlannedUndoOrRedo,
-        targets: &[ResolvedTarget],
-    ) -> Result<OperationPlanningResult, Error> {
-        let (plan, report) = reversal.plan(context, targets)?;
-        if self.dry_run {
-            let outcome = report.outcome_fields().with_field("dry_run", true);
-            return Ok(OperationPlanningResult::Preview(
-                outcome.build(report.render_text(report.words().conditional, "")),
-            ));
-        }
-        let build_outcome = Box::new(move |receipt: &CommitReceipt| {
-            let text = report.render_text(report.words().past, &format!(", recorded as r{}", receipt.entry));
-            report.outcome_fields().with_receipt(receipt).build(text)
-        });
-        Ok(OperationPlanningResult::Files { plan, build_outcome })
-    }
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedoArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<JournalEntryArgument>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct UndoArgs(UndoOrRedoArgs);
+#[derive(Debug, Serialize)]
+pub struct UndoOrRedoOutcome {
+    #[serde(flatten)]
+    pub entry: UndoneOrRedoneEntry,
+    pub changed: Vec<VisibleChange>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub changed_omitted: usize,
+    pub kept: Vec<UnrevertedFileRow>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kept_omitted: usize,
+    pub merged: Vec<RelPath>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    #[serde(flatten)]
+    pub recorded: Option<RecordedEntryFields>,
+}
 
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct RedoArgs(UndoOrRedoArgs);
+/// The undo of an undo redoes the original entry, so a call of `undo` can also redo an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndoneOrRedoneEntry {
+    Undone(u64),
+    Redone(u64),
+}
+
+/// A file that an undo, a redo or a rejection could not revert.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnrevertedFileRow {
+    pub path: RelPath,
+    pub reason: &'static str,
+}
+
+impl OperationOutcome for UndoOrRedoOutcome {}
 
 impl Operation for UndoArgs {
     type Resolved = PlannedUndoOrRedo;
-    type Outcome = CallOutcome;
+    type Outcome = UndoOrRedoOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        let reversal = match self.0.entry_number()? {
-            Some(number) => undo_by_number(context, number)?,
+        let reversal = match &self.entry {
+            Some(entry) => undo_by_number(context, entry.entry_number()?)?,
             None => undo_newest(context)?,
         };
         paths.add_all(inverse::requested_paths(&reversal.steps));
@@ -83,17 +92,18 @@ impl Operation for UndoArgs {
         reversal: PlannedUndoOrRedo,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
-        self.0.plan(context, &reversal, targets)
+        let (plan, outcome) = reversal.plan(context, targets)?;
+        Ok(preview_or_commit(plan, UndoOrRedoOutcome { dry_run: self.dry_run, ..outcome }))
     }
 }
 
 impl Operation for RedoArgs {
     type Resolved = PlannedUndoOrRedo;
-    type Outcome = CallOutcome;
+    type Outcome = UndoOrRedoOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        let reversal = match self.0.entry_number()? {
-            Some(number) => redo_by_number(context, number)?,
+        let reversal = match &self.entry {
+            Some(entry) => redo_by_number(context, entry.entry_number()?)?,
             None => redo_newest(context)?,
         };
         paths.add_all(inverse::requested_paths(&reversal.steps));
@@ -106,7 +116,18 @@ impl Operation for RedoArgs {
         reversal: PlannedUndoOrRedo,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
-        self.0.plan(context, &reversal, targets)
+        let (plan, outcome) = reversal.plan(context, targets)?;
+        Ok(preview_or_commit(plan, UndoOrRedoOutcome { dry_run: self.dry_run, ..outcome }))
+    }
+}
+
+fn preview_or_commit(plan: Plan, outcome: UndoOrRedoOutcome) -> OperationPlanningResult<UndoOrRedoOutcome> {
+    if outcome.dry_run {
+        return OperationPlanningResult::Preview(outcome);
+    }
+    OperationPlanningResult::Files {
+        plan,
+        build_outcome: Box::new(move |receipt| UndoOrRedoOutcome { recorded: Some(receipt.into()), ..outcome }),
     }
 }
 
@@ -140,7 +161,7 @@ fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoO
                 )
                 .with_next_step(format!("call undo with entry r{undone} to undo it again")));
             }
-            PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, undone, &entry)
+            PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Redone(undone), &entry)
         }
         JournalEntryRelation::Redoes(redone) => undo_entry(context, &find_entry(context, redone)?.entry),
         JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {
@@ -161,8 +182,8 @@ fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Planned
             .with_next_step("call history to see entries"));
     }
     match latest_redo(context, number)? {
-        Some(redo) => PlannedUndoOrRedo::new(context, UndoOrRedo::Undo, number, &redo),
-        None => PlannedUndoOrRedo::new(context, UndoOrRedo::Undo, number, entry),
+        Some(redo) => PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Undone(number), &redo),
+        None => PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Undone(number), entry),
     }
 }
 
@@ -180,7 +201,7 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
         | JournalEntryRelation::Amends(_) => Ok(None),
     })?;
     let (number, undoing) = found.ok_or_else(|| nothing_left_error("redo"))?;
-    PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, number, &undoing)
+    PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Redone(number), &undoing)
 }
 
 /// The argument `number` names the undone entry, the undo of that entry, or an earlier redo of it.
@@ -197,70 +218,66 @@ fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoO
     };
     let undoing = find_entry(context, by)?.entry;
     require_owner(context, &undoing)?;
-    PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, undone, &undoing)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UndoOrRedo {
-    Undo,
-    Redo,
+    PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Redone(undone), &undoing)
 }
 
 #[derive(Debug)]
 pub(crate) struct PlannedUndoOrRedo {
-    direction: UndoOrRedo,
-    entry_number: u64,
+    entry: UndoneOrRedoneEntry,
     /// The entry whose changes are reverted: `redo` reverts the undo, `undo` the given entry or its latest redo.
     source_entry: u64,
     steps: Vec<RecordedChangeToRevert>,
 }
 
 impl PlannedUndoOrRedo {
-    fn new(
-        context: &CallContext<'_>,
-        direction: UndoOrRedo,
-        entry_number: u64,
-        source: &JournalEntry,
-    ) -> Result<Self, Error> {
-        let steps = inverse::revert_steps(context, source)?;
-        Ok(Self { direction, entry_number, source_entry: source.number, steps })
+    fn new(context: &CallContext<'_>, entry: UndoneOrRedoneEntry, source: &JournalEntry) -> Result<Self, Error> {
+        Ok(Self { entry, source_entry: source.number, steps: inverse::revert_steps(context, source)? })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, UndoOrRedoReport), Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, UndoOrRedoOutcome), Error> {
         self.require_still_pending(context)?;
-        let (policy, relation) = match self.direction {
-            UndoOrRedo::Undo => (ChangedFileRevertPolicy::Merge, JournalEntryRelation::Undoes(self.entry_number)),
-            UndoOrRedo::Redo => (ChangedFileRevertPolicy::Leave, JournalEntryRelation::Redoes(self.entry_number)),
+        let (policy, relation) = match self.entry {
+            UndoneOrRedoneEntry::Undone(number) => {
+                (ChangedFileRevertPolicy::Merge, JournalEntryRelation::Undoes(number))
+            }
+            UndoneOrRedoneEntry::Redone(number) => {
+                (ChangedFileRevertPolicy::Leave, JournalEntryRelation::Redoes(number))
+            }
         };
         let inverse = inverse::plan_inverse(context, &self.steps, targets, policy)?;
         let blocked =
-            self.direction == UndoOrRedo::Redo && inverse.skipped.iter().any(|skip| skip.reason.blocks_redo());
+            policy == ChangedFileRevertPolicy::Leave && inverse.skipped.iter().any(|skip| skip.reason.blocks_redo());
         if inverse.changes.is_empty() || blocked {
             return Err(self.refused_error(&inverse));
         }
-        let report = UndoOrRedoReport::for_inverse(self.direction, self.entry_number, &inverse);
-        Ok((Plan::with_link(inverse.changes, relation), report))
+        let max = limits::REPORTED_PATHS_MAX;
+        let outcome = UndoOrRedoOutcome {
+            entry: self.entry,
+            changed: inverse.changes.iter().take(max).filter_map(planned_change_row).collect(),
+            changed_omitted: inverse.changes.len().saturating_sub(max),
+            kept: unreverted_files(&inverse),
+            kept_omitted: inverse.skipped.len().saturating_sub(max),
+            merged: inverse.merged.into_iter().take(max).collect(),
+            dry_run: false,
+            recorded: None,
+        };
+        Ok((Plan::with_link(inverse.changes, relation), outcome))
     }
 
     /// Fails if another call undid or redid the entry while this call waited for its locks.
     fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
-        let undone = context.workspace().undone_by(self.entry_number)?;
-        let pending = match self.direction {
-            UndoOrRedo::Undo => undone.is_none(),
-            UndoOrRedo::Redo => undone == Some(self.source_entry),
+        let (number, expected) = match self.entry {
+            UndoneOrRedoneEntry::Undone(number) => (number, None),
+            UndoneOrRedoneEntry::Redone(number) => (number, Some(self.source_entry)),
         };
-        if pending {
+        if context.workspace().undone_by(number)? == expected {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!("another call undid or redid r{} while this one waited", self.entry_number),
-        )
-        .with_next_step("call history to see what happened"))
+        let message = format!("another call undid or redid r{number} while this one waited");
+        Err(Error::new(ErrorKind::Conflict, message).with_next_step("call history to see what happened"))
     }
 
     fn refused_error(&self, inverse: &InversePlan) -> Error {
-        let number = self.entry_number;
         let expired = |reason: RevertSkipReason| {
             reason == RevertSkipReason::NotInTrash || reason == RevertSkipReason::VersionNotRetained
         };
@@ -269,12 +286,14 @@ impl PlannedUndoOrRedo {
         } else {
             ErrorKind::Conflict
         };
-        let (detail, next_step) = match self.direction {
-            UndoOrRedo::Undo => (
+        let (number, detail, next_step) = match self.entry {
+            UndoneOrRedoneEntry::Undone(number) => (
+                number,
                 format!("no change of r{number} can be undone; nothing was changed"),
                 "inspect the paths in kept with read or diff, or pass entry to undo another one",
             ),
-            UndoOrRedo::Redo => (
+            UndoneOrRedoneEntry::Redone(number) => (
+                number,
                 format!("r{number} cannot be redone because of later changes; nothing was changed"),
                 "inspect the paths in kept with read or diff, and make the change by hand",
             ),
@@ -282,86 +301,13 @@ impl PlannedUndoOrRedo {
         Error::new(kind, detail)
             .with_next_step(next_step)
             .with_detail("of", number)
-            .with_detail("kept", skipped_json(inverse))
+            .with_detail("kept", unreverted_files(inverse).iter().map(to_json_object).collect::<Vec<_>>())
     }
 }
 
-fn skipped_json(inverse: &InversePlan) -> Vec<Value> {
+fn unreverted_files(inverse: &InversePlan) -> Vec<UnrevertedFileRow> {
     let reported = inverse.skipped.iter().take(limits::REPORTED_PATHS_MAX);
-    reported.map(|skip| json!({ "path": skip.path.to_string(), "reason": skip.reason.to_string() })).collect()
-}
-
-/// The data for the outcome of `undo` or `redo`, copied from the plan because the commit consumes the plan.
-struct UndoOrRedoReport {
-    direction: UndoOrRedo,
-    entry_number: u64,
-    changed: Vec<Value>,
-    changed_total: usize,
-    skipped: Vec<Value>,
-    skipped_total: usize,
-    merged: Vec<String>,
-    lines: Vec<String>,
-}
-
-impl UndoOrRedoReport {
-    fn for_inverse(direction: UndoOrRedo, entry_number: u64, inverse: &InversePlan) -> Self {
-        let max = limits::REPORTED_PATHS_MAX;
-        let changed = inverse.changes.iter().take(max);
-        let mut lines: Vec<String> = changed.clone().map(render_change_line).collect();
-        lines.extend(inverse.merged.iter().take(max).map(|path| format!("merged {path} with later changes")));
-        lines.extend(inverse.skipped.iter().take(max).map(|skip| format!("skipped {}: {}", skip.path, skip.reason)));
-        Self {
-            direction,
-            entry_number,
-            changed: changed.map(change_json).collect(),
-            changed_total: inverse.changes.len(),
-            skipped: skipped_json(inverse),
-            skipped_total: inverse.skipped.len(),
-            merged: inverse.merged.iter().take(max).map(ToString::to_string).collect(),
-            lines: lines.iter().map(|line| escape_deceptive_line(line).into_owned()).collect(),
-        }
-    }
-
-    fn words(&self) -> UndoOrRedoWording {
-        match self.direction {
-            UndoOrRedo::Undo => {
-                UndoOrRedoWording { past: "reverted", conditional: "would revert", entry_field: "undone" }
-            }
-            UndoOrRedo::Redo => UndoOrRedoWording { past: "redid", conditional: "would redo", entry_field: "redone" },
-        }
-    }
-
-    fn outcome_fields(&self) -> OutcomeBuilder {
-        let changed_omitted = self.changed_total - self.changed.len();
-        let kept_omitted = self.skipped_total - self.skipped.len();
-        OutcomeBuilder::new()
-            .with_field(self.words().entry_field, self.entry_number)
-            .with_field("changed", self.changed.clone())
-            .with_some("changed_omitted", (changed_omitted > 0).then_some(changed_omitted))
-            .with_field("kept", self.skipped.clone())
-            .with_some("kept_omitted", (kept_omitted > 0).then_some(kept_omitted))
-            .with_field("merged", self.merged.clone())
-    }
-
-    fn render_text(&self, verb: &str, tail: &str) -> String {
-        let files = if self.changed_total == 1 { "file" } else { "files" };
-        let mut text = format!("{verb} r{} ({} {files}", self.entry_number, self.changed_total);
-        if self.skipped_total > 0 {
-            text.push_str(&format!(", {} skipped", self.skipped_total));
-        }
-        text.push_str(&format!("){tail}"));
-        for line in &self.lines {
-            text.push_str("\n  ");
-            text.push_str(line);
-        }
-        text
-    }
-}
-
-struct UndoOrRedoWording {
-    past: &'static str,
-    conditional: &'static str,
-    entry_field: &'static str,
+    reported.map(|skip| UnrevertedFileRow { path: skip.path.clone(), reason: skip.reason.as_str() }).collect()
 }
 
 fn change_kind_name(change: &PlannedChange) -> &'static str {
@@ -375,19 +321,9 @@ fn change_kind_name(change: &PlannedChange) -> &'static str {
     }
 }
 
-fn change_json(change: &PlannedChange) -> Value {
-    let mut paths = change.paths().map(ToString::to_string);
-    OutcomeBuilder::new()
-        .with_some("path", paths.next())
-        .with_field("kind", change_kind_name(change))
-        .with_some("to", paths.next())
-        .into_json()
-        .into()
-}
-
-fn render_change_line(change: &PlannedChange) -> String {
-    let paths: Vec<String> = change.paths().map(ToString::to_string).collect();
-    format!("{} {}", change_kind_name(change), paths.join(" -> "))
+fn planned_change_row(change: &PlannedChange) -> Option<VisibleChange> {
+    let mut paths = change.paths().cloned();
+    Some(VisibleChange { path: paths.next()?, kind: change_kind_name(change), to: paths.next(), result: None })
 }
 
 fn find_entry(context: &CallContext<'_>, number: u64) -> Result<StoredJournalEntry, Error> {

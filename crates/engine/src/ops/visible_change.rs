@@ -1,26 +1,31 @@
 //! The part of a recorded change that a caller may see, if the caller may not read all paths of the change.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize, Serializer};
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
-use super::outcome_builder::{OutcomeBuilder, shorten_for_error};
+use super::outcome_builder::shorten_for_error;
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
+    outcome::to_json_object,
     version::Version,
 };
 
-#[derive(Debug, Clone, Deserialize)]
+/// A journal entry as a caller writes it, such as `12` or `"r12"`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum JournalEntryArgument {
+pub enum JournalEntryArgument {
     Number(u64),
     Text(String),
 }
 
 impl JournalEntryArgument {
+    pub fn from_number(number: u64) -> Self {
+        Self::Text(format!("r{number}"))
+    }
+
     pub(crate) fn entry_number(&self) -> Result<u64, Error> {
         match self {
             JournalEntryArgument::Number(number) => Ok(*number),
@@ -44,45 +49,52 @@ pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
         .with_detail("head", head)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct VisibleChange {
-    pub(crate) path: String,
-    pub(crate) kind: &'static str,
-    pub(crate) to: Option<String>,
-    pub(crate) result: Option<RecordedFileVersion>,
+/// A change of one path, or of two paths if it is a move or a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VisibleChange {
+    pub path: RelPath,
+    pub kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<RelPath>,
+    #[serde(flatten)]
+    pub result: Option<RecordedFileVersion>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RecordedFileVersion {
-    pub(crate) version: Version,
-    pub(crate) size: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RecordedFileVersion {
+    pub size: u64,
+    #[serde(serialize_with = "serialize_short_form")]
+    pub version: Version,
+}
+
+fn serialize_short_form<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&version.short_form())
 }
 
 impl VisibleChange {
-    /// Returns the whole recorded change, for the caller that made the change.
-    pub(crate) fn unfiltered(change: &RecordedChange) -> Self {
-        Self {
-            path: change.path.clone(),
+    /// Returns the whole recorded change, for the caller that made the change; `None` if a recorded path is invalid.
+    pub(crate) fn unfiltered(change: &RecordedChange) -> Option<Self> {
+        Some(Self {
+            path: RelPath::from_wire(&change.path).ok()?,
             kind: change_kind_name(change.kind),
-            to: change.to.clone(),
+            to: change.to.as_deref().map(RelPath::from_wire).transpose().ok()?,
             result: recorded_file(&change.after),
-        }
+        })
     }
 
     /// A caller who may read only one path of a move sees a removal or a creation.
     pub(crate) fn visible_to(context: &CallContext<'_>, change: &RecordedChange) -> Option<Self> {
-        let may_read = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| context.may_read(&path));
-        match (may_read(&change.path), change.to.as_deref()) {
-            (true, None) => Some(Self::unfiltered(change)),
+        let Self { path, kind, to, result } = Self::unfiltered(change)?;
+        match (context.may_read(&path), to) {
+            (true, None) => Some(Self { path, kind, to: None, result }),
             (false, None) => None,
-            (true, Some(to)) if may_read(to) => Some(Self::unfiltered(change)),
-            (false, Some(to)) if may_read(to) => {
-                let (path, kind) = (to.to_owned(), change_kind_name(ChangeKind::Create));
-                Some(Self { path, kind, to: None, result: recorded_file(&change.after) })
-            }
+            (may_read, Some(to)) if context.may_read(&to) => Some(if may_read {
+                Self { path, kind, to: Some(to), result }
+            } else {
+                Self { path: to, kind: change_kind_name(ChangeKind::Create), to: None, result }
+            }),
             (true, Some(_)) if change.kind == ChangeKind::Rename => {
-                let (path, kind) = (change.path.clone(), change_kind_name(ChangeKind::Remove));
-                Some(Self { path, kind, to: None, result: None })
+                Some(Self { path, kind: change_kind_name(ChangeKind::Remove), to: None, result: None })
             }
             // A copy to a hidden path does not change its source.
             (true | false, Some(_)) => None,
@@ -90,24 +102,17 @@ impl VisibleChange {
     }
 
     pub(crate) fn is_within(&self, directory: &RelPath) -> bool {
-        let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| path.is_within(directory));
-        within(&self.path) || self.to.as_deref().is_some_and(within)
+        self.path.is_within(directory) || self.to.as_ref().is_some_and(|to| to.is_within(directory))
     }
 
-    pub(crate) fn into_json(self) -> Map<String, Value> {
-        OutcomeBuilder::new()
-            .with_field("path", self.path)
-            .with_field("kind", self.kind)
-            .with_some("to", self.to)
-            .with_some("size", self.result.map(|file| file.size))
-            .with_some("version", self.result.map(|file| file.version.short_form()))
-            .into_json()
+    pub(crate) fn into_json(self) -> serde_json::Map<String, serde_json::Value> {
+        to_json_object(&self)
     }
 
-    pub(crate) fn render_line(&self) -> String {
-        let mut line = format!("{} {}", self.kind, escape_deceptive_line(&self.path));
+    pub fn render_line(&self) -> String {
+        let mut line = format!("{} {}", self.kind, escape_deceptive_line(&self.path.to_wire()));
         if let Some(to) = &self.to {
-            line.push_str(&format!(" -> {}", escape_deceptive_line(to)));
+            line.push_str(&format!(" -> {}", escape_deceptive_line(&to.to_wire())));
         }
         if let Some(file) = self.result {
             line.push_str(&format!(" ({} bytes)", file.size));

@@ -8,7 +8,7 @@ mod file_content;
 mod projected_tree;
 mod trash_lookup;
 
-use std::{collections::HashSet, fmt};
+use std::collections::HashSet;
 
 use stead_journal::{ChangeKind, JournalEntry, PathState};
 use stead_path::RelPath;
@@ -71,11 +71,9 @@ impl RevertSkipReason {
             | RevertSkipReason::ChangedTwice => true,
         }
     }
-}
 
-impl fmt::Display for RevertSkipReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
             RevertSkipReason::AlreadyGone => "it is already gone",
             RevertSkipReason::AlreadyReverted => "it is already in that state",
             RevertSkipReason::Changed => "it was changed since",
@@ -89,7 +87,7 @@ impl fmt::Display for RevertSkipReason {
             RevertSkipReason::PathRedirected => "its path now leads elsewhere through a link",
             RevertSkipReason::ParentNotDirectory => "a parent is no longer a directory",
             RevertSkipReason::ChangedTwice => "the same entry changed it more than once",
-        })
+        }
     }
 }
 

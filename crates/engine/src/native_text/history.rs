@@ -1,0 +1,87 @@
+//! Renders the outcomes of `history`, `diff`, `undo` and `redo`, and of completed calls, as text.
+
+use super::{NativeText, escape_lines, escape_one_line};
+use crate::{
+    call_notation::CallNotation,
+    limits,
+    ops::{
+        CompletedCallOutcome, DiffOutcome, HistoryEntryRow, HistoryOutcome, UndoOrRedoOutcome, UndoneOrRedoneEntry,
+        VisibleChange, outcome_builder::first_page,
+    },
+    outcome::to_json_object,
+};
+
+impl NativeText for HistoryOutcome {
+    fn native_text(&self, notation: CallNotation) -> String {
+        let entries: String = self.entries.iter().map(|entry| render_history_entry(entry, notation)).collect();
+        escape_lines(match self.completeness.next_call() {
+            Some(next) => format!("{entries}… more: {}", notation.render_call("history", &to_json_object(next))),
+            None if entries.is_empty() => "no changes".to_owned(),
+            None => entries.trim_end().to_owned(),
+        })
+    }
+}
+
+fn render_history_entry(entry: &HistoryEntryRow, notation: CallNotation) -> String {
+    let mut text = entry.render_heading() + "\n";
+    for change in &entry.changes {
+        text.push_str(&format!("  {}\n", change.render_line()));
+    }
+    if entry.changes_omitted > 0 {
+        let since = format!("r{}", entry.entry.saturating_sub(1));
+        let call = notation.render_call("changes", &serde_json::Map::from_iter([("since".to_owned(), since.into())]));
+        text.push_str(&format!("  … and {} more: {call}\n", entry.changes_omitted));
+    }
+    text
+}
+
+impl NativeText for DiffOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let Self { path, diff, lines, same_bytes, .. } = self;
+        // Escapes make the text longer, so that the text can exceed the limit although the diff does not.
+        let escaped = escape_lines(diff);
+        let mut text = match (first_page(&escaped, limits::OUTCOME_PAGE_CHARS).text, same_bytes) {
+            ("", true) => "no differences".to_owned(),
+            ("", false) => "only the encoding differs".to_owned(),
+            (page, true | false) => format!("{page}[+{} -{} lines]", lines.added, lines.removed),
+        };
+        if self.completeness.is_truncated() {
+            text.push_str(&format!("\n… truncated: read {path} to see the whole file"));
+        }
+        escape_lines(text)
+    }
+}
+
+impl NativeText for CompletedCallOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let mut text = format!("already done by {} r{}; nothing was done again", self.operation, self.recorded.entry);
+        for change in &self.changes {
+            text.push_str(&format!("\n  {}", change.render_line()));
+        }
+        if self.changes_omitted > 0 {
+            text.push_str(&format!("\n  … and {} more changes", self.changes_omitted));
+        }
+        escape_lines(text)
+    }
+}
+
+impl NativeText for UndoOrRedoOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let (verb, number) = match (self.entry, self.dry_run) {
+            (UndoneOrRedoneEntry::Undone(number), false) => ("reverted", number),
+            (UndoneOrRedoneEntry::Undone(number), true) => ("would revert", number),
+            (UndoneOrRedoneEntry::Redone(number), false) => ("redid", number),
+            (UndoneOrRedoneEntry::Redone(number), true) => ("would redo", number),
+        };
+        let (changed, kept) = (self.changed.len() + self.changed_omitted, self.kept.len() + self.kept_omitted);
+        let files = if changed == 1 { "file" } else { "files" };
+        let skipped = if kept > 0 { format!(", {kept} skipped") } else { String::new() };
+        let recorded = self.recorded.as_ref().map_or_else(String::new, |new| format!(", recorded as r{}", new.entry));
+        let changed_lines = self.changed.iter().map(VisibleChange::render_line);
+        let merged_lines = self.merged.iter().map(|path| format!("merged {path} with later changes"));
+        let skipped_lines = self.kept.iter().map(|file| format!("skipped {}: {}", file.path, file.reason));
+        let lines = changed_lines.chain(merged_lines).chain(skipped_lines);
+        let lines: String = lines.map(|line| format!("\n  {}", escape_one_line(line))).collect();
+        escape_lines(format!("{verb} r{number} ({changed} {files}{skipped}){recorded}{lines}"))
+    }
+}

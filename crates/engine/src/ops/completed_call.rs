@@ -1,0 +1,68 @@
+//! Rebuilds the outcome of an earlier call from the journal, for a call that repeats the idempotency key.
+
+use serde::Serialize;
+use stead_journal::ChangeKind;
+
+use super::visible_change::{VisibleChange, recorded_file};
+use crate::{
+    call_notation::CallNotation,
+    engine::CallOutcome,
+    limits,
+    outcome::{FileShownInOutcome, FileVersionFields, IntoCallOutcome, OperationOutcome, RecordedEntryFields, is_zero},
+    version::Version,
+    workspace::StoredJournalEntry,
+};
+
+#[derive(Debug, Serialize)]
+pub struct CompletedCallOutcome {
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+    /// Always true, so that a program can distinguish the rebuilt outcome from the outcome of the first call.
+    pub replayed: bool,
+    pub operation: String,
+    /// The version of the file, if the call wrote only one file.
+    #[serde(flatten)]
+    pub version: Option<FileVersionFields>,
+    pub changes: Vec<VisibleChange>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub changes_omitted: usize,
+}
+
+impl OperationOutcome for CompletedCallOutcome {
+    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
+        let written = self.changes.iter().find(|change| change.result.is_some());
+        let path = written.map(|change| change.to.as_ref().unwrap_or(&change.path));
+        path.zip(self.version.as_mut())
+            .map(|(path, version)| FileShownInOutcome::new(path, version))
+            .into_iter()
+            .collect()
+    }
+}
+
+impl From<&StoredJournalEntry> for CompletedCallOutcome {
+    fn from(stored: &StoredJournalEntry) -> Self {
+        let entry = &stored.entry;
+        let changes: Vec<VisibleChange> =
+            entry.changes.iter().take(limits::HISTORY_CHANGES_MAX).filter_map(VisibleChange::unfiltered).collect();
+        Self {
+            recorded: RecordedEntryFields { entry: entry.number, hash: stored.hash, notices: Vec::new() },
+            replayed: true,
+            operation: entry.operation.clone(),
+            version: resulting_version(stored)
+                .map(|version| FileVersionFields::new(version, format!("r{}", entry.number))),
+            changes_omitted: entry.changes.len() - changes.len(),
+            changes,
+        }
+    }
+}
+
+fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
+    let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
+    let mut files = changes.filter_map(|change| recorded_file(&change.after));
+    let first = files.next()?;
+    files.next().is_none().then_some(first.version)
+}
+
+pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
+    CompletedCallOutcome::from(stored).into_call_outcome(CallNotation::default())
+}
