@@ -1,6 +1,7 @@
 //! The dialect `jettson` has four tools that return plain objects. An error is returned as `{"error": "…"}`, with the
 //! documented prefix and sentence. Replies contain the argument `path` as the caller wrote it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPermission, Error, ErrorKind,
@@ -13,10 +14,11 @@ use stead_path::{
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall,
+    arguments::{ArgumentIntegerSyntax, ArgumentIssue, CheckedArguments},
     rendering::{CallOutcomeFieldsExt, error_detail},
 };
 use crate::{
-    definition::DialectDefinition,
+    definition::{DialectDefinition, ToolDefinition},
     limits::{DIALECT_LIST_ENTRIES_MAX, JETTSON_READ_BYTES_MAX, JETTSON_WRITE_BYTES_MAX},
 };
 
@@ -31,72 +33,58 @@ pub(super) fn build(_settings: &DialectSettings, _location: &DialectWorkspaceRoo
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JettsonTool {
-    Read,
-    Write,
-    List,
-    Delete,
+#[derive(Debug, Serialize, Deserialize)]
+enum JettsonToolInput {
+    #[serde(rename = "jettson_files_read")]
+    Read { path: String },
+    #[serde(rename = "jettson_files_write")]
+    Write { path: String, content: String },
+    #[serde(rename = "jettson_files_list")]
+    List { path: String },
+    #[serde(rename = "jettson_files_delete")]
+    Delete { path: String },
 }
 
-impl JettsonTool {
-    fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "jettson_files_read" => Some(JettsonTool::Read),
-            "jettson_files_write" => Some(JettsonTool::Write),
-            "jettson_files_list" => Some(JettsonTool::List),
-            "jettson_files_delete" => Some(JettsonTool::Delete),
-            _ => None,
-        }
-    }
-
-    fn engine_operation(self) -> &'static str {
+impl JettsonToolInput {
+    fn path(&self) -> &str {
         match self {
-            JettsonTool::Read => "read",
-            JettsonTool::Write => "write",
-            JettsonTool::List => "list",
-            JettsonTool::Delete => "remove",
+            JettsonToolInput::Read { path }
+            | JettsonToolInput::Write { path, .. }
+            | JettsonToolInput::List { path }
+            | JettsonToolInput::Delete { path } => path,
         }
-    }
-}
-
-struct JettsonCall<'a> {
-    tool: JettsonTool,
-    path: &'a str,
-    content: &'a str,
-}
-
-impl<'a> JettsonCall<'a> {
-    fn validate(tool: &str, arguments: &'a Map<String, Value>) -> Result<Self, String> {
-        let tool = JettsonTool::from_name(tool).ok_or_else(|| format!("there is no tool {tool}."))?;
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let path = match (tool, text("path")) {
-            (_, Some(path)) => path,
-            (JettsonTool::List, None) if !arguments.contains_key("path") => ".",
-            (JettsonTool::Read | JettsonTool::Write | JettsonTool::List | JettsonTool::Delete, None) => {
-                return Err(PATH_ESCAPES_MESSAGE.to_owned());
-            }
-        };
-        let content = match (tool, text("content")) {
-            (JettsonTool::Write, None) => return Err("content is required.".to_owned()),
-            (JettsonTool::Write, Some(content)) if content.len() > JETTSON_WRITE_BYTES_MAX => {
-                return Err("content exceeds 5 MB.".to_owned());
-            }
-            (JettsonTool::Read | JettsonTool::Write | JettsonTool::List | JettsonTool::Delete, content) => {
-                content.unwrap_or_default()
-            }
-        };
-        Ok(Self { tool, path, content })
     }
 
     fn engine_arguments(&self) -> Value {
-        match self.tool {
+        match self {
             // The call reads only the first bytes of a long file. The outcome contains the size of the whole file,
             // which shows that the file is longer.
-            JettsonTool::Read => json!({ "path": self.path, "bytes": format!("0-{}", JETTSON_READ_BYTES_MAX - 1) }),
-            JettsonTool::Write => json!({ "path": self.path, "content": self.content, "encoding": "utf-8" }),
-            JettsonTool::List => json!({ "path": self.path, "all": true }),
-            JettsonTool::Delete => json!({ "path": self.path }),
+            JettsonToolInput::Read { path } => {
+                json!({ "path": path, "bytes": format!("0-{}", JETTSON_READ_BYTES_MAX - 1) })
+            }
+            JettsonToolInput::Write { path, content } => {
+                json!({ "path": path, "content": content, "encoding": "utf-8" })
+            }
+            JettsonToolInput::List { path } => json!({ "path": path, "all": true }),
+            JettsonToolInput::Delete { path } => json!({ "path": path }),
+        }
+    }
+}
+
+impl JettsonDialect {
+    fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<JettsonToolInput, String> {
+        let tool = self.0.find_tool(name).ok_or_else(|| format!("there is no tool {name}."))?;
+        let checked = CheckedArguments::new(&self.0, tool, ArgumentIntegerSyntax::Integer, arguments);
+        match checked.issues.first().map(ArgumentIssue::argument_name) {
+            Some("path") => return Err(PATH_ESCAPES_MESSAGE.to_owned()),
+            Some(name) => return Err(format!("{name} is required.")),
+            None => {}
+        }
+        match checked.decode()? {
+            JettsonToolInput::Write { content, .. } if content.len() > JETTSON_WRITE_BYTES_MAX => {
+                Err("content exceeds 5 MB.".to_owned())
+            }
+            input => Ok(input),
         }
     }
 }
@@ -124,36 +112,36 @@ impl Dialect for JettsonDialect {
             before_after: BeforeAfterContentInclusion::Include,
             ..CallOptions::default()
         };
-        match JettsonCall::validate(tool, arguments) {
-            Ok(call) => TranslatedCall::new(call.tool.engine_operation(), call.engine_arguments(), options),
+        let operation = self.0.find_tool(tool).map_or("unknown", ToolDefinition::engine_operation);
+        match self.parse_call(tool, arguments) {
+            Ok(input) => TranslatedCall::new(operation, input.engine_arguments(), options),
             Err(reason) => {
-                let operation = JettsonTool::from_name(tool).map_or("unknown", JettsonTool::engine_operation);
                 TranslatedCall::rejected(operation, arguments, Error::new(ErrorKind::BadRequest, reason), options)
             }
         }
     }
 
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        let result = JettsonCall::validate(tool, arguments).and_then(|call| match outcome {
-            Ok(outcome) => Ok(render_success(&call, &outcome)),
-            Err(error) => Err(error_sentence(&call, &error)),
+        let result = self.parse_call(tool, arguments).and_then(|input| match outcome {
+            Ok(outcome) => Ok(render_success(&input, &outcome)),
+            Err(error) => Err(error_sentence(&input, &error)),
         });
         DialectReply::from_json(result.map_err(|reason| json!({ "error": format!("{ERROR_PREFIX}{reason}") })))
     }
 }
 
-fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
-    let path = call.path;
-    match call.tool {
-        JettsonTool::Read => {
+fn render_success(input: &JettsonToolInput, outcome: &CallOutcome) -> Value {
+    let path = input.path();
+    match input {
+        JettsonToolInput::Read { .. } => {
             let (bytes, size) = (outcome.bytes_before(), outcome.number_field("size"));
             let truncated = size > JETTSON_READ_BYTES_MAX as u64;
             let complete = if truncated { trim_partial_character(bytes) } else { bytes };
             let content = String::from_utf8_lossy(complete);
             json!({ "path": path, "content": content, "size_bytes": size, "truncated": truncated })
         }
-        JettsonTool::Write => json!({ "path": path, "bytes_written": call.content.len() }),
-        JettsonTool::List => {
+        JettsonToolInput::Write { content, .. } => json!({ "path": path, "bytes_written": content.len() }),
+        JettsonToolInput::List { .. } => {
             let entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
             let mut listing = json!({ "path": path, "entries": entries });
             if outcome.is_set("truncated") {
@@ -161,7 +149,7 @@ fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
             }
             listing
         }
-        JettsonTool::Delete => json!({ "path": path, "deleted": true }),
+        JettsonToolInput::Delete { .. } => json!({ "path": path, "deleted": true }),
     }
 }
 
@@ -184,20 +172,22 @@ fn render_entry(entry: &Value) -> Value {
     json!({ "name": name, "size_bytes": size, "is_dir": kind == "directory" })
 }
 
-fn error_sentence(call: &JettsonCall<'_>, error: &Error) -> String {
-    let path = call.path;
+fn error_sentence(input: &JettsonToolInput, error: &Error) -> String {
+    let path = input.path();
     let is_root = error_detail(error, "path") == Some(".");
     let kind = if error.kind == ErrorKind::InvalidPath && is_root { ErrorKind::IsDirectory } else { error.kind };
-    match (kind, call.tool) {
+    match (kind, input) {
         (ErrorKind::InvalidPath | ErrorKind::PathEscape, _) => PATH_ESCAPES_MESSAGE.to_owned(),
         (ErrorKind::NotFound, _) => format!("no such file: {path}"),
-        (ErrorKind::IsDirectory, JettsonTool::Delete) => {
+        (ErrorKind::IsDirectory, JettsonToolInput::Delete { .. }) => {
             format!("{path} is a directory — use Jettson Shell with rmdir for that.")
         }
         (ErrorKind::IsDirectory, _) => format!("{path} is a directory."),
-        (ErrorKind::NotDirectory, JettsonTool::Read | JettsonTool::Delete) => format!("no such file: {path}"),
-        (ErrorKind::NotDirectory, JettsonTool::List) => format!("{path} is not a directory."),
-        (ErrorKind::NotDirectory, JettsonTool::Write) => {
+        (ErrorKind::NotDirectory, JettsonToolInput::Read { .. } | JettsonToolInput::Delete { .. }) => {
+            format!("no such file: {path}")
+        }
+        (ErrorKind::NotDirectory, JettsonToolInput::List { .. }) => format!("{path} is not a directory."),
+        (ErrorKind::NotDirectory, JettsonToolInput::Write { .. }) => {
             let file = error_detail(error, "file").or_else(|| error_detail(error, "path"));
             format!("{} is not a directory.", file.unwrap_or(path))
         }
@@ -221,7 +211,8 @@ mod tests {
     #[test]
     fn rejects_invalid_arguments_with_published_messages() {
         let validation_error = |tool: &str, arguments: Value| {
-            JettsonCall::validate(tool, arguments.as_object().unwrap()).map(|_| ()).unwrap_err()
+            let dialect = JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON).unwrap());
+            dialect.parse_call(tool, arguments.as_object().unwrap()).unwrap_err()
         };
         assert_eq!(validation_error("jettson_files_read", json!({})), PATH_ESCAPES_MESSAGE);
         assert_eq!(validation_error("jettson_files_read", json!({ "path": 1 })), PATH_ESCAPES_MESSAGE);
