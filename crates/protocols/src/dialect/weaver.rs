@@ -14,16 +14,20 @@ use stead_path::{
 
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectReply, DialectSettings,
-    DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
+    DialectSetupError, DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
+    arguments::{ArgumentIntegerSyntax, CheckedArguments},
     rendering::{CallOutcomeFieldsExt, clean_path},
 };
-use crate::{definition::DialectDefinition, limits::DIALECT_LIST_ENTRIES_MAX};
+use crate::{
+    definition::{DialectDefinition, ToolDefinition},
+    limits::DIALECT_LIST_ENTRIES_MAX,
+};
 
-mod args;
 mod errors;
+mod inputs;
 mod newest_generation;
 
-use args::{WeaverDisplayPath, WeaverTool, WeaverToolCall};
+use inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput};
 use newest_generation::WeaverPagingSettings;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
@@ -45,26 +49,30 @@ pub(super) struct WeaverDialect {
 }
 
 pub(super) fn build(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
-    let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
-        WeaverGeneration::Newest
-    } else {
-        WeaverGeneration::V0_1_2
-    };
-    let filesystem_reach = if settings.is_set_to("restrict", "false", "true") {
-        DialectFilesystemReach::WholeMachine
-    } else {
-        DialectFilesystemReach::Workspace
-    };
-    let paging = WeaverPagingSettings::from_settings(settings)?;
-    let mut definition = DialectDefinition::from_json(DEFINITION_JSON)?;
-    for operation in &mut definition.operations {
-        operation.inputs.retain(|input| args::accepts_argument(&input.name, generation, paging.unit));
-    }
-    let workspace_root = clean_path("/", &location.root);
-    Ok(Box::new(WeaverDialect { definition, workspace_root, filesystem_reach, generation, paging }))
+    Ok(Box::new(WeaverDialect::new(settings, location)?))
 }
 
 impl WeaverDialect {
+    fn new(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> Result<Self, DialectSetupError> {
+        let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
+            WeaverGeneration::Newest
+        } else {
+            WeaverGeneration::V0_1_2
+        };
+        let filesystem_reach = if settings.is_set_to("restrict", "false", "true") {
+            DialectFilesystemReach::WholeMachine
+        } else {
+            DialectFilesystemReach::Workspace
+        };
+        let paging = WeaverPagingSettings::from_settings(settings)?;
+        let mut definition = DialectDefinition::from_json(DEFINITION_JSON)?;
+        for operation in &mut definition.operations {
+            operation.inputs.retain(|input| inputs::accepts_argument(&input.name, generation, paging.unit));
+        }
+        let workspace_root = clean_path("/", &location.root);
+        Ok(Self { definition, workspace_root, filesystem_reach, generation, paging })
+    }
+
     fn path_syntax(&self) -> PathSyntax {
         let default_directory = match self.filesystem_reach {
             DialectFilesystemReach::Workspace => RelPath::root(),
@@ -103,8 +111,14 @@ impl WeaverDialect {
         }
     }
 
-    fn parse_call<'a>(&self, tool: &str, arguments: &'a Map<String, Value>) -> Result<WeaverToolCall<'a>, String> {
-        WeaverToolCall::validate(tool, arguments, self.generation, self.paging)
+    fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<WeaverToolCall<'_>, String> {
+        let tool = self.definition.find_tool(name).ok_or_else(|| format!("tool \"{name}\" not found"))?;
+        let checked =
+            CheckedArguments::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFractionOrText, arguments);
+        match inputs::first_issue_sentence(tool, &checked.issues, arguments) {
+            Some(sentence) => Err(sentence),
+            None => Ok(WeaverToolCall { input: checked.decode()?, dialect: self }),
+        }
     }
 
     fn error_sentence(&self, call: &WeaverToolCall<'_>, error: &Error) -> String {
@@ -116,14 +130,14 @@ impl WeaverDialect {
     }
 
     fn success_result(&self, call: &WeaverToolCall<'_>, outcome: &CallOutcome) -> WeaverToolResult {
-        match call.tool() {
-            WeaverTool::ReadFile => newest_generation::render_page(call, self.paging, outcome),
-            WeaverTool::ListDir => WeaverToolResult::visible(render_listing(outcome)),
-            WeaverTool::WriteFile => WeaverToolResult::silent(format!("File written: {}", call.path())),
-            WeaverTool::AppendFile => WeaverToolResult::silent(format!("Appended to {}", call.path())),
-            WeaverTool::EditFile => match self.generation {
-                WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {}", call.path())),
-                WeaverGeneration::Newest => newest_generation::edit_result(call.path(), outcome),
+        match &call.input {
+            WeaverToolInput::ReadFile(_) => newest_generation::render_page(call, outcome),
+            WeaverToolInput::ListDir { .. } => WeaverToolResult::visible(render_listing(outcome)),
+            WeaverToolInput::WriteFile { path, .. } => WeaverToolResult::silent(format!("File written: {path}")),
+            WeaverToolInput::AppendFile { path, .. } => WeaverToolResult::silent(format!("Appended to {path}")),
+            WeaverToolInput::EditFile { path, .. } => match self.generation {
+                WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {path}")),
+                WeaverGeneration::Newest => newest_generation::edit_result(path, outcome),
             },
         }
     }
@@ -136,17 +150,17 @@ impl Dialect for WeaverDialect {
 
     fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         let options = self.call_options(tool);
+        let operation = self.definition.find_tool(tool).map_or("unknown", ToolDefinition::engine_operation);
         match self.parse_call(tool, arguments) {
             Ok(call) => {
-                let missing_parents = match (call.tool(), self.generation) {
-                    (WeaverTool::AppendFile, WeaverGeneration::V0_1_2) => MissingParentPolicy::Refuse,
+                let missing_parents = match (&call.input, self.generation) {
+                    (WeaverToolInput::AppendFile { .. }, WeaverGeneration::V0_1_2) => MissingParentPolicy::Refuse,
                     (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => MissingParentPolicy::Create,
                 };
                 let options = CallOptions { missing_parents, ..options };
-                TranslatedCall::new(call.tool().engine_operation(), call.engine_arguments(), options)
+                TranslatedCall::new(operation, call.engine_arguments(), options)
             }
             Err(sentence) => {
-                let operation = WeaverTool::from_name(tool).map_or("unknown", WeaverTool::engine_operation);
                 TranslatedCall::rejected(operation, arguments, Error::new(ErrorKind::BadRequest, sentence), options)
             }
         }

@@ -6,9 +6,8 @@ use stead_engine::{Error, ErrorKind};
 
 use super::{
     super::rendering::error_detail,
-    DialectFilesystemReach,
-    args::{WeaverDisplayPath, WeaverTool, WeaverToolCall, WeaverWriteExistingFileRule},
-    clean_path,
+    DialectFilesystemReach, clean_path,
+    inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput, WeaverWriteExistingFileRule},
 };
 
 const OUTSIDE_WORKSPACE_MESSAGE: &str = "access denied: path is outside the workspace";
@@ -58,11 +57,13 @@ pub(super) fn error_sentence_v0_1_2(
         (ErrorKind::NotDirectory, DialectFilesystemReach::Workspace) if file.is_some() => {
             "failed to resolve path: not a directory".to_owned()
         }
-        (ErrorKind::NotDirectory, DialectFilesystemReach::WholeMachine) if call.tool() == WeaverTool::WriteFile => {
+        (ErrorKind::NotDirectory, DialectFilesystemReach::WholeMachine)
+            if matches!(call.input, WeaverToolInput::WriteFile { .. }) =>
+        {
             let blocked = file.map_or_else(|| path.absolute_path(), |file| clean_path("/", file));
             format!("failed to create directory: mkdir {blocked}: not a directory")
         }
-        (ErrorKind::NotFound, _) if call.tool() == WeaverTool::EditFile => {
+        (ErrorKind::NotFound, _) if matches!(call.input, WeaverToolInput::EditFile { .. }) => {
             format!("file not found: {}", call.path())
         }
         (kind, _) => edit_error(error).unwrap_or_else(|| failed_step(call, path, kind, error)),
@@ -87,15 +88,15 @@ fn blocking_file(error: &Error) -> Option<&str> {
 }
 
 fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
-    let (prefix, verb) = match call.tool() {
+    let (prefix, verb) = match &call.input {
         // The original code can open a directory as a file; only the read from the directory fails.
-        WeaverTool::ReadFile | WeaverTool::EditFile if kind == ErrorKind::IsDirectory => {
+        WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile { .. } if kind == ErrorKind::IsDirectory => {
             ("failed to read file", "read")
         }
-        WeaverTool::ReadFile | WeaverTool::EditFile => ("failed to read file", "open"),
-        WeaverTool::WriteFile => ("failed to write file", "open"),
-        WeaverTool::ListDir => ("failed to read directory", "open"),
-        WeaverTool::AppendFile => ("failed to open file", "open"),
+        WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile { .. } => ("failed to read file", "open"),
+        WeaverToolInput::WriteFile { .. } => ("failed to write file", "open"),
+        WeaverToolInput::ListDir { .. } => ("failed to read directory", "open"),
+        WeaverToolInput::AppendFile { .. } => ("failed to open file", "open"),
     };
     format!("{prefix}: {verb} {}: {}", path.absolute_path(), os_error_message(kind, error))
 }
@@ -111,20 +112,23 @@ pub(super) fn error_sentence_newest(call: &WeaverToolCall<'_>, path: &WeaverDisp
     let is_root = is_workspace_root_refused(error);
     if error.kind == ErrorKind::InvalidPath && !is_root {
         let escapes = format!("path escapes workspace: {}", call.path());
-        return match call.tool() {
-            WeaverTool::ListDir => format!("failed to read directory: {escapes}"),
-            WeaverTool::ReadFile | WeaverTool::WriteFile | WeaverTool::EditFile | WeaverTool::AppendFile => escapes,
+        return match &call.input {
+            WeaverToolInput::ListDir { .. } => format!("failed to read directory: {escapes}"),
+            WeaverToolInput::ReadFile(_)
+            | WeaverToolInput::WriteFile { .. }
+            | WeaverToolInput::EditFile { .. }
+            | WeaverToolInput::AppendFile { .. } => escapes,
         };
     }
     let kind = if is_root { ErrorKind::IsDirectory } else { error.kind };
-    match call.tool() {
-        WeaverTool::ReadFile => read_error(call, path, kind, error),
-        WeaverTool::ListDir if kind == ErrorKind::NotDirectory && blocking_file(error).is_none() => {
+    match &call.input {
+        WeaverToolInput::ReadFile(_) => read_error(call, path, kind, error),
+        WeaverToolInput::ListDir { .. } if kind == ErrorKind::NotDirectory && blocking_file(error).is_none() => {
             format!("failed to read directory: readdirent {}: not a directory", path.absolute_path())
         }
-        WeaverTool::ListDir => format!("failed to read directory: {}", openat_error(path, kind, error)),
-        WeaverTool::WriteFile => write_error(call, path, kind, error),
-        WeaverTool::EditFile | WeaverTool::AppendFile => {
+        WeaverToolInput::ListDir { .. } => format!("failed to read directory: {}", openat_error(path, kind, error)),
+        WeaverToolInput::WriteFile { .. } => write_error(call, path, kind, error),
+        WeaverToolInput::EditFile { .. } | WeaverToolInput::AppendFile { .. } => {
             edit_error(error).unwrap_or_else(|| file_access_error("failed to read file", path, kind, error))
         }
     }

@@ -2,15 +2,14 @@
 //! range of bytes or of numbered lines. The header of a page contains the position of the page and the call that reads
 //! the next page. The reply to an edit shows the diff to the user, not to the model.
 
-use serde_json::{Map, Value};
 use stead_engine::CallOutcome;
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
     super::{DialectSettingError, DialectSettings, rendering::CallOutcomeFieldsExt},
     WeaverToolResult,
-    args::WeaverToolCall,
     errors::BINARY_FILE_MESSAGE,
+    inputs::{WeaverReadFileInput, WeaverToolCall},
     replace_invalid_bytes,
 };
 use crate::limits::{WEAVER_DIFF_BYTES_MAX, WEAVER_DIFF_LINES_MAX, WEAVER_DIFF_PREVIEW_BYTES_MAX};
@@ -64,33 +63,14 @@ pub(super) enum WeaverReadWindow {
 }
 
 impl WeaverReadWindow {
-    /// The paging arguments are parsed in the same order as in the original code, with the same error sentences.
-    pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingSettings) -> Result<Self, String> {
+    pub(super) fn from_input(input: &WeaverReadFileInput, paging: WeaverPagingSettings) -> Self {
         match paging.unit {
-            WeaverPageUnit::Bytes => {
-                let offset = parse_integer(arguments, "offset")?.unwrap_or(0);
-                let offset = u64::try_from(offset).map_err(|_| "offset must be >= 0".to_owned())?;
-                let length = parse_integer(arguments, "length")?.map_or(Ok(paging.bytes_max), u64::try_from);
-                let length = length.ok().filter(|length| *length > 0).ok_or("length must be > 0")?;
-                Ok(WeaverReadWindow::Bytes { offset, length: length.min(paging.bytes_max) })
-            }
+            WeaverPageUnit::Bytes => WeaverReadWindow::Bytes {
+                offset: input.offset.unwrap_or(0),
+                length: input.length.unwrap_or(paging.bytes_max).min(paging.bytes_max),
+            },
             WeaverPageUnit::Lines => {
-                let start = parse_integer(arguments, "start_line")?.unwrap_or(1);
-                let start = u64::try_from(start).ok().filter(|start| *start > 0);
-                let start = start.ok_or("start_line must be >= 1")?;
-                for (other, instead) in [("offset", "start_line"), ("length", "max_lines"), ("limit", "max_lines")] {
-                    if arguments.contains_key(other) {
-                        return Err(format!("{other} is not supported in line mode; use {instead}"));
-                    }
-                }
-                let max_lines = match arguments.get("max_lines") {
-                    None | Some(Value::Null) => None,
-                    Some(_) => parse_integer(arguments, "max_lines")?,
-                };
-                let positive = |max_lines: i64| u64::try_from(max_lines).ok().filter(|max_lines| *max_lines > 0);
-                let max_lines =
-                    max_lines.map(|max_lines| positive(max_lines).ok_or("max_lines, if provided, must be > 0"));
-                Ok(WeaverReadWindow::Lines { start, max_lines: max_lines.transpose()? })
+                WeaverReadWindow::Lines { start: input.start_line.unwrap_or(1), max_lines: input.max_lines }
             }
         }
     }
@@ -106,43 +86,14 @@ impl WeaverReadWindow {
     }
 }
 
-/// An integer argument may be written as a JSON string.
-fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
-    let Some(value) = arguments.get(name) else { return Ok(None) };
-    match value {
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => Ok(Some(whole)),
-            (None, Some(float)) if float.fract() != 0.0 => Err(format!("{name} must be an integer, got float {float}")),
-            (None, float) => {
-                let whole = float.and_then(|float| format!("{float:.0}").parse().ok());
-                whole.map(Some).ok_or_else(|| format!("{name} value {number} overflows int64"))
-            }
-        },
-        Value::String(text) => text.parse().map(Some).map_err(|_| {
-            format!(
-                "invalid integer format for {name} parameter: strconv.ParseInt: parsing {}: invalid syntax",
-                Value::String(text.clone())
-            )
-        }),
-        Value::Bool(_) => Err(format!("unsupported type bool for {name} parameter")),
-        Value::Null => Err(format!("unsupported type <nil> for {name} parameter")),
-        Value::Array(_) => Err(format!("unsupported type []interface {{}} for {name} parameter")),
-        Value::Object(_) => Err(format!("unsupported type map[string]interface {{}} for {name} parameter")),
-    }
-}
-
-pub(super) fn render_page(
-    call: &WeaverToolCall<'_>,
-    paging: WeaverPagingSettings,
-    outcome: &CallOutcome,
-) -> WeaverToolResult {
+pub(super) fn render_page(call: &WeaverToolCall<'_>, outcome: &CallOutcome) -> WeaverToolResult {
     let (name, bytes) = (header_name(call.path()), outcome.bytes_before());
     match call.window() {
         Some(WeaverReadWindow::Lines { .. }) if looks_binary(bytes) => {
             WeaverToolResult::error(BINARY_FILE_MESSAGE.to_owned())
         }
         Some(WeaverReadWindow::Lines { start, max_lines }) => {
-            WeaverToolResult::visible(render_line_page(name, paging, start, max_lines, bytes))
+            WeaverToolResult::visible(render_line_page(name, call.dialect.paging, start, max_lines, bytes))
         }
         Some(WeaverReadWindow::Bytes { offset, .. }) => {
             WeaverToolResult::visible(render_byte_page(name, offset, outcome.number_field("size"), bytes))
@@ -306,32 +257,6 @@ mod tests {
     }
 
     #[test]
-    fn parses_read_windows_with_published_messages() {
-        let read = |arguments: Value, unit: WeaverPageUnit| {
-            let arguments = arguments.as_object().cloned().unwrap();
-            WeaverReadWindow::from_arguments(&arguments, paging_options(unit, 100))
-        };
-        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-        for (arguments, expected) in [
-            (r#"{"offset": -1}"#, "offset must be >= 0"),
-            (r#"{"length": 0}"#, "length must be > 0"),
-            (r#"{"offset": 1.5}"#, "offset must be an integer, got float 1.5"),
-            (r#"{"offset": true}"#, "unsupported type bool for offset parameter"),
-        ] {
-            assert_eq!(read(json(arguments), WeaverPageUnit::Bytes), Err(expected.to_owned()));
-        }
-        assert_eq!(
-            read(json(r#"{"offset": "3", "length": 500}"#), WeaverPageUnit::Bytes),
-            Ok(WeaverReadWindow::Bytes { offset: 3, length: 100 })
-        );
-        assert_eq!(
-            read(json(r#"{"start_line": 2.0, "max_lines": null}"#), WeaverPageUnit::Lines).map_err(|_| ()),
-            Ok(WeaverReadWindow::Lines { start: 2, max_lines: None })
-        );
-        assert!(read(json(r#"{"limit": 1}"#), WeaverPageUnit::Lines).is_err());
-    }
-
-    #[test]
     fn numbers_lines_within_byte_limit() {
         let line_page = |max_lines, bytes_max, bytes: &[u8]| {
             render_line_page("f", paging_options(WeaverPageUnit::Lines, bytes_max), 1, max_lines, bytes)
@@ -357,8 +282,12 @@ mod tests {
     fn edit_result_for(before: &str, after: &str) -> WeaverToolResult {
         let side = |text: &str| Some(text.as_bytes().to_vec());
         let file = BeforeAfterBytes { path: stead_path::RelPath::root(), before: side(before), after: side(after) };
-        let outcome =
-            CallOutcome { json: Map::new(), text: String::new(), before_after: vec![file], session_switch: None };
+        let outcome = CallOutcome {
+            json: serde_json::Map::new(),
+            text: String::new(),
+            before_after: vec![file],
+            session_switch: None,
+        };
         edit_result("/d/e.txt", &outcome)
     }
 

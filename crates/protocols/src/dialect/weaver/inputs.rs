@@ -1,0 +1,232 @@
+//! The inputs of the tools, and the sentences of the original code for invalid arguments, of which a reply has only the
+//! first.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::arguments::{ArgumentIssue, ArgumentProblem},
+    WeaverDialect, WeaverGeneration, clean_path,
+    newest_generation::{WeaverPageUnit, WeaverReadWindow},
+};
+use crate::definition::{ToolArgumentType, ToolDefinition};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WeaverToolInput {
+    ReadFile(WeaverReadFileInput),
+    WriteFile { path: String, content: String, overwrite: Option<bool> },
+    ListDir { path: String },
+    EditFile { path: String, old_text: String, new_text: String },
+    AppendFile { path: String, content: String },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WeaverReadFileInput {
+    pub(super) path: String,
+    pub(super) offset: Option<u64>,
+    pub(super) length: Option<u64>,
+    pub(super) start_line: Option<u64>,
+    pub(super) max_lines: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WeaverWriteExistingFileRule {
+    Replace,
+    Refuse,
+}
+
+pub(super) struct WeaverToolCall<'a> {
+    pub(super) input: WeaverToolInput,
+    pub(super) dialect: &'a WeaverDialect,
+}
+
+pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, unit: WeaverPageUnit) -> bool {
+    match (argument, generation) {
+        ("overwrite", generation) => generation == WeaverGeneration::Newest,
+        ("offset" | "length", WeaverGeneration::Newest) => unit == WeaverPageUnit::Bytes,
+        ("start_line" | "max_lines", WeaverGeneration::Newest) => unit == WeaverPageUnit::Lines,
+        ("offset" | "length" | "start_line" | "max_lines", WeaverGeneration::V0_1_2) => false,
+        (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => true,
+    }
+}
+
+impl WeaverToolCall<'_> {
+    pub(super) fn path(&self) -> &str {
+        match &self.input {
+            WeaverToolInput::ReadFile(WeaverReadFileInput { path, .. })
+            | WeaverToolInput::WriteFile { path, .. }
+            | WeaverToolInput::ListDir { path }
+            | WeaverToolInput::EditFile { path, .. }
+            | WeaverToolInput::AppendFile { path, .. } => path,
+        }
+    }
+
+    /// A read of the whole file, or a call of another tool, has no window.
+    pub(super) fn window(&self) -> Option<WeaverReadWindow> {
+        match (&self.input, self.dialect.generation) {
+            (WeaverToolInput::ReadFile(input), WeaverGeneration::Newest) => {
+                Some(WeaverReadWindow::from_input(input, self.dialect.paging))
+            }
+            (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => None,
+        }
+    }
+
+    pub(super) fn existing_file_rule(&self) -> WeaverWriteExistingFileRule {
+        match (&self.input, self.dialect.generation) {
+            (WeaverToolInput::WriteFile { overwrite, .. }, WeaverGeneration::Newest) if *overwrite != Some(true) => {
+                WeaverWriteExistingFileRule::Refuse
+            }
+            (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => WeaverWriteExistingFileRule::Replace,
+        }
+    }
+
+    pub(super) fn engine_arguments(&self) -> Value {
+        let path = self.path();
+        match &self.input {
+            WeaverToolInput::ReadFile(_) => match self.window().and_then(WeaverReadWindow::byte_range) {
+                Some(range) => json!({ "path": path, "bytes": range }),
+                None => json!({ "path": path }),
+            },
+            WeaverToolInput::WriteFile { content, .. } => match self.existing_file_rule() {
+                WeaverWriteExistingFileRule::Replace => {
+                    json!({ "path": path, "content": content, "encoding": "utf-8" })
+                }
+                // An empty base version means that the file must not exist.
+                WeaverWriteExistingFileRule::Refuse => {
+                    json!({ "path": path, "content": content, "encoding": "utf-8", "base": "" })
+                }
+            },
+            WeaverToolInput::ListDir { .. } => json!({ "path": path, "all": true }),
+            WeaverToolInput::EditFile { old_text, new_text, .. } => {
+                json!({ "path": path, "edits": [{ "old": old_text, "new": new_text }] })
+            }
+            WeaverToolInput::AppendFile { content, .. } => json!({ "path": path, "content": content }),
+        }
+    }
+}
+
+/// The original code looks for byte arguments in line mode after it has read all other arguments but `max_lines`.
+pub(super) fn first_issue_sentence(
+    tool: &ToolDefinition,
+    issues: &[ArgumentIssue<'_>],
+    arguments: &Map<String, Value>,
+) -> Option<String> {
+    let in_lines = tool.inputs.iter().any(|input| input.name == "start_line");
+    let byte_arguments = [("offset", "start_line"), ("length", "max_lines"), ("limit", "max_lines")];
+    let unsupported = byte_arguments.into_iter().find(|(name, _)| in_lines && arguments.contains_key(*name));
+    let unsupported = unsupported.map(|(name, other)| format!("{name} is not supported in line mode; use {other}"));
+    let first = issues.iter().find_map(|issue| Some((issue.argument_name(), issue_sentence(issue)?)));
+    match first {
+        Some((name, sentence)) if name != "max_lines" => Some(sentence),
+        Some((_, sentence)) => unsupported.or(Some(sentence)),
+        None => unsupported,
+    }
+}
+
+/// The original code ignores optional strings and booleans of the wrong type, and a `max_lines` that is null.
+fn issue_sentence(issue: &ArgumentIssue<'_>) -> Option<String> {
+    let (argument, name) = (issue.argument?, issue.argument_name());
+    if argument.kind != ToolArgumentType::Integer {
+        return argument.required.then(|| format!("{name} is required"));
+    }
+    Some(match (issue.problem, issue.value?) {
+        (ArgumentProblem::BelowMinimum(_), _) => match name {
+            "offset" => "offset must be >= 0".to_owned(),
+            "start_line" => "start_line must be >= 1".to_owned(),
+            "max_lines" => "max_lines, if provided, must be > 0".to_owned(),
+            name => format!("{name} must be > 0"),
+        },
+        (ArgumentProblem::Overflow, value) => format!("{name} value {value} overflows int64"),
+        (_, Value::Number(number)) => {
+            format!("{name} must be an integer, got float {}", number.as_f64().unwrap_or_default())
+        }
+        (_, text @ Value::String(_)) => {
+            format!("invalid integer format for {name} parameter: strconv.ParseInt: parsing {text}: invalid syntax")
+        }
+        (_, Value::Null) if name == "max_lines" => return None,
+        (_, Value::Null) => format!("unsupported type <nil> for {name} parameter"),
+        (_, Value::Bool(_)) => format!("unsupported type bool for {name} parameter"),
+        (_, Value::Array(_)) => format!("unsupported type []interface {{}} for {name} parameter"),
+        (_, Value::Object(_)) => format!("unsupported type map[string]interface {{}} for {name} parameter"),
+    })
+}
+
+/// A display path is shown in error sentences and page headers; no access check uses a display path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WeaverDisplayPath<'a> {
+    pub(super) workspace_root: &'a str,
+    pub(super) as_given: &'a str,
+}
+
+impl WeaverDisplayPath<'_> {
+    pub(super) fn absolute_path(&self) -> String {
+        clean_path(self.workspace_root, self.as_given)
+    }
+
+    pub(super) fn relative_path(&self) -> String {
+        let absolute = self.absolute_path();
+        let relative = absolute.strip_prefix(self.workspace_root).map(|rest| rest.trim_start_matches('/'));
+        match relative {
+            Some("") => ".".to_owned(),
+            Some(relative) => relative.to_owned(),
+            None => absolute,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::super::{DialectSettings, DialectWorkspaceRootPath},
+        *,
+    };
+
+    #[test]
+    fn parses_read_windows_with_published_messages() {
+        let read = |mut arguments: Value, mode: &str| {
+            arguments["path"] = "a".into();
+            let settings = ["generation=newest", mode, "read_bytes_max=100"].map(str::to_owned);
+            let location = DialectWorkspaceRootPath { root: "/srv/ws".to_owned() };
+            let dialect = WeaverDialect::new(&DialectSettings::parse(&settings).unwrap(), &location).unwrap();
+            let call = dialect.parse_call("read_file", arguments.as_object().unwrap());
+            call.map(|call| call.window().unwrap())
+        };
+        for (arguments, expected) in [
+            (json!({ "offset": -1 }), "offset must be >= 0"),
+            (json!({ "length": 0 }), "length must be > 0"),
+            (json!({ "offset": 1.5 }), "offset must be an integer, got float 1.5"),
+            (json!({ "offset": true }), "unsupported type bool for offset parameter"),
+        ] {
+            assert_eq!(read(arguments, "read_mode=bytes"), Err(expected.to_owned()));
+        }
+        assert_eq!(
+            read(json!({ "offset": "3", "length": 500 }), "read_mode=bytes"),
+            Ok(WeaverReadWindow::Bytes { offset: 3, length: 100 })
+        );
+        assert_eq!(
+            read(json!({ "start_line": 2.0, "max_lines": null }), "read_mode=lines"),
+            Ok(WeaverReadWindow::Lines { start: 2, max_lines: None })
+        );
+        assert!(read(json!({ "limit": 1 }), "read_mode=lines").is_err());
+    }
+
+    #[test]
+    fn paths_are_shown_absolute_and_relative() {
+        for (path, absolute, relative) in [
+            ("a", "/srv/ws/a", "a"),
+            ("./x/../a/", "/srv/ws/a", "a"),
+            ("", "/srv/ws", "."),
+            ("../ws/a", "/srv/ws/a", "a"),
+            ("../../../..", "/", "/"),
+            ("/etc//hosts", "/etc/hosts", "/etc/hosts"),
+        ] {
+            let shown = WeaverDisplayPath { workspace_root: "/srv/ws", as_given: path };
+            assert_eq!(
+                (shown.absolute_path().as_str(), shown.relative_path().as_str()),
+                (absolute, relative),
+                "{path}"
+            );
+        }
+    }
+}
