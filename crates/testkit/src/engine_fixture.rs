@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BytesToRead, Call, CallOutcome, Caller, Engine, Error, ErrorKind, FileBytesWithVersion, Grants, Principal,
-    Workspace,
+    BytesToRead, Call, CallOutcome, Caller, CallerApproverStatus, Engine, Error, ErrorKind, FileBytesWithVersion,
+    Grants, Principal, Workspace,
 };
 use stead_path::RelPath;
 
@@ -28,7 +28,7 @@ impl EngineFixture {
     /// Creates an engine over an empty memory workspace, with the caller `agent:one`.
     #[expect(clippy::new_without_default, reason = "a fixture is created by name")]
     pub fn new() -> Self {
-        Self::on_workspace(MemoryWorkspace::new())
+        Self::on_workspace(Arc::default())
     }
 
     /// Creates an engine over a memory workspace that holds these files without journal entries.
@@ -43,8 +43,7 @@ impl EngineFixture {
 
 impl<W: Workspace + 'static> EngineFixture<W> {
     /// Creates an engine over this workspace, with the caller `agent:one`.
-    pub fn on_workspace(workspace: impl Into<Arc<W>>) -> Self {
-        let workspace = workspace.into();
+    pub fn on_workspace(workspace: Arc<W>) -> Self {
         Self { engine: Engine::new(workspace.clone()), workspace, caller: agent("one") }
     }
 
@@ -139,6 +138,13 @@ pub fn agent(name: &str) -> Caller {
 /// Returns a person without limits.
 pub fn user(name: &str) -> Caller {
     Caller::new(Principal::User(name.to_owned()), "session", "test")
+}
+
+/// Returns a person who may answer approvals.
+pub fn approver(name: &str) -> Caller {
+    let mut caller = user(name);
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
+    caller
 }
 
 /// Returns an agent that may read and write only below these paths.

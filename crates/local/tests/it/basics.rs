@@ -1,7 +1,7 @@
 //! Tests one call of each operation and the files on disk after the call.
 
 use serde_json::{Value, json};
-use stead_engine::{Call, CallOptions, OverwrittenFilePolicy};
+use stead_engine::{Call, CallOptions, ErrorKind, OverwrittenFilePolicy};
 use stead_local::LocalWorkspace;
 
 use crate::support::{LocalFixture, test_options};
@@ -10,18 +10,18 @@ use crate::support::{LocalFixture, test_options};
 fn writes_are_stored_recorded_and_undone() {
     let fixture = LocalFixture::new();
     let first = fixture.call_ok("write", json!({ "path": "a/b.txt", "content": "one\n" }));
-    assert_eq!(fixture.text("a/b.txt").as_deref(), Some("one\n"));
+    assert_eq!(fixture.text_on_disk("a/b.txt").as_deref(), Some("one\n"));
     let second = fixture.call_ok("write", json!({ "path": "a/b.txt", "content": "two\n", "base": first["version"] }));
-    assert_eq!(fixture.text("a/b.txt").as_deref(), Some("two\n"));
-    assert_eq!(fixture.kind("write", json!({ "path": "a/b.txt", "content": "x", "base": first["version"] })), "stale");
-    assert_eq!(fixture.kind("write", json!({ "path": "a/b.txt", "content": "x" })), "base_required");
+    assert_eq!(fixture.text_on_disk("a/b.txt").as_deref(), Some("two\n"));
+    fixture.call_err("write", json!({ "path": "a/b.txt", "content": "x", "base": first["version"] }), ErrorKind::Stale);
+    fixture.call_err("write", json!({ "path": "a/b.txt", "content": "x" }), ErrorKind::BaseRequired);
     fixture.call_ok("undo", json!({}));
-    assert_eq!(fixture.text("a/b.txt").as_deref(), Some("one\n"));
+    assert_eq!(fixture.text_on_disk("a/b.txt").as_deref(), Some("one\n"));
     fixture.call_ok("undo", json!({}));
-    assert_eq!(fixture.text("a/b.txt"), None);
+    assert_eq!(fixture.text_on_disk("a/b.txt"), None);
     fixture.call_ok("redo", json!({}));
     fixture.call_ok("redo", json!({}));
-    assert_eq!(fixture.text("a/b.txt").as_deref(), Some("two\n"));
+    assert_eq!(fixture.text_on_disk("a/b.txt").as_deref(), Some("two\n"));
     assert_eq!(second["rev"], json!(format!("r{}", second["entry"])));
     let report = fixture.workspace.verify_journal(None, &[]).unwrap();
     assert_eq!(report.integrity_error, None);
@@ -33,16 +33,16 @@ fn trashed_items_are_restored_after_a_restart() {
     let fixture = LocalFixture::new();
     fixture.write_on_disk("d/one", "1");
     fixture.write_on_disk("d/two/three", "3");
-    assert_eq!(fixture.kind("remove", json!({ "path": "d" })), "not_empty");
+    fixture.call_err("remove", json!({ "path": "d" }), ErrorKind::NotEmpty);
     let removed = fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
-    assert_eq!(fixture.text("d/one"), None);
+    assert_eq!(fixture.text_on_disk("d/one"), None);
     let fixture = fixture.reopen();
     fixture.call_ok("restore", json!({ "trash": removed["trash"] }));
-    assert_eq!(fixture.text("d/two/three").as_deref(), Some("3"));
+    assert_eq!(fixture.text_on_disk("d/two/three").as_deref(), Some("3"));
     fixture.call_ok("undo", json!({}));
-    assert_eq!(fixture.text("d/one"), None);
+    assert_eq!(fixture.text_on_disk("d/one"), None);
     fixture.call_ok("undo", json!({}));
-    assert_eq!(fixture.text("d/one").as_deref(), Some("1"));
+    assert_eq!(fixture.text_on_disk("d/one").as_deref(), Some("1"));
 }
 
 #[test]
@@ -52,14 +52,17 @@ fn moves_and_copies_include_trees_and_retain_replaced_files() {
     fixture.write_on_disk("f", "old");
     fixture.write_on_disk("g", "new");
     fixture.call_ok("copy", json!({ "from": "d", "to": "e" }));
-    assert_eq!(fixture.text("e/one").as_deref(), Some("1"));
+    assert_eq!(fixture.text_on_disk("e/one").as_deref(), Some("1"));
     fixture.call_ok("move", json!({ "from": "d", "to": "x/y" }));
-    assert_eq!((fixture.text("x/y/one").as_deref(), fixture.text("d/one")), (Some("1"), None));
-    assert_eq!(fixture.kind("move", json!({ "from": "g", "to": "f" })), "exists");
+    assert_eq!((fixture.text_on_disk("x/y/one").as_deref(), fixture.text_on_disk("d/one")), (Some("1"), None));
+    fixture.call_err("move", json!({ "from": "g", "to": "f" }), ErrorKind::Exists);
     fixture.call_ok("move", json!({ "from": "g", "to": "f", "overwrite": true }));
-    assert_eq!((fixture.text("f").as_deref(), fixture.text("g")), (Some("new"), None));
+    assert_eq!((fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g")), (Some("new"), None));
     fixture.call_ok("undo", json!({}));
-    assert_eq!((fixture.text("f").as_deref(), fixture.text("g").as_deref()), (Some("old"), Some("new")));
+    assert_eq!(
+        (fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g").as_deref()),
+        (Some("old"), Some("new"))
+    );
 }
 
 #[test]
@@ -69,9 +72,9 @@ fn large_files_are_retained_by_inode_and_restored() {
     let new = "b".repeat(300_000);
     let first = fixture.call_ok("write", json!({ "path": "big", "content": old }));
     fixture.call_ok("write", json!({ "path": "big", "content": new, "base": first["rev"] }));
-    assert_eq!(fixture.text("big").map(|text| text.len()), Some(300_000));
+    assert_eq!(fixture.text_on_disk("big").map(|text| text.len()), Some(300_000));
     fixture.call_ok("undo", json!({}));
-    assert_eq!(fixture.text("big"), Some(old));
+    assert_eq!(fixture.text_on_disk("big"), Some(old));
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn every_call_is_one_entry_after_a_restart() {
     let fixture = LocalFixture::new();
     fixture.call_ok("write", json!({ "path": "f", "content": "x" }));
     fixture.call_ok("read", json!({ "path": "f" }));
-    fixture.kind("read", json!({ "path": "../f" }));
+    fixture.call_err("read", json!({ "path": "../f" }), ErrorKind::InvalidPath);
     fixture.call_ok("list", json!({}));
     let fixture = fixture.reopen();
     let report = fixture.workspace.verify_journal(None, &[]).unwrap();
@@ -98,16 +101,19 @@ fn replaced_files_go_to_the_trash_if_requested() {
         fixture.engine.call(&call).unwrap().json
     };
     let moved = over();
-    assert_eq!((fixture.text("f").as_deref(), fixture.text("g")), (Some("new"), None));
+    assert_eq!((fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g")), (Some("new"), None));
     fixture.call_ok("undo", json!({}));
-    assert_eq!((fixture.text("f").as_deref(), fixture.text("g").as_deref()), (Some("old"), Some("new")));
+    assert_eq!(
+        (fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g").as_deref()),
+        (Some("old"), Some("new"))
+    );
     fixture.call_ok("redo", json!({}));
-    assert_eq!((fixture.text("f").as_deref(), fixture.text("g")), (Some("new"), None));
+    assert_eq!((fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g")), (Some("new"), None));
     fixture.call_ok("undo", json!({}));
     let again = over();
     assert_ne!(moved["trash"], again["trash"]);
     let back = fixture.call_ok("restore", json!({ "trash": again["trash"], "to": "h" }));
-    assert_eq!(fixture.text("h").as_deref(), Some("old"));
+    assert_eq!(fixture.text_on_disk("h").as_deref(), Some("old"));
     assert_eq!(
         back["version"],
         json!(stead_engine::Version::hash_bytes(b"old").to_string()),
@@ -123,18 +129,18 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     let removed = fixture.call_ok("remove", json!({ "path": "a.txt" }));
     fixture.write_on_disk("a.txt", "new");
     let arguments = json!({ "trash": removed["trash"] });
-    assert_eq!(fixture.kind("restore", arguments.clone()), "exists");
+    fixture.call_err("restore", arguments.clone(), ErrorKind::Exists);
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let mut call = stead_engine::Call::new(&fixture.caller, "restore", arguments);
     call.options.restore_conflict = stead_engine::TrashRestoreOverwritePolicy::TrashExisting;
     let restored = fixture.engine.call(&call).unwrap().json;
-    assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
+    assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));
     fixture.call_ok("undo", json!({ "entry": restored["entry"] }));
-    assert_eq!(fixture.text("a.txt").as_deref(), Some("new"), "what had made way is back");
+    assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("new"), "what had made way is back");
     fixture.call_ok("redo", json!({}));
-    assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
+    assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));
     let fixture = fixture.reopen();
-    assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
+    assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));
     assert_eq!(fixture.workspace.verify_journal(None, &[]).unwrap().integrity_error, None);
 }
 

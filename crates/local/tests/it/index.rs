@@ -9,10 +9,12 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use edits::RandomTree;
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine, Principal};
+use stead_engine::{Call, Caller, Engine};
 use stead_local::{IndexBuildAndUseMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 use testkit::{stress::SeededRng, wait::wait_until};
+
+use crate::support::tester;
 
 /// Two changes that are at least this far apart get different timestamps on every file system that the tests run on.
 const MIN_FILE_AGE: Duration = Duration::from_millis(30);
@@ -35,7 +37,7 @@ impl SearchTestWorkspace {
     }
 
     pub(crate) fn search(&self, arguments: &Value) -> String {
-        self.search_as(&caller(), arguments)
+        self.search_as(&tester(), arguments)
     }
 
     pub(crate) fn search_as(&self, caller: &Caller, arguments: &Value) -> String {
@@ -68,10 +70,6 @@ pub(crate) fn wait_for_new_timestamps(directory: &Path) {
     wait_until("the clock of the file system moves", || {
         touched().duration_since(begun).is_ok_and(|passed| passed >= MIN_FILE_AGE * 2)
     });
-}
-
-pub(crate) fn caller() -> Caller {
-    Caller::new(Principal::Agent("tester".into()), "s1", "library")
 }
 
 /// The workspaces share one tree: without an index, with an index that needs a walk, and with a watched tree.
@@ -241,9 +239,9 @@ fn the_index_respects_permissions() {
         (".gitignore", "*.log\n"),
         ("closed/.gitignore", "c.txt\n"),
     ]);
-    let mut narrow = caller();
+    let mut narrow = tester();
     narrow.grants.readable = vec![stead_path::RelPath::from_wire("open").unwrap()];
-    let mut hiding = caller();
+    let mut hiding = tester();
     hiding.grants.hidden = stead_engine::Globs::new(["closed/**"]).unwrap();
     for caller in [narrow, hiding] {
         for query in ["needle", "nowhere", "other"] {

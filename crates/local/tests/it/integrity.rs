@@ -41,7 +41,7 @@ fn corrupted_retained_versions_are_not_restored() {
     fs::write(blob, bytes).unwrap();
     let error = at.call("undo", json!({})).unwrap_err();
     assert_eq!(error.kind, ErrorKind::CorruptHistory, "{error}");
-    assert_eq!(at.text("f").as_deref(), Some("new"));
+    assert_eq!(at.text_on_disk("f").as_deref(), Some("new"));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn leases_are_bounded_for_each_principal() {
     for number in 0..limits::LEASES_PER_PRINCIPAL_MAX {
         at.call_ok("lock", json!({ "path": format!("f{number}") }));
     }
-    assert_eq!(at.kind("lock", json!({ "path": "more" })), "too_many");
+    at.call_err("lock", json!({ "path": "more" }), ErrorKind::TooMany);
     at.call_ok("unlock", json!({ "path": "f0" }));
     at.call_ok("lock", json!({ "path": "more" }));
 }

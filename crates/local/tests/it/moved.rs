@@ -26,9 +26,9 @@ fn trashed_link_that_is_a_file_is_restored_as_a_file() {
     fs::remove_file(&item).unwrap();
     fs::write(&item, "text\n").unwrap();
     fixture.call_ok("restore", json!({ "trash": removed["trash"] }));
-    assert_eq!(fixture.text("leaf").as_deref(), Some("text\n"));
+    assert_eq!(fixture.text_on_disk("leaf").as_deref(), Some("text\n"));
     fixture.call_ok("undo", json!({}));
-    assert_eq!(fixture.text("leaf"), None);
+    assert_eq!(fixture.text_on_disk("leaf"), None);
 }
 
 #[test]

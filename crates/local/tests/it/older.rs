@@ -7,8 +7,9 @@ use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use stead_engine::{Caller, CallerApproverStatus, Principal};
+use stead_engine::{Caller, CallerApproverStatus, ErrorKind, Principal};
 use stead_local::{Clock, ClockReading};
+use testkit::engine_fixture::agent;
 
 use crate::{
     faults::snapshot::copy_tree,
@@ -65,14 +66,6 @@ fn ann() -> Caller {
 
 impl LocalFixture {
     #[track_caller]
-    fn ok_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Value {
-        match self.call_as(caller, operation, arguments.clone()) {
-            Ok(answer) => Value::Object(answer.json),
-            Err(error) => panic!("{operation} {arguments}: {error}"),
-        }
-    }
-
-    #[track_caller]
     fn verifies(&self) {
         assert_eq!(self.workspace.verify_journal(None, &[]).unwrap().integrity_error, None);
     }
@@ -84,29 +77,29 @@ fn pending_change_is_applied_and_the_journal_verifies() {
     let recovery = fixture.workspace.recovery();
     assert_eq!((recovery.entries, recovery.conflicts), (1, 0), "{recovery:?}");
     assert!(recovery.redone_steps > 0, "{recovery:?}");
-    assert_eq!(fixture.text("replaced.txt").as_deref(), Some("after\n"));
-    assert_eq!(fixture.text("pending/new.txt").as_deref(), Some("pending\n"));
+    assert_eq!(fixture.text_on_disk("replaced.txt").as_deref(), Some("after\n"));
+    assert_eq!(fixture.text_on_disk("pending/new.txt").as_deref(), Some("pending\n"));
     fixture.verifies();
-    fixture.ok_as(&writer(), "undo", json!({}));
-    assert_eq!(fixture.text("replaced.txt").as_deref(), Some("before\n"));
-    assert_eq!(fixture.text("pending/new.txt"), None);
+    fixture.with_caller(&writer()).call_ok("undo", json!({}));
+    assert_eq!(fixture.text_on_disk("replaced.txt").as_deref(), Some("before\n"));
+    assert_eq!(fixture.text_on_disk("pending/new.txt"), None);
     fixture.verifies();
 }
 
 #[test]
 fn old_changes_are_undone_and_removed_files_are_restored() {
     let fixture = opened();
-    assert_eq!(fixture.text("notes.txt").as_deref(), Some("one\n2\nthree\n"));
-    fixture.ok_as(&writer(), "undo", json!({ "entry": facts()["first_edit"] }));
-    assert_eq!(fixture.text("notes.txt").as_deref(), Some("one\ntwo\nthree\n"));
-    fixture.ok_as(&writer(), "undo", json!({ "entry": facts()["large_replaced"] }));
-    assert_eq!(fixture.text("made/large.txt").map(|text| text.len()), Some(72_001), "its bytes are a blob");
-    fixture.ok_as(&writer(), "restore", json!({ "trash": fact("tree_in_trash") }));
-    assert_eq!(fixture.text("old/b.txt").as_deref(), Some("b\n"));
-    fixture.ok_as(&writer(), "restore", json!({ "trash": fact("file_in_trash") }));
-    assert_eq!(fixture.text("made/copy.txt").as_deref(), Some("one\n2\nthree\n"));
-    let shown = fixture.ok_as(&ann(), "history", json!({ "path": "notes.txt" }));
-    assert!(shown["entries"].as_array().unwrap().len() >= 2, "{shown}");
+    assert_eq!(fixture.text_on_disk("notes.txt").as_deref(), Some("one\n2\nthree\n"));
+    fixture.with_caller(&writer()).call_ok("undo", json!({ "entry": facts()["first_edit"] }));
+    assert_eq!(fixture.text_on_disk("notes.txt").as_deref(), Some("one\ntwo\nthree\n"));
+    fixture.with_caller(&writer()).call_ok("undo", json!({ "entry": facts()["large_replaced"] }));
+    assert_eq!(fixture.text_on_disk("made/large.txt").map(|text| text.len()), Some(72_001), "its bytes are a blob");
+    fixture.with_caller(&writer()).call_ok("restore", json!({ "trash": fact("tree_in_trash") }));
+    assert_eq!(fixture.text_on_disk("old/b.txt").as_deref(), Some("b\n"));
+    fixture.with_caller(&writer()).call_ok("restore", json!({ "trash": fact("file_in_trash") }));
+    assert_eq!(fixture.text_on_disk("made/copy.txt").as_deref(), Some("one\n2\nthree\n"));
+    let shown = fixture.with_caller(&ann()).call_ok("history", json!({ "path": "notes.txt" }));
+    assert!(shown["entries"].as_array().unwrap().len() >= 2, "{shown:?}");
     fixture.verifies();
 }
 
@@ -123,8 +116,8 @@ fn old_token_is_still_valid() {
 fn pending_approval_is_answered_and_then_used() {
     let fixture = opened();
     let append = |text: &str| json!({ "path": "log.txt", "content": text });
-    let done = fixture.ok_as(&writer(), "append", append("approved\n"));
-    assert_eq!(fixture.text("log.txt").as_deref(), Some("approved\n"));
+    let done = fixture.with_caller(&writer()).call_ok("append", append("approved\n"));
+    assert_eq!(fixture.text_on_disk("log.txt").as_deref(), Some("approved\n"));
     let used = fixture.engine.workspace().approval(&fact("approved")).unwrap().unwrap();
     assert_eq!((used.state.as_str(), used.used_by_entry), ("used", done["entry"].as_u64()));
     fixture.verifies();
@@ -135,9 +128,9 @@ fn pending_approval_matches_the_same_call() {
     let fixture = opened();
     fixture.workspace.check_approver_secret(SECRET).unwrap();
     fixture.workspace.check_approver_secret("another secret").unwrap_err();
-    fixture.ok_as(&ann(), "approve", json!({ "id": fact("waiting") }));
-    fixture.ok_as(&writer(), "append", json!({ "path": "log.txt", "content": "waiting\n" }));
-    assert_eq!(fixture.text("log.txt").as_deref(), Some("waiting\n"));
+    fixture.with_caller(&ann()).call_ok("approve", json!({ "id": fact("waiting") }));
+    fixture.with_caller(&writer()).call_ok("append", json!({ "path": "log.txt", "content": "waiting\n" }));
+    assert_eq!(fixture.text_on_disk("log.txt").as_deref(), Some("waiting\n"));
     let used = fixture.engine.workspace().approval(&fact("waiting")).unwrap().unwrap();
     assert_eq!(used.state.as_str(), "used");
 }
@@ -145,18 +138,16 @@ fn pending_approval_matches_the_same_call() {
 #[test]
 fn old_policy_lease_session_alert_and_watch_are_still_valid() {
     let fixture = opened();
-    let kind = |caller: &Caller, operation: &str, arguments: Value| {
-        fixture.call_as(caller, operation, arguments).expect_err("it is refused").kind.code()
-    };
     let closed = json!({ "path": "closed/new.txt", "content": "x" });
-    assert_eq!(kind(&writer(), "write", closed), "policy_denied");
-    let other = Caller::new(Principal::Agent("other".into()), "s2", "library");
-    assert_eq!(kind(&other, "write", json!({ "path": "held/x", "content": "x" })), "locked");
-    let session = fixture.ok_as(&writer(), "session", json!({ "id": fact("session") }));
-    assert!(session["calls"].as_u64().unwrap() > 10, "{session}");
-    let alerts = fixture.ok_as(&ann(), "alerts", json!({}));
-    assert_eq!(alerts["alerts"][0]["alert"], fact("alert").as_str(), "{alerts}");
-    let review = fixture.ok_as(&ann(), "review", json!({ "session": fact("session") })).to_string();
+    fixture.with_caller(&writer()).call_err("write", closed, ErrorKind::PolicyDenied);
+    let held = json!({ "path": "held/x", "content": "x" });
+    fixture.with_caller(&agent("other")).call_err("write", held, ErrorKind::Locked);
+    let session = fixture.with_caller(&writer()).call_ok("session", json!({ "id": fact("session") }));
+    assert!(session["calls"].as_u64().unwrap() > 10, "{session:?}");
+    let alerts = fixture.with_caller(&ann()).call_ok("alerts", json!({}));
+    assert_eq!(alerts["alerts"][0]["alert"], fact("alert").as_str(), "{alerts:?}");
+    let review =
+        json!(fixture.with_caller(&ann()).call_ok("review", json!({ "session": fact("session") }))).to_string();
     assert!(review.contains("made/new.txt") && !review.contains("notes.txt"), "{review}");
-    fixture.ok_as(&writer(), "unwatch", json!({ "watch": fact("watch") }));
+    fixture.with_caller(&writer()).call_ok("unwatch", json!({ "watch": fact("watch") }));
 }

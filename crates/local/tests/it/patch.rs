@@ -10,8 +10,8 @@ use std::{
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
-use stead_engine::{CallOutcome, Error};
-use testkit::patch_cases;
+use stead_engine::{CallOutcome, Error, ErrorKind};
+use testkit::{engine_fixture::EngineFixture, patch_cases};
 
 use crate::support::LocalFixture;
 
@@ -27,7 +27,7 @@ impl patch_cases::PatchCaseWorkspaceAdapter for LocalFixture {
     }
 
     fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
-        LocalFixture::call(self, operation, arguments)
+        EngineFixture::call(self, operation, arguments)
     }
 
     fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
@@ -90,7 +90,10 @@ fn other_hard_links_keep_the_old_content() {
     std::fs::hard_link(&outside, fixture.path("f")).unwrap();
     let patch = "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch";
     let answer = fixture.call_ok("patch", json!({ "patch": patch }));
-    assert_eq!((fixture.text("f").as_deref(), std::fs::read(&outside).unwrap().as_slice()), (Some("b\n"), &b"a\n"[..]));
+    assert_eq!(
+        (fixture.text_on_disk("f").as_deref(), std::fs::read(&outside).unwrap().as_slice()),
+        (Some("b\n"), &b"a\n"[..])
+    );
     assert!(answer["notices"][0].as_str().unwrap().contains("2 hard links"), "{answer:?}");
 }
 
@@ -104,7 +107,7 @@ fn patches_do_not_write_through_symlinks() {
     fixture.call_ok("patch", json!({ "patch": patch, "dry_run": true }));
     std::fs::remove_file(fixture.path("f")).unwrap();
     symlink(&outside, fixture.path("f")).unwrap();
-    assert_eq!(fixture.kind("patch", json!({ "patch": patch })), "path_escape");
+    fixture.call_err("patch", json!({ "patch": patch }), ErrorKind::PathEscape);
     assert_eq!(std::fs::read(&outside).unwrap(), b"a\n");
 }
 
@@ -118,11 +121,11 @@ fn moved_and_changed_files_keep_attributes() {
     let inode = std::fs::metadata(&old).unwrap().ino();
     let patch = "*** Begin Patch\n*** Update File: run\n*** Move to: bin/run\n@@\n-b\n+c\n*** End Patch";
     fixture.call_ok("patch", json!({ "patch": patch }));
-    assert_eq!((fixture.text("run"), fixture.text("bin/run").as_deref()), (None, Some("a\nc\n")));
+    assert_eq!((fixture.text_on_disk("run"), fixture.text_on_disk("bin/run").as_deref()), (None, Some("a\nc\n")));
     assert_eq!(std::fs::metadata(&new).unwrap().permissions().mode() & 0o7777, 0o750);
     assert_eq!(read_colour_attribute(&new).as_deref(), Some(&b"green"[..]));
     fixture.call_ok("undo", json!({}));
-    assert_eq!((fixture.text("run").as_deref(), fixture.text("bin/run")), (Some("a\nb\n"), None));
+    assert_eq!((fixture.text_on_disk("run").as_deref(), fixture.text_on_disk("bin/run")), (Some("a\nb\n"), None));
     let back = std::fs::metadata(&old).unwrap();
     assert_eq!((back.permissions().mode() & 0o7777, back.ino()), (0o750, inode));
     assert_eq!(read_colour_attribute(&old).as_deref(), Some(&b"green"[..]));
@@ -138,11 +141,17 @@ fn files_moved_over_others_keep_their_attributes() {
     }
     let patch = "*** Begin Patch\n*** Move File: a -> b\n@@\n-a\n+A\n*** Add File: a\n+new\n*** End Patch";
     fixture.call_ok("patch", json!({ "patch": patch, "overwrite": true }));
-    assert_eq!((fixture.text("a").as_deref(), fixture.text("b").as_deref()), (Some("new\n"), Some("A\n")));
+    assert_eq!(
+        (fixture.text_on_disk("a").as_deref(), fixture.text_on_disk("b").as_deref()),
+        (Some("new\n"), Some("A\n"))
+    );
     assert_eq!(std::fs::metadata(fixture.path("b")).unwrap().permissions().mode() & 0o7777, 0o750);
     assert_eq!(read_colour_attribute(&fixture.path("b")).as_deref(), Some(&b"green"[..]));
     fixture.call_ok("undo", json!({}));
-    assert_eq!((fixture.text("a").as_deref(), fixture.text("b").as_deref()), (Some("a\n"), Some("b\n")));
+    assert_eq!(
+        (fixture.text_on_disk("a").as_deref(), fixture.text_on_disk("b").as_deref()),
+        (Some("a\n"), Some("b\n"))
+    );
     assert_eq!(std::fs::metadata(fixture.path("b")).unwrap().permissions().mode() & 0o7777, 0o600);
 }
 

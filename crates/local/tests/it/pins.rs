@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use serde_json::json;
-use stead_engine::{Caller, CallerAccessMode, Grants, JournalEntryQuery, Principal, Workspace};
+use stead_engine::{Caller, CallerAccessMode, ErrorKind, Grants, JournalEntryQuery, Principal, Workspace};
 use stead_local::{CreateTokenRequest, CreateWorkspaceRequest, WorkspaceRegistry, WorkspaceRegistryOptions};
 use stead_path::RelPath;
 use testkit::pin;
@@ -92,7 +92,7 @@ fn stored_words_are_those_of_0_1_0() {
     let begun = Caller::new(Principal::Agent("tester".into()), "s9", "library");
     fixture.call_as(&begun, "session", json!({ "action": "begin" })).unwrap();
     fixture.workspace.write_policy(POLICY).unwrap();
-    assert_eq!(fixture.kind("append", json!({ "path": "d/f", "content": "x" })), "approval_pending");
+    fixture.call_err("append", json!({ "path": "d/f", "content": "x" }), ErrorKind::ApprovalPending);
     fixture.workspace.rotate_key().unwrap();
     fixture.call_ok("write", json!({ "path": "gone", "content": "x" }));
     let gone = fixture.call_ok("remove", json!({ "path": "gone" }));

@@ -124,7 +124,7 @@ fn quota_errors_report_limit_usage_and_hint() {
         [json!("bytes"), json!(100), json!(60), json!(41), json!(40)]
     );
     assert!(error.next_step.as_deref().unwrap_or_default().contains("remove"), "{error}");
-    assert_eq!(quota.fixture.text("new.txt"), None);
+    assert_eq!(quota.fixture.text_on_disk("new.txt"), None);
     quota.fixture.call_ok("write", json!({ "path": "new.txt", "content": "y".repeat(40) }));
     quota.exact_usage();
     let usage = quota.fixture.call_ok("usage", json!({}));
@@ -353,7 +353,7 @@ fn history_quota_drops_oldest_agent_versions_only() {
     let version = stead_engine::Version::hash_bytes(person.as_bytes());
     assert!(stead_engine::Workspace::retained_bytes(&*quota.fixture.workspace, &version).unwrap().is_some());
     quota.fixture.call_ok("undo", json!({}));
-    assert_eq!(quota.fixture.text("f"), Some(text(38)));
+    assert_eq!(quota.fixture.text_on_disk("f"), Some(text(38)));
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn quotas_on_the_whole_machine_are_rejected() {
     fs::write(options.state_path.join("policy.toml"), BYTES_100).unwrap();
     options.default_directory = RelPath::from_wire("home").unwrap();
     let at = LocalFixture::open(directory, options);
-    assert_eq!(at.kind("write", json!({ "path": "home/a", "content": "1" })), "policy_denied");
+    at.call_err("write", json!({ "path": "home/a", "content": "1" }), ErrorKind::PolicyDenied);
 }
 
 #[test]

@@ -52,11 +52,6 @@ impl LocalFixture {
         // A change of the same paths still works and disturbs nothing.
         other.call_ok("list", json!({}));
     }
-
-    fn write(&self, path: &str, content: &str) {
-        let base = self.text(path).map(|text| stead_engine::Version::hash_bytes(text.as_bytes()).to_string());
-        self.call_ok("write", json!({ "path": path, "content": content, "base": base.unwrap_or_default() }));
-    }
 }
 
 /// Each function calls the workspace several times to change one path without a sync.
@@ -155,7 +150,7 @@ fn two_processes_see_each_others_applied_changes() {
     check_journal(&one, "by turns");
     check_journal(&two, "by turns");
     one.call_ok("undo", json!({}));
-    assert_eq!(one.text("f"), None);
+    assert_eq!(one.text_on_disk("f"), None);
 }
 
 /// Truncates a file, as a power cut between the rename and the write of the content would.
@@ -177,11 +172,11 @@ fn torn_files_are_rewritten_after_a_power_cut() {
     tear_file(&fixture, "f");
     fs::write(fixture.path("edited"), "x").unwrap();
     let other = fixture.reopen_on_boot("second");
-    assert_eq!(other.text("new").as_deref(), Some("12345"));
-    assert_eq!(other.text("f").as_deref(), Some("after"));
-    assert_eq!(other.text("edited").as_deref(), Some("x"), "somebody wrote to it: not torn");
+    assert_eq!(other.text_on_disk("new").as_deref(), Some("12345"));
+    assert_eq!(other.text_on_disk("f").as_deref(), Some("after"));
+    assert_eq!(other.text_on_disk("edited").as_deref(), Some("x"), "somebody wrote to it: not torn");
     other.call_ok("undo", json!({ "entry": 3 }));
-    assert_eq!(other.text("f").as_deref(), Some("before"));
+    assert_eq!(other.text_on_disk("f").as_deref(), Some("before"));
 }
 
 #[test]
@@ -198,8 +193,8 @@ fn lost_renames_are_redone_after_a_power_cut() {
             fs::write(fixture.path("f"), survived).unwrap();
         }
         let other = fixture.reopen_on_boot("second");
-        assert_eq!(other.text("f").as_deref(), Some("3"), "{survived:?}");
-        assert_eq!(other.text("gone").as_deref(), Some("x"));
+        assert_eq!(other.text_on_disk("f").as_deref(), Some("3"), "{survived:?}");
+        assert_eq!(other.text_on_disk("gone").as_deref(), Some("x"));
         check_journal(&other, survived);
     }
 }
@@ -222,7 +217,7 @@ fn unfinished_entries_finish_before_their_tree_changes() {
     fixture.write("d/f", "2");
     fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
     two.write("d/f", "3");
-    assert_eq!(two.text("d/f").as_deref(), Some("3"));
+    assert_eq!(two.text_on_disk("d/f").as_deref(), Some("3"));
     check_journal(&two, "written below what another process removed");
 }
 

@@ -161,7 +161,7 @@ fn approvals_are_used_once_across_restarts() {
     drop(at);
     let at = open(Arc::clone(&directory), &clocks);
     at.call_ok("append", append("once"));
-    assert_eq!(at.text("log").as_deref(), Some("once"));
+    assert_eq!(at.text_on_disk("log").as_deref(), Some("once"));
     for shift_ms in [0, -48 * HOUR_MS, 96 * HOUR_MS] {
         clocks.set(|now| now.wall_ms += shift_ms);
         let at = open(Arc::clone(&directory), &clocks);
@@ -169,7 +169,7 @@ fn approvals_are_used_once_across_restarts() {
         request_approval(&at, "once");
         let again = at.call_as(&person_caller(), "approve", json!({ "id": left.granted_approval })).unwrap_err();
         assert_eq!(again.kind, ErrorKind::Conflict, "{again}");
-        assert_eq!(at.text("log").as_deref(), Some("once"));
+        assert_eq!(at.text_on_disk("log").as_deref(), Some("once"));
     }
 }
 
@@ -206,7 +206,7 @@ fn clock_jumps_do_not_empty_the_trash() {
     // With the clock corrected, the trash item is valid again.
     clocks.set(|now| now.wall_ms -= 48 * HOUR_MS);
     at.call_ok("restore", json!({ "trash": left.trash }));
-    assert_eq!(at.text("gone").as_deref(), Some("precious"));
+    assert_eq!(at.text_on_disk("gone").as_deref(), Some("precious"));
     let again = at.call_ok("remove", json!({ "path": "gone" }))["trash"].as_str().unwrap().to_owned();
     clocks.set(|now| now.wall_ms += 48 * HOUR_MS);
     at.workspace.accept_clock().unwrap();

@@ -3,32 +3,28 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-use stead_engine::{Call, Caller, Engine, Principal};
+use serde_json::{Map, Value, json};
+use stead_engine::{Caller, Principal};
 use stead_local::LocalWorkspace;
-use tempfile::TempDir;
-use testkit::client_story::{self, ClientStoryWorkspaceAdapter};
+use testkit::{
+    client_story::{self, ClientStoryWorkspaceAdapter},
+    engine_fixture::EngineFixture,
+};
 
-use crate::support::{LocalFixture, test_options};
+use crate::support::{LocalFixture, open_engine, test_options};
 
 struct TwiceOpenedTestWorkspace {
     agents: LocalFixture,
-    people: Option<(Arc<LocalWorkspace>, Engine)>,
+    people: Option<EngineFixture<LocalWorkspace>>,
     callers: BTreeMap<String, Caller>,
-}
-
-fn open_workspace_and_engine(directory: &TempDir) -> (Arc<LocalWorkspace>, Engine) {
-    let workspace = LocalWorkspace::open(test_options(directory)).unwrap();
-    let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn stead_engine::Workspace>);
-    (workspace, engine)
 }
 
 impl TwiceOpenedTestWorkspace {
     fn new() -> Self {
         let agents = LocalFixture::new();
-        let people = Some(open_workspace_and_engine(&agents.directory));
+        let people = Some(open_engine(test_options(&agents.directory)).unwrap());
         Self { agents, people, callers: BTreeMap::new() }
     }
 }
@@ -38,11 +34,11 @@ impl ClientStoryWorkspaceAdapter for TwiceOpenedTestWorkspace {
         let caller = self.callers.entry(caller.to_owned()).or_insert_with(|| {
             Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "library")
         });
-        let engine = match (&caller.principal, &self.people) {
-            (Principal::User(_), Some((_, engine))) => engine,
-            (_, _) => &self.agents.engine,
+        let fixture = match (&caller.principal, &self.people) {
+            (Principal::User(_), Some(people)) => people,
+            (_, _) => &*self.agents,
         };
-        let outcome = engine.call(&Call::new(caller, operation, arguments.clone()));
+        let outcome = fixture.call_as(caller, operation, json!(arguments));
         outcome.map(|answer| Value::Object(answer.json)).map_err(|error| error.to_json()["error"].clone())
     }
 
@@ -58,16 +54,15 @@ impl ClientStoryWorkspaceAdapter for TwiceOpenedTestWorkspace {
     }
 
     fn read_disk(&self, path: &str) -> Option<String> {
-        self.agents.text(path)
+        self.agents.text_on_disk(path)
     }
 
     fn kill_editors(&mut self) {
         // The liveness lock is released with the workspace; no buffer is closed explicitly.
-        if let Some((workspace, engine)) = self.people.take() {
-            workspace.close();
-            drop((workspace, engine));
+        if let Some(people) = self.people.take() {
+            people.workspace.close();
         }
-        self.people = Some(open_workspace_and_engine(&self.agents.directory));
+        self.people = Some(open_engine(test_options(&self.agents.directory)).unwrap());
     }
 }
 

@@ -2,18 +2,29 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
-use std::{path::PathBuf, sync::Arc};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
 
-use serde_json::{Map, Value};
-use stead_engine::{Call, CallOutcome, Caller, Engine, Error, Principal};
+use stead_engine::{Caller, Principal};
 use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
+use testkit::engine_fixture::EngineFixture;
 
+/// An engine over a workspace in a temporary directory.
 pub(crate) struct LocalFixture {
     pub(crate) directory: Arc<TempDir>,
-    pub(crate) workspace: Arc<LocalWorkspace>,
-    pub(crate) engine: Engine,
-    pub(crate) caller: Caller,
+    engine_fixture: EngineFixture<LocalWorkspace>,
+}
+
+impl Deref for LocalFixture {
+    type Target = EngineFixture<LocalWorkspace>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.engine_fixture
+    }
+}
+
+pub(crate) fn tester() -> Caller {
+    Caller::new(Principal::Agent("tester".into()), "s1", "library")
 }
 
 pub(crate) fn test_options(directory: &TempDir) -> LocalWorkspaceOptions {
@@ -25,6 +36,15 @@ pub(crate) fn test_options_at(directory: &std::path::Path) -> LocalWorkspaceOpti
     LocalWorkspaceOptions::new(directory.join("ws"), directory.join("state"))
 }
 
+/// Opens a workspace without a directory of its own, with the caller `agent:tester`.
+pub(crate) fn open_engine(
+    options: LocalWorkspaceOptions,
+) -> Result<EngineFixture<LocalWorkspace>, stead_engine::Error> {
+    let mut fixture = EngineFixture::on_workspace(LocalWorkspace::open(options)?);
+    fixture.caller = tester();
+    Ok(fixture)
+}
+
 impl LocalFixture {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -33,19 +53,16 @@ impl LocalFixture {
     }
 
     pub(crate) fn open(directory: impl Into<Arc<TempDir>>, options: LocalWorkspaceOptions) -> Self {
-        let workspace = LocalWorkspace::open(options).unwrap();
-        let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn stead_engine::Workspace>);
-        let caller = Caller::new(Principal::Agent("tester".into()), "s1", "library");
-        Self { directory: directory.into(), workspace, engine, caller }
+        let engine_fixture = open_engine(options).unwrap();
+        Self { directory: directory.into(), engine_fixture }
     }
 
     pub(crate) fn reopen(self) -> Self {
-        let Self { directory, workspace, engine, .. } = self;
+        let Self { directory, engine_fixture } = self;
         // The maintenance thread may hold the workspace; unless it is stopped first, the workspace is still open at the
         // next open.
-        workspace.close();
-        drop(engine);
-        drop(workspace);
+        engine_fixture.workspace.close();
+        drop(engine_fixture);
         let options = test_options(&directory);
         Self::open(directory, options)
     }
@@ -54,7 +71,7 @@ impl LocalFixture {
         self.directory.path().join("ws").join(path)
     }
 
-    pub(crate) fn text(&self, path: &str) -> Option<String> {
+    pub(crate) fn text_on_disk(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.path(path)).ok()
     }
 
@@ -62,28 +79,5 @@ impl LocalFixture {
         let directory = self.path(path);
         std::fs::create_dir_all(directory.parent().unwrap()).unwrap();
         std::fs::write(directory, text).unwrap();
-    }
-
-    pub(crate) fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
-        self.call_as(&self.caller, operation, arguments)
-    }
-
-    pub(crate) fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
-        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-        self.engine.call(&Call::new(caller, operation, arguments))
-    }
-
-    pub(crate) fn call_ok(&self, operation: &str, arguments: Value) -> Map<String, Value> {
-        match self.call(operation, arguments.clone()) {
-            Ok(answer) => answer.json,
-            Err(error) => panic!("{operation} {arguments}: {error}"),
-        }
-    }
-
-    pub(crate) fn kind(&self, operation: &str, arguments: Value) -> &'static str {
-        match self.call(operation, arguments.clone()) {
-            Ok(answer) => panic!("{operation} {arguments} answered {:?}", answer.json),
-            Err(error) => error.kind.code(),
-        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_engine::{Caller, Grants, Principal};
+use stead_engine::{Caller, ErrorKind, Grants, Principal};
 use stead_path::RelPath;
 use testkit::wait::wait_until;
 
@@ -81,7 +81,7 @@ fn external_changes_are_reported_with_versions_and_lines() {
 
     let history = fixture.call_ok("history", json!({ "path": "d/b.txt" }));
     assert_eq!(history["entries"][0]["principal"], "outside");
-    assert_eq!(fixture.kind("undo", json!({ "entry": heard[0]["entry"] })), "not_owner");
+    fixture.call_err("undo", json!({ "entry": heard[0]["entry"] }), ErrorKind::NotOwner);
     let undone = fixture.call("undo", json!({})).unwrap_err();
     assert_eq!(undone.details["of"], written["entry"], "what others did is nobody's to undo");
     let report = fixture.workspace.verify_journal(None, &[]).unwrap();
@@ -262,15 +262,15 @@ fn listening_ends_with_the_last_watch() {
     let heard = fixture.call_ok("watched", json!({ "wait_ms": 10_000 }));
     assert_eq!(heard["events"].as_array().unwrap().len(), 1);
     fixture.call_ok("unwatch", json!({ "watch": begun["watch"] }));
-    assert_eq!(fixture.kind("unwatch", json!({ "watch": begun["watch"] })), "not_found");
+    fixture.call_err("unwatch", json!({ "watch": begun["watch"] }), ErrorKind::NotFound);
     fs::write(fixture.path("b"), "1").unwrap();
     let begun = fixture.call_ok("watch", json!({}));
     fs::write(fixture.path("c"), "1").unwrap();
     let heard = fixture.call_ok("watched", json!({ "watch": begun["watch"], "wait_ms": 10_000 }));
     assert_eq!(heard["events"].as_array().unwrap().iter().map(short_event).collect::<Vec<_>>(), ["create c"]);
-    assert_eq!(fixture.kind("watch", json!({ "path": "nowhere" })), "not_found");
-    assert_eq!(fixture.kind("watch", json!({ "types": ["read"] })), "bad_request");
-    assert_eq!(fixture.kind("watch", json!({ "glob": "a[" })), "bad_request");
+    fixture.call_err("watch", json!({ "path": "nowhere" }), ErrorKind::NotFound);
+    fixture.call_err("watch", json!({ "types": ["read"] }), ErrorKind::BadRequest);
+    fixture.call_err("watch", json!({ "glob": "a[" }), ErrorKind::BadRequest);
 }
 
 #[test]

@@ -15,12 +15,10 @@ use stead_local::{
 };
 use tempfile::TempDir;
 
+use crate::support::tester;
+
 pub(crate) fn admin_caller() -> Caller {
     Caller::new(Principal::User("platform".into()), "s1", "library")
-}
-
-pub(crate) fn agent_caller() -> Caller {
-    Caller::new(Principal::Agent("tester".into()), "s1", "library")
 }
 
 pub(crate) fn name(text: &str) -> WorkspaceName {
@@ -37,7 +35,7 @@ pub(crate) fn open_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
 
 pub(crate) fn call_operation(engine: &Engine, operation: &str, arguments: Value) -> Result<Map<String, Value>, Error> {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    engine.call(&Call::new(&agent_caller(), operation, arguments)).map(|answer| answer.json)
+    engine.call(&Call::new(&tester(), operation, arguments)).map(|answer| answer.json)
 }
 
 pub(crate) fn write_file(engine: &Engine, path: &str, content: &str) {

@@ -8,8 +8,6 @@ use std::{
 
 use serde_json::{Value, json};
 use stead_disk::faults::{FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault, disarm_fault};
-use stead_engine::{Call, Caller, Engine, Principal};
-use stead_local::LocalWorkspace;
 use tempfile::TempDir;
 
 use super::{
@@ -18,7 +16,7 @@ use super::{
     scenario::{CallUnderFaultInjection, FaultTestDoUndoRedo, SCENARIOS},
     snapshot::find_leftovers,
 };
-use crate::support::test_options_at;
+use crate::support::{open_engine, test_options_at};
 
 const CHILD_TASK_ENV: &str = "STEAD_TEST_DYING";
 const ACKNOWLEDGED: &str = "acknowledged";
@@ -79,14 +77,12 @@ fn child_process() {
     if opening {
         arm_fault(plan);
     }
-    let engine = Engine::new(LocalWorkspace::open(test_options_at(&directory)).unwrap());
+    let fixture = open_engine(test_options_at(&directory)).unwrap();
     if opening {
         println!("\ncalls {}", disarm_fault().counted_calls);
     } else {
         arm_fault(plan);
-        let caller = Caller::new(Principal::Agent("tester".into()), "s1", "library");
-        let Value::Object(arguments) = task["arguments"].clone() else { panic!("arguments are an object") };
-        let answer = engine.call(&Call::new(&caller, task["operation"].as_str().unwrap(), arguments));
+        let answer = fixture.call(task["operation"].as_str().unwrap(), task["arguments"].clone());
         println!("\ncalls {}", disarm_fault().counted_calls);
         if answer.is_ok() {
             println!("{ACKNOWLEDGED}");

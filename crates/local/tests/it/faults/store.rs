@@ -6,12 +6,10 @@
 
 use std::{path::PathBuf, process::Command, sync::Arc};
 
-use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine, Principal};
-use stead_local::LocalWorkspace;
+use serde_json::json;
 
 use super::rig::{check_journal, close, fast_temporary_directory, open};
-use crate::support::test_options_at;
+use crate::support::{open_engine, test_options_at};
 
 const CHILD_DIRECTORY_ENV: &str = "STEAD_TEST_STORE";
 const TRACER: &str = "strace";
@@ -65,29 +63,23 @@ fn run_traced_child(
 #[test]
 fn child_process() {
     let Ok(directory) = std::env::var(CHILD_DIRECTORY_ENV) else { return };
-    let caller = Caller::new(Principal::Agent("tester".into()), "s1", "library");
-    match LocalWorkspace::open(test_options_at(&PathBuf::from(directory))) {
+    match open_engine(test_options_at(&PathBuf::from(directory))) {
         Err(error) => println!("\nopened {}", error.kind.code()),
-        Ok(workspace) => {
+        Ok(fixture) => {
             println!("\nopened ok");
-            let engine = Engine::new(workspace);
-            let call = |operation: &str, arguments: Value| {
-                let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-                engine.call(&Call::new(&caller, operation, arguments))
-            };
             let outcome = |answer: Result<stead_engine::CallOutcome, stead_engine::Error>| match answer {
                 Ok(_) => "ok".to_owned(),
                 Err(error) => error.kind.code().to_owned(),
             };
-            let read = || match call("read", json!({ "path": "f" })) {
+            let read = || match fixture.call("read", json!({ "path": "f" })) {
                 Ok(answer) => answer.json["content"].as_str().unwrap().trim().to_owned(),
                 Err(error) => error.kind.code().to_owned(),
             };
             let base = stead_engine::Version::hash_bytes(b"old").to_string();
             let replace = json!({ "path": "f", "content": "new", "base": base });
-            println!("first {}", outcome(call("write", replace)));
+            println!("first {}", outcome(fixture.call("write", replace)));
             println!("then {}", read());
-            println!("second {}", outcome(call("write", json!({ "path": "g", "content": "g" }))));
+            println!("second {}", outcome(fixture.call("write", json!({ "path": "g", "content": "g" }))));
             println!("again {}", read());
             println!("end");
             // Nothing is closed, so that the store stays as it is.
@@ -105,7 +97,7 @@ fn check_child_output(
     context: &str,
 ) {
     check_journal(fixture, context);
-    let f = fixture.text("f");
+    let f = fixture.text_on_disk("f");
     let Some(first) = output.value_of("first") else {
         assert_eq!(f.as_deref(), Some("old"), "{context}");
         return;
@@ -121,7 +113,7 @@ fn check_child_output(
             assert_eq!(second, Some("audit_unavailable"), "{context}: written after a failed sync");
         }
     }
-    let g = fixture.text("g");
+    let g = fixture.text_on_disk("g");
     assert!(output.value_of("second") != Some("ok") || g.is_some(), "{context}: an acknowledged change is lost");
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stead_engine::{Call, Engine};
 use testkit::stress::SeededRng;
 
-use super::caller;
+use crate::support::tester;
 
 const WORDS: &[&str] =
     &["needle", "Needle", "haystack", "buffer", "stream", "parse", "render", "zebra", "quartz", "sphinx", "jackdaws"];
@@ -124,9 +124,9 @@ impl RandomTree {
 
     fn edit_through_engine(&self, chance: &mut SeededRng, engine: &Engine, path: &str) {
         let text = format!("written by the server {}\n", random_word(chance));
-        let removed = engine.call(&Call::new(&caller(), "remove", object(json!({ "path": path }))));
+        let removed = engine.call(&Call::new(&tester(), "remove", object(json!({ "path": path }))));
         let arguments = json!({ "path": path, "content": text, "base": "" });
-        let written = engine.call(&Call::new(&caller(), "write", object(arguments)));
+        let written = engine.call(&Call::new(&tester(), "write", object(arguments)));
         assert!(removed.is_ok() || removed.is_err() || written.is_ok());
     }
 }

@@ -38,7 +38,7 @@ impl LocalFixture {
         self.directory.path().join("saved")
     }
 
-    fn exists(&self, path: &str) -> bool {
+    fn exists_on_disk(&self, path: &str) -> bool {
         fs::symlink_metadata(self.path(path)).is_ok()
     }
 
@@ -66,8 +66,8 @@ fn old_name_beside_the_new_one_is_removed() {
         fixture.move_path("a/f", "b");
         fs::hard_link(fixture.path("b"), fixture.path("a/f")).unwrap();
     });
-    assert_eq!(other.text("b").as_deref(), Some("old"));
-    assert!(!other.exists("a/f"));
+    assert_eq!(other.text_on_disk("b").as_deref(), Some("old"));
+    assert!(!other.exists_on_disk("a/f"));
     check_journal(&other, "both names");
 }
 
@@ -80,13 +80,13 @@ fn old_name_is_removed_after_a_rewrite_of_the_new_one() {
             // The power cut lost the retained version too.
             fixture.delete_blobs();
         });
-        assert_eq!(other.text("b").as_deref(), Some("new"));
-        assert!(!other.exists("a/f"));
+        assert_eq!(other.text_on_disk("b").as_deref(), Some("new"));
+        assert!(!other.exists_on_disk("a/f"));
         check_journal(&other, "the old name was back");
         other.call_ok("undo", json!({}));
-        assert_eq!(other.text("b").as_deref(), Some(old), "its bytes are kept");
+        assert_eq!(other.text_on_disk("b").as_deref(), Some(old), "its bytes are kept");
         other.call_ok("undo", json!({}));
-        assert_eq!(other.text("a/f").as_deref(), Some(old));
+        assert_eq!(other.text_on_disk("a/f").as_deref(), Some(old));
     }
 }
 
@@ -96,8 +96,8 @@ fn old_name_is_removed_after_two_rewrites_of_the_new_one() {
         fixture.move_and_rewrite("old");
         fixture.write("b", "newer");
     });
-    assert_eq!(other.text("b").as_deref(), Some("newer"));
-    assert!(!other.exists("a/f"));
+    assert_eq!(other.text_on_disk("b").as_deref(), Some("newer"));
+    assert!(!other.exists_on_disk("a/f"));
     check_journal(&other, "written twice");
 }
 
@@ -107,8 +107,8 @@ fn old_name_changed_by_others_is_kept() {
         fixture.move_and_rewrite("old");
         fs::write(fixture.path("a/f"), "theirs").unwrap();
     });
-    assert_eq!(other.text("a/f").as_deref(), Some("theirs"));
-    assert_eq!(other.text("b").as_deref(), Some("new"));
+    assert_eq!(other.text_on_disk("a/f").as_deref(), Some("theirs"));
+    assert_eq!(other.text_on_disk("b").as_deref(), Some("new"));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn another_file_at_the_old_name_is_kept() {
         fs::write(fixture.saved_copy(), "old").unwrap();
         fs::rename(fixture.saved_copy(), fixture.path("a/f")).unwrap();
     });
-    assert_eq!(other.text("a/f").as_deref(), Some("old"));
+    assert_eq!(other.text_on_disk("a/f").as_deref(), Some("old"));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn restored_and_rewritten_files_leave_the_trash() {
         fixture.write("f", "new");
         fs::rename(fixture.saved_copy(), item).unwrap();
     });
-    assert_eq!(other.text("f").as_deref(), Some("new"));
+    assert_eq!(other.text_on_disk("f").as_deref(), Some("new"));
     assert_eq!(fs::read_dir(other.directory.path().join("state/trash")).unwrap().count(), 0);
     check_journal(&other, "restored");
 }
@@ -147,8 +147,8 @@ fn directory_move_is_redone_although_a_file_left_it() {
         fs::rename(fixture.path("p/e"), fixture.path("d")).unwrap();
         fs::remove_dir(fixture.path("p")).unwrap();
     });
-    assert_eq!((other.text("c").as_deref(), other.text("p/e/g").as_deref()), (Some("1"), Some("2")));
-    assert!(!other.exists("d"));
+    assert_eq!((other.text_on_disk("c").as_deref(), other.text_on_disk("p/e/g").as_deref()), (Some("1"), Some("2")));
+    assert!(!other.exists_on_disk("d"));
     check_journal(&other, "the directory was back");
 }
 
@@ -163,8 +163,8 @@ fn directory_move_is_redone_although_a_file_came_back() {
         fs::remove_dir(fixture.path("d")).unwrap();
         fs::rename(fixture.path("n"), fixture.path("d")).unwrap();
     });
-    assert_eq!((other.text("d/s/f").as_deref(), other.text("n/g").as_deref()), (Some("1"), Some("2")));
-    assert!(!other.exists("d/g") && !other.exists("n/s"));
+    assert_eq!((other.text_on_disk("d/s/f").as_deref(), other.text_on_disk("n/g").as_deref()), (Some("1"), Some("2")));
+    assert!(!other.exists_on_disk("d/g") && !other.exists_on_disk("n/s"));
     check_journal(&other, "neither rename survived");
 }
 
@@ -179,8 +179,8 @@ fn directory_creation_is_redone_although_a_child_was_removed() {
         fs::rename(fixture.path("t/u"), fixture.path("d")).unwrap();
         fs::remove_dir(fixture.path("t")).unwrap();
     });
-    assert_eq!(other.text("t/u/f").as_deref(), Some("1"));
-    assert!(!other.exists("d") && !other.exists("t/v"));
+    assert_eq!(other.text_on_disk("t/u/f").as_deref(), Some("1"));
+    assert!(!other.exists_on_disk("d") && !other.exists_on_disk("t/v"));
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn directory_moved_back_and_written_into_is_kept() {
         fs::rename(fixture.path("e"), fixture.path("d")).unwrap();
         fixture.write("d/g", "2");
     });
-    assert_eq!((other.text("d/f").as_deref(), other.text("d/g").as_deref()), (Some("1"), Some("2")));
-    assert!(!other.exists("e"));
+    assert_eq!((other.text_on_disk("d/f").as_deref(), other.text_on_disk("d/g").as_deref()), (Some("1"), Some("2")));
+    assert!(!other.exists_on_disk("e"));
 }
 
 #[test]
@@ -203,6 +203,6 @@ fn lost_replacement_is_rewritten() {
         fixture.write("b", "2");
         fs::remove_file(fixture.path("b")).unwrap();
     });
-    assert_eq!(other.text("b").as_deref(), Some("2"));
+    assert_eq!(other.text_on_disk("b").as_deref(), Some("2"));
     check_journal(&other, "both were gone");
 }
