@@ -1,16 +1,12 @@
 //! Checks that the definition of the native dialect matches the engine's operations, arguments, values and error kinds.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Engine, Error, ErrorKind, OPERATIONS, OperationEffectClass, Principal};
+use stead_engine::{Error, ErrorKind, OPERATIONS, OperationEffectClass};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType};
-use testkit::MemoryWorkspace;
+use testkit::engine_fixture::EngineFixture;
 
 fn call_engine(operation: &str, arguments: Map<String, Value>) -> Result<stead_engine::CallOutcome, Error> {
-    let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
-    let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
-    engine.call(&Call::new(&caller, operation, arguments))
+    EngineFixture::new().call(operation, json!(arguments))
 }
 
 fn example_value(input: &ToolArgumentDefinition) -> Value {

@@ -1,12 +1,12 @@
 //! Runs every example of the definitions in the engine, over MCP and over JSON-RPC, and compares the outcomes.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use stead_engine::{Call, Caller, Engine, Principal};
 use stead_protocols::definition::{DialectDefinition, ToolExampleSetupCall};
-use testkit::MemoryWorkspace;
+use testkit::{
+    MemoryWorkspace,
+    engine_fixture::{EngineFixture, agent},
+};
 
 use crate::test_client::JsonLinesTestClient;
 
@@ -77,16 +77,12 @@ fn every_operation_has_an_example() {
 fn all_examples_pass_in_the_engine() {
     let definition = DialectDefinition::native().unwrap();
     for example in native_examples() {
-        let workspace = Arc::new(MemoryWorkspace::new());
-        create_files(&workspace, &example);
-        let engine = Engine::new(workspace);
-        let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
+        let fixture = EngineFixture::new().with_caller(&agent("tester"));
+        create_files(&fixture.workspace, &example);
         for step in &example.before {
-            engine
-                .call(&Call::new(&caller, &step.operation, step.arguments.clone()))
-                .expect("every setup step succeeds");
+            fixture.call_ok(&step.operation, step.arguments.clone().into());
         }
-        match engine.call(&Call::new(&caller, &example.operation, example.arguments.clone())) {
+        match fixture.call(&example.operation, example.arguments.clone().into()) {
             Ok(answer) => {
                 let declared = definition.find_tool(&example.operation).expect("the operation is declared");
                 for field in answer.json.keys().filter(|field| *field != "notices" && !field.ends_with("_omitted")) {

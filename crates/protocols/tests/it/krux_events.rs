@@ -2,6 +2,7 @@
 //! blocks must not be listed.
 
 use serde_json::{Value, json};
+use testkit::engine_fixture::agent;
 
 use crate::test_client::JsonLinesTestClient;
 
@@ -13,13 +14,6 @@ fn comparable_event(event: &Value, watch: &Value) -> Value {
     json!([event["type"], event["event"], event["path"], event["new_path"]])
 }
 
-fn move_as_other(client: &JsonLinesTestClient, from: &str, to: &str) {
-    let caller = stead_engine::Caller::new(stead_engine::Principal::Agent("other".to_owned()), "elsewhere", "library");
-    let arguments = json!({ "from": from, "to": to });
-    let call = stead_engine::Call::new(&caller, "move", arguments.as_object().cloned().unwrap());
-    stead_engine::Engine::new(client.workspace.clone()).call(&call).unwrap();
-}
-
 async fn pushed_events(mut client: JsonLinesTestClient, protocol: &str) -> Vec<Value> {
     let watch = json!({ "path": "/ws", "pattern": "*.txt" });
     let started = match protocol {
@@ -29,7 +23,7 @@ async fn pushed_events(mut client: JsonLinesTestClient, protocol: &str) -> Vec<V
     client.write_as_other("unwatched.md", "x\n");
     client.write_as_other("a.txt", "one\n");
     client.write_as_other("a.txt", "two\n");
-    move_as_other(&client, "a.txt", "b.txt");
+    client.other_caller(&agent("other")).call_ok("move", json!({ "from": "a.txt", "to": "b.txt" }));
     let mut pushed = Vec::new();
     for _ in 0..3 {
         let notification = client.receive().await;

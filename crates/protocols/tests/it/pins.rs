@@ -1,14 +1,10 @@
 //! Compares the JSON keys of outcomes and errors, and the MCP tool lists, with golden files. The golden files contain
 //! keys at every depth, because the definitions declare only top-level keys.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine, Principal};
-use testkit::{MemoryWorkspace, pin};
+use testkit::{engine_fixture::EngineFixture, pin};
 
 use crate::{
     examples::{create_files, native_examples},
@@ -36,13 +32,11 @@ pub(crate) fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<Stri
 fn outcomes_and_errors_have_the_keys_of_0_1_0() {
     let mut found = BTreeSet::new();
     for example in native_examples() {
-        let workspace = Arc::new(MemoryWorkspace::new());
-        create_files(&workspace, &example);
-        let engine = Engine::new(workspace);
-        let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
+        let fixture = EngineFixture::new();
+        create_files(&fixture.workspace, &example);
         let steps = example.before.iter().map(|step| (&step.operation, &step.arguments));
         for (operation, arguments) in steps.chain([(&example.operation, &example.arguments)]) {
-            match engine.call(&Call::new(&caller, operation, arguments.clone())) {
+            match fixture.call(operation, arguments.clone().into()) {
                 Ok(answer) => collect_keys(&Value::Object(answer.json), operation, &mut found),
                 Err(failure) => collect_keys(&failure.to_json(), operation, &mut found),
             }

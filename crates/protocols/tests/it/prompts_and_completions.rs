@@ -1,13 +1,10 @@
 //! Tests of prompts, path completions, and directories as resources over MCP.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
-use stead_engine::{Caller, Engine, Grants, Principal};
-use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath};
-use testkit::MemoryWorkspace;
+use stead_engine::{Caller, Grants, Principal};
+use testkit::engine_fixture::{EngineFixture, rel_path};
 
-use crate::test_client::JsonLinesTestClient;
+use crate::test_client::{JsonLinesTestClient, load_dialects};
 
 /// The number of test files, which need more than one page.
 const FILE_COUNT: usize = 400;
@@ -86,19 +83,11 @@ async fn paths_complete_from_prefix() {
 
 #[tokio::test]
 async fn completion_hides_unlistable_paths() {
-    let workspace = Arc::new(MemoryWorkspace::new());
-    for name in ["open/a.txt", "open/b.txt", "secret/plan.txt", "secretary.txt"] {
-        workspace.put_file(name, "x\n");
-    }
-    let dialects = DialectSet::from_names(
-        &["stead".to_owned()],
-        &[],
-        &DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() },
-    );
+    let names = ["open/a.txt", "open/b.txt", "secret/plan.txt", "secretary.txt"];
+    let fixture = EngineFixture::with_files(&names.map(|name| (name, "x\n")));
     let mut caller = Caller::new(Principal::Agent("narrow".to_owned()), "narrow", "mcp");
-    let open = stead_path::RelPath::from_wire("open").unwrap();
-    caller.grants = Grants { readable: vec![open], ..Grants::default() };
-    let mut client = JsonLinesTestClient::over_engine(Engine::new(workspace), caller, dialects.unwrap());
+    caller.grants = Grants { readable: vec![rel_path("open")], ..Grants::default() };
+    let mut client = JsonLinesTestClient::over_engine(fixture.engine, caller, load_dialects(&["stead"], &[]));
     client.initialize("2025-11-25").await;
     assert_eq!(complete_path(&mut client, "open/").await["values"], json!(["open/a.txt", "open/b.txt"]));
     for typed in ["secret/", "secret/p", "secret/plan.txt", "secretary.txt", "secre"] {

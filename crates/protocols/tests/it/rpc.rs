@@ -1,8 +1,9 @@
 //! Tests of JSON-RPC error codes, ids, batches, notifications, cancellation and rejected messages.
 
-use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, CallerApproverStatus, Engine, JournalEntryQuery, Principal, Workspace};
+use serde_json::{Value, json};
+use stead_engine::{JournalEntryQuery, Workspace};
 use stead_protocols::limits::{BATCH_REQUESTS_MAX, MESSAGE_BYTES_MAX};
+use testkit::engine_fixture::approver;
 
 use crate::test_client::JsonLinesTestClient;
 
@@ -190,12 +191,9 @@ async fn openrpc_document_matches_reference_and_is_valid() {
 }
 
 fn approve_pending(client: &JsonLinesTestClient) -> Option<String> {
-    let engine = Engine::new(client.workspace.clone());
-    let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");
-    person.grants.approver = CallerApproverStatus::SecretVerified;
-    let listed = engine.call(&Call::new(&person, "approvals", Map::new())).unwrap();
-    let id = listed.json["approvals"][0]["id"].as_str()?.to_owned();
-    engine.call(&Call::new(&person, "approve", Map::from_iter([("id".to_owned(), json!(id))]))).unwrap();
+    let person = client.other_caller(&approver("ada"));
+    let id = person.call_ok("approvals", json!({}))["approvals"][0]["id"].as_str()?.to_owned();
+    person.call_ok("approve", json!({ "id": id }));
     Some(id)
 }
 

@@ -3,32 +3,27 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, Engine, Principal};
-use stead_protocols::{
-    dialect::{DialectSet, DialectWorkspaceRootPath},
-    rpc::{RpcConnection, RpcServer},
-};
+use stead_engine::{Caller, Principal};
+use stead_protocols::rpc::{RpcConnection, RpcServer};
 use testkit::{
-    MemoryWorkspace,
     client_story::{self, ClientStoryWorkspaceAdapter},
+    engine_fixture::EngineFixture,
 };
 use tokio::runtime::Runtime;
 
+use crate::test_client::load_dialects;
+
 struct RpcStoryConnections {
     runtime: Runtime,
-    workspace: Arc<MemoryWorkspace>,
-    engine: Engine,
+    fixture: EngineFixture,
     connections: BTreeMap<String, (Arc<RpcServer>, Arc<RpcConnection>)>,
 }
 
 impl RpcStoryConnections {
     fn new() -> Self {
-        let workspace = Arc::new(MemoryWorkspace::new());
-        let engine = Engine::new(workspace.clone());
         Self {
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
-            workspace,
-            engine,
+            fixture: EngineFixture::new(),
             connections: BTreeMap::new(),
         }
     }
@@ -37,10 +32,8 @@ impl RpcStoryConnections {
 impl ClientStoryWorkspaceAdapter for RpcStoryConnections {
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value> {
         let (rpc, conversation) = self.connections.entry(caller.to_owned()).or_insert_with(|| {
-            let place = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
-            let dialects = DialectSet::from_names(&["stead".to_owned()], &[], &place).unwrap();
             let caller = Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "rpc");
-            (RpcServer::new(self.engine.clone(), caller, dialects), Arc::default())
+            (RpcServer::new(self.fixture.engine.clone(), caller, load_dialects(&["stead"], &[])), Arc::default())
         });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
         let admitted = conversation.accept_message();
@@ -53,17 +46,17 @@ impl ClientStoryWorkspaceAdapter for RpcStoryConnections {
 
     fn change_externally(&mut self, path: &str, content: Option<&str>) {
         match content {
-            Some(content) => self.workspace.put_file(path, content),
-            None => self.workspace.remove_silently(path),
+            Some(content) => self.fixture.workspace.put_file(path, content),
+            None => self.fixture.workspace.remove_silently(path),
         }
     }
 
     fn read_disk(&self, path: &str) -> Option<String> {
-        self.workspace.bytes(path).map(|bytes| String::from_utf8(bytes).unwrap())
+        self.fixture.read_text(path)
     }
 
     fn kill_editors(&mut self) {
-        self.workspace.kill_editors();
+        self.fixture.workspace.kill_editors();
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, CallerApproverStatus, Engine, Error, ErrorKind, Principal};
-use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath, ReplyStatus};
+use stead_engine::{Call, Caller, Engine, Error, ErrorKind, Principal};
+use stead_protocols::dialect::{DialectSet, ReplyStatus};
 use testkit::{
     MemoryWorkspace,
+    engine_fixture::{EngineFixture, agent, approver, user},
     krux_scenario::{
         self, InitialItem, KruxCapabilityScenarios, KruxScenario, KruxScenarioActualReply, KruxScenarioOtherCallerKind,
         KruxScenarioSubject, ScenarioApprovalAnswer, ScenarioRequirement,
@@ -14,7 +15,7 @@ use testkit::{
 };
 use tokio::runtime::Runtime;
 
-use crate::test_client::JsonLinesTestClient;
+use crate::test_client::{JsonLinesTestClient, load_dialects};
 
 fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) {
     match what {
@@ -25,14 +26,13 @@ fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) 
 }
 
 fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: ScenarioApprovalAnswer) {
-    let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
-    person.grants.approver = CallerApproverStatus::SecretVerified;
-    let arguments = Map::from_iter([("id".to_owned(), id.into())]);
     let operation = match word {
         ScenarioApprovalAnswer::Yes => "approve",
         ScenarioApprovalAnswer::No => "deny",
     };
-    Engine::new(workspace.clone()).call(&Call::new(&person, operation, arguments)).unwrap();
+    EngineFixture::on_workspace(workspace.clone())
+        .with_caller(&approver("ann"))
+        .call_ok(operation, json!({ "id": id }));
 }
 
 fn call_as_other(
@@ -41,11 +41,10 @@ fn call_as_other(
     operation: &str,
     arguments: &Map<String, Value>,
 ) {
-    let principal = match somebody {
-        KruxScenarioOtherCallerKind::Agent => Principal::Agent("other".to_owned()),
-        KruxScenarioOtherCallerKind::Person => Principal::User("ann".to_owned()),
+    let caller = match somebody {
+        KruxScenarioOtherCallerKind::Agent => agent("other"),
+        KruxScenarioOtherCallerKind::Person => user("ann"),
     };
-    let caller = Caller::new(principal, "elsewhere", "library");
     let mut call = Call::new(&caller, operation, arguments.clone());
     call.options.missing_base = stead_engine::MissingBaseVersionPolicy::Overwrite;
     Engine::new(workspace.clone()).call(&call).unwrap();
@@ -57,23 +56,19 @@ fn error_of_kind(kind: &str) -> Error {
 }
 
 pub(crate) fn krux_dialects() -> DialectSet {
-    let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
-    DialectSet::from_names(&["krux".to_owned()], &[], &location).unwrap()
+    load_dialects(&["krux"], &[])
 }
 
 struct EngineScenarioSubject {
     dialects: DialectSet,
-    workspace: Arc<MemoryWorkspace>,
-    engine: Engine,
-    caller: Caller,
+    fixture: EngineFixture,
 }
 
 impl EngineScenarioSubject {
     fn new() -> Self {
-        let workspace = Arc::new(MemoryWorkspace::new());
-        let engine = Engine::new(workspace.clone());
-        let caller = Caller::new(Principal::Agent("tester".to_owned()), "bare", "library");
-        Self { dialects: krux_dialects(), workspace, engine, caller }
+        let mut fixture = EngineFixture::new();
+        fixture.caller = Caller::new(Principal::Agent("tester".to_owned()), "bare", "library");
+        Self { dialects: krux_dialects(), fixture }
     }
 }
 
@@ -87,23 +82,23 @@ impl KruxScenarioSubject for EngineScenarioSubject {
     }
 
     fn create_item(&mut self, path: &str, what: InitialItem<'_>) {
-        create_entry(&self.workspace, path, what);
+        create_entry(&self.fixture.workspace, path, what);
     }
 
     fn advance_ms(&mut self, ms: i64) {
-        self.workspace.advance_ms(ms);
+        self.fixture.workspace.advance_ms(ms);
     }
 
     fn set_policy(&mut self, policy: &str) {
-        self.workspace.set_policy(policy);
+        self.fixture.workspace.set_policy(policy);
     }
 
     fn fail_next(&mut self, kind: &str) {
-        self.workspace.fail_next(error_of_kind(kind));
+        self.fixture.workspace.fail_next(error_of_kind(kind));
     }
 
     fn answer_approval(&mut self, id: &str, word: ScenarioApprovalAnswer) {
-        answer_approval(&self.workspace, id, word);
+        answer_approval(&self.fixture.workspace, id, word);
     }
 
     fn call_as_other(
@@ -112,18 +107,21 @@ impl KruxScenarioSubject for EngineScenarioSubject {
         operation: &str,
         arguments: &Map<String, Value>,
     ) {
-        call_as_other(&self.workspace, somebody, operation, arguments);
+        call_as_other(&self.fixture.workspace, somebody, operation, arguments);
     }
 
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let dialect = self.dialects.find_by_tool(capability).expect("the capability is declared");
         let request = dialect.translate_with_tier(capability, inputs);
-        let call = Call { options: request.options, ..Call::new(&self.caller, &request.operation, request.arguments) };
-        let outcome = self.engine.call(&call);
+        let call =
+            Call { options: request.options, ..Call::new(&self.fixture.caller, &request.operation, request.arguments) };
+        let outcome = self.fixture.engine.call(&call);
         if let Ok(answer) = &outcome {
             match &answer.session_switch {
-                Some(stead_engine::SessionForLaterCalls::Enter(session)) => self.caller.session.clone_from(session),
-                Some(stead_engine::SessionForLaterCalls::Leave) => "bare".clone_into(&mut self.caller.session),
+                Some(stead_engine::SessionForLaterCalls::Enter(session)) => {
+                    self.fixture.caller.session.clone_from(session)
+                }
+                Some(stead_engine::SessionForLaterCalls::Leave) => "bare".clone_into(&mut self.fixture.caller.session),
                 None => {}
             }
         }
@@ -261,7 +259,7 @@ fn all_scenarios_match_across_engine_and_protocols() {
     for suite in krux_scenario::load_suites() {
         for scenario in &suite.scenarios {
             let mut engine = EngineScenarioSubject::new();
-            fill_disk(scenario, &engine.workspace);
+            fill_disk(scenario, &engine.fixture.workspace);
             let engine_results = play_scenario(&suite, scenario, &mut engine);
             for protocol in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {
                 let mut client = KruxScenarioSubjectOverProtocol::new(protocol);

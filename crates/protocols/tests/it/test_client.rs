@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use stead_engine::{Caller, Engine, Principal};
 use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath};
-use testkit::MemoryWorkspace;
+use testkit::{
+    MemoryWorkspace,
+    engine_fixture::{EngineFixture, agent},
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
     task::JoinHandle,
@@ -22,7 +25,7 @@ pub(crate) struct JsonLinesTestClient {
     next_id: i64,
 }
 
-fn load_dialects(dialects: &[&str], options: &[&str]) -> DialectSet {
+pub(crate) fn load_dialects(dialects: &[&str], options: &[&str]) -> DialectSet {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let place = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
     DialectSet::from_names(&owned(dialects), &owned(options), &place).unwrap()
@@ -160,12 +163,13 @@ impl JsonLinesTestClient {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
+    /// Returns another caller of the client's workspace, who needs no connection.
+    pub(crate) fn other_caller(&self, caller: &Caller) -> EngineFixture {
+        EngineFixture::on_workspace(self.workspace.clone()).with_caller(caller)
+    }
+
     pub(crate) fn write_as_other(&self, path: &str, content: &str) {
-        let caller = Caller::new(Principal::Agent("other".to_owned()), "elsewhere", "library");
-        let arguments = json!({ "path": path, "content": content });
-        let mut call = stead_engine::Call::new(&caller, "write", arguments.as_object().cloned().unwrap());
-        call.options.missing_base = stead_engine::MissingBaseVersionPolicy::Overwrite;
-        Engine::new(self.workspace.clone()).call(&call).unwrap();
+        self.other_caller(&agent("other")).write(path, content);
     }
 
     pub(crate) async fn send_all_then_receive_all(&mut self, messages: &[Value]) -> Vec<Value> {

@@ -1,40 +1,34 @@
 //! Compares edits of the weaver dialect with a simple model of its specification. The quoted text must occur exactly
 //! once, counted from left to right.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine, Principal};
-use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath};
-use testkit::MemoryWorkspace;
+use stead_engine::Call;
+use stead_protocols::dialect::DialectSet;
+use testkit::engine_fixture::EngineFixture;
+
+use crate::test_client::load_dialects;
 
 struct WeaverFixture {
     dialects: DialectSet,
-    workspace: Arc<MemoryWorkspace>,
-    engine: Engine,
+    fixture: EngineFixture,
 }
 
 impl WeaverFixture {
     fn new(options: &[&str]) -> Self {
-        let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
-        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let dialects = DialectSet::from_names(&["weaver".to_owned()], &options, &location).unwrap();
-        let workspace = Arc::new(MemoryWorkspace::new());
-        Self { dialects, engine: Engine::new(workspace.clone()), workspace }
+        Self { dialects: load_dialects(&["weaver"], options), fixture: EngineFixture::new() }
     }
 
     fn call(&self, tool: &str, arguments: &Value) -> Value {
         let dialect = self.dialects.find_by_tool(tool).unwrap();
         let arguments = arguments.as_object().unwrap();
         let request = dialect.translate(tool, arguments);
-        let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
-        let mut call = Call::new(&caller, &request.operation, request.arguments);
+        let mut call = Call::new(&self.fixture.caller, &request.operation, request.arguments);
         call.options = request.options;
-        Value::Object(dialect.render_reply(tool, arguments, self.engine.call(&call)).json)
+        Value::Object(dialect.render_reply(tool, arguments, self.fixture.engine.call(&call)).json)
     }
 
     fn edit_text(&self, text: &str, old: &str, new: &str) -> (String, String) {
-        self.workspace.put_file("f", text);
+        self.fixture.workspace.put_file("f", text);
         let edited = self.call("edit_file", &json!({ "path": "f", "old_text": old, "new_text": new }));
         let read = self.call("read_file", &json!({ "path": "f" }));
         (edited["for_llm"].as_str().unwrap().to_owned(), read["for_llm"].as_str().unwrap().to_owned())
@@ -97,7 +91,7 @@ fn content_is_written_without_interpretation() {
 #[test]
 fn newest_generation_shows_diff_and_overwrites_only_on_request() {
     let weaver = WeaverFixture::new(&["generation=newest"]);
-    weaver.workspace.put_file("f", "a\nb\n");
+    weaver.fixture.workspace.put_file("f", "a\nb\n");
     let reply = weaver.call("edit_file", &json!({ "path": "f", "old_text": "b", "new_text": "c" }));
     assert_eq!((&reply["for_llm"], &reply["silent"]), (&json!("File edited: f"), &json!(false)));
     assert!(reply["for_user"].as_str().unwrap().contains("-b\n+c\n"), "{reply}");

@@ -1,25 +1,19 @@
 //! Tests an ACP editor that offers no file methods but reports its open buffers, whose text the agent reads.
 
-use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine, Principal};
+use serde_json::json;
+use testkit::engine_fixture::user;
 
 use super::harness::AcpProxyTestHarness;
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n";
-
-fn call_as_editor(harness: &AcpProxyTestHarness, operation: &str, arguments: &Value) -> Value {
-    let person = Caller::new(Principal::User("ann".to_owned()), "editor", "rpc");
-    let engine = Engine::new(harness.root_workspace("/ws"));
-    let arguments = arguments.as_object().unwrap().clone();
-    engine.call(&Call::new(&person, operation, arguments)).unwrap().json.into()
-}
 
 #[tokio::test]
 async fn agent_reads_buffers_and_writes_keep_user_edits() {
     let mut harness = AcpProxyTestHarness::initialized().await;
     harness.root_workspace("/ws").put_file("a.txt", LINES);
     let typed = LINES.replace('6', "six");
-    call_as_editor(&harness, "buffer.open", &json!({ "path": "a.txt", "text": typed }));
+    let editor = harness.other_caller("/ws", &user("ann"));
+    editor.call_ok("buffer.open", json!({ "path": "a.txt", "text": typed }));
     assert_eq!(harness.read_file("/ws/a.txt").await["result"]["content"], typed);
     assert_eq!(harness.write_file("/ws/a.txt", &typed.replace('1', "one")).await["result"], json!({}));
     assert_eq!(harness.read_file("/ws/a.txt").await["result"]["content"], "one\n2\n3\n4\n5\nsix\n");

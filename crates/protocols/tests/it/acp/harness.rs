@@ -13,7 +13,7 @@ use stead_protocols::acp::{
     AcpProxyConfig, McpServerCommand, McpServerTicketEnvVar, OpenedAcpSessionRoot, SessionRootOpener,
     WriteFormatPolicy,
 };
-use testkit::MemoryWorkspace;
+use testkit::{MemoryWorkspace, engine_fixture::EngineFixture};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     task::JoinHandle,
@@ -202,5 +202,10 @@ impl AcpProxyTestHarness {
 
     pub(crate) fn root_workspace(&self, path: &str) -> Arc<MemoryWorkspace> {
         self.root_opener.roots.lock().unwrap()[path].clone()
+    }
+
+    /// Returns another caller of the workspace of a root, who needs no connection.
+    pub(crate) fn other_caller(&self, root: &str, caller: &Caller) -> EngineFixture {
+        EngineFixture::on_workspace(self.root_workspace(root)).with_caller(caller)
     }
 }

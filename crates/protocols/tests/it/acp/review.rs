@@ -1,7 +1,8 @@
 //! Tests of the review methods, the lease notifications, and the write report to the agent.
 
 use serde_json::{Value, json};
-use stead_engine::{ApprovalMode, Call, Caller, Engine, Principal};
+use stead_engine::ApprovalMode;
+use testkit::engine_fixture::user;
 
 use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 
@@ -170,9 +171,7 @@ async fn leased_file_is_not_written_and_editor_is_notified() {
     let mut harness =
         AcpProxyTestHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await;
     harness.root_workspace("/ws").put_file("a.txt", LINES);
-    let person = Caller::new(Principal::User("bob".to_owned()), "desk", "cli");
-    let arguments = json!({ "path": "a.txt" }).as_object().unwrap().clone();
-    Engine::new(harness.root_workspace("/ws")).call(&Call::new(&person, "lock", arguments)).unwrap();
+    harness.other_caller("/ws", &user("bob")).call_ok("lock", json!({ "path": "a.txt" }));
     let refused = harness.write_file("/ws/a.txt", "x\n").await;
     let said = refused["error"]["data"].as_str().unwrap();
     assert!(said.starts_with("locked: a.txt is held by user:bob until "), "{said}");

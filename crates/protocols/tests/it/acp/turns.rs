@@ -1,24 +1,12 @@
 //! Tests that each prompt starts a turn, so that a person can review and undo the work of one turn.
 
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine, Error, ErrorKind, JournalEntryQuery, Principal, Version, Workspace};
+use stead_engine::{Error, ErrorKind, JournalEntryQuery, Version, Workspace};
+use testkit::engine_fixture::user;
 
 use super::harness::AcpProxyTestHarness;
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-
-fn call_as_person(
-    harness: &AcpProxyTestHarness,
-    root: &str,
-    operation: &str,
-    arguments: &Value,
-) -> Result<Value, Error> {
-    let person = Caller::new(Principal::User("ann".to_owned()), "desk", "cli");
-    let arguments = arguments.as_object().unwrap().clone();
-    Engine::new(harness.root_workspace(root))
-        .call(&Call::new(&person, operation, arguments))
-        .map(|answer| answer.json.into())
-}
 
 fn prompt_line(session: &str) -> String {
     format!(
@@ -61,19 +49,20 @@ async fn undo_turn_reverts_only_the_last_turn() {
     let order = ["turn", "write", "turn", "write", "write"].map(|operation| (operation.to_owned(), who()));
     assert_eq!(recorded_operations(&harness, "/ws"), order);
 
-    let edit = json!({ "path": "a.txt", "content": second.replace('9', "nine"), "base": Version::hash_bytes(second.as_bytes()).to_string() });
-    call_as_person(&harness, "/ws", "write", &edit).unwrap();
-    let review = call_as_person(&harness, "/ws", "review", &json!({ "path": "a.txt" })).unwrap();
+    let person = harness.other_caller("/ws", &user("ann"));
+    let base = Version::hash_bytes(second.as_bytes()).to_string();
+    person.call_ok("write", json!({ "path": "a.txt", "content": second.replace('9', "nine"), "base": base }));
+    let review = person.call_ok("review", json!({ "path": "a.txt" }));
     assert_eq!((&review["author"], &review["session"]), (&json!("agent:tester"), &json!("s1")));
     let hunks = review["files"][0]["hunks"].as_array().unwrap();
     let by: Vec<&Value> = hunks.iter().map(|hunk| &hunk["by"]).collect();
-    assert_eq!(by, [&json!(["agent:tester"]), &json!(["agent:tester"]), &json!(["user:ann"])], "{review}");
-    let review = call_as_person(&harness, "/ws", "review", &json!({ "since": "turn" })).unwrap();
+    assert_eq!(by, [&json!(["agent:tester"]), &json!(["agent:tester"]), &json!(["user:ann"])], "{review:?}");
+    let review = person.call_ok("review", json!({ "since": "turn" }));
     let of_turn: Vec<&Value> = review["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
     assert_eq!(of_turn, ["a.txt", "b.txt"]);
-    assert_eq!(review["files"][0]["hunks"].as_array().unwrap().len(), 2, "{review}");
+    assert_eq!(review["files"][0]["hunks"].as_array().unwrap().len(), 2, "{review:?}");
 
-    call_as_person(&harness, "/ws", "reject", &json!({ "since": "turn" })).unwrap();
+    person.call_ok("reject", json!({ "since": "turn" }));
     assert_eq!(file_text(&harness, "a.txt"), first.replace('9', "nine"));
     assert_eq!(harness.root_workspace("/ws").bytes("b.txt"), None);
 }
