@@ -6,6 +6,7 @@ mod approvals;
 mod buffers;
 mod copy;
 mod history;
+mod listed_files;
 mod lock;
 mod moved_files;
 mod policy;
@@ -16,6 +17,8 @@ mod watch;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::call_notation::CallNotation;
+
+pub(crate) use listed_files::render_ignored_note;
 
 pub(crate) trait NativeText {
     /// Characters that could deceive a reader are escaped in the returned text.

@@ -66,7 +66,9 @@ pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub use diff::{DiffArgs, DiffOutcome, LineCountFields};
 pub(crate) use encode_content::encode_like;
+pub use find::{FindArgs, FindOutcome, FoundPathRow};
 pub use history::{EntryRelationFields, HistoryArgs, HistoryEntryRow, HistoryOutcome};
+pub use list::{ListArgs, ListOutcome, ListedEntryRow, ListedLinkTarget};
 pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
 pub use policy::{
@@ -81,6 +83,7 @@ pub use session::{
 };
 pub(crate) use stale_reads::StaleReadNotifier;
 pub(crate) use stat::file_kind_name;
+pub use stat::{StatArgs, StatOutcome};
 pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
 pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};

@@ -4,16 +4,12 @@
 
 use std::collections::BinaryHeap;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
     call_options::ListingPageSizeAndDetail,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
     limits,
@@ -23,32 +19,59 @@ use crate::{
     },
     ops::{
         list,
-        outcome_builder::{OutcomeBuilder, format_iso_utc},
-        stat::file_kind_name,
-        walk::{self, IgnoredFileInclusionPolicy, ParallelWalkEntry},
+        walk::{self, IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
     },
+    outcome::{Completeness, Continuation, OperationOutcome, UtcTime},
     plan::FileKind,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FindArgs {
-    pattern: String,
-    path: Option<String>,
-    all: Option<bool>,
-    max: Option<u64>,
+pub struct FindArgs {
+    pub pattern: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
 }
 
-struct FileNameMatch {
-    path: RelPath,
-    kind: FileKind,
-    size: u64,
-    modified_ms: i64,
+#[derive(Debug, Serialize)]
+pub struct FindOutcome {
+    pub path: RelPath,
+    pub matches: Vec<FoundPathRow>,
+    pub total: u64,
+    /// Whether no path matches the pattern, so that the matches are paths that contain it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<RelPath>,
+    #[serde(flatten)]
+    pub completeness: Completeness<FindArgs>,
+    /// The number of directories that could not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<u64>,
+    #[serde(skip)]
+    pub pattern: String,
+}
+
+impl OperationOutcome for FindOutcome {}
+
+#[derive(Debug, Serialize)]
+pub struct FoundPathRow {
+    pub path: RelPath,
+    #[serde(rename = "type")]
+    pub kind: FileKind,
+    pub size: u64,
+    pub modified: UtcTime,
 }
 
 impl Operation for FindArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = FindOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
@@ -72,73 +95,59 @@ impl Operation for FindArgs {
                 Ok(())
             })?;
         let (mut first, mut total) = ThreadFirstMatchingPaths::merge_all(results, max);
-        let mut match_kind = FindFallbackMatchKind::Pattern;
+        let (mut partial, mut nearest) = (false, Vec::new());
         if total == 0 && context.options.listing_style == ListingPageSizeAndDetail::NativePage {
             let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
-            match_kind = if near.total > 0 {
-                FindFallbackMatchKind::Substring
-            } else {
-                FindFallbackMatchKind::NearestNames(near.nearest_names)
-            };
-            (first, total) = (near.substring_matches, near.total);
+            (first, total, partial) = (near.substring_matches, near.total, near.total > 0);
+            nearest = if partial { Vec::new() } else { near.nearest_names };
         }
-        let found: Vec<FileNameMatch> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
-        let omitted = total.saturating_sub(found.len() as u64);
-        let truncated = omissions.limit_reached || omitted > 0;
-        let notation = context.options.call_notation;
-        let mut text = render_text(&found, omitted, &self.pattern, &match_kind, notation);
-        text.extend(omissions.render_note(notation).map(|note| format!("; {note}")));
-        text.push(']');
-        let matches: Vec<_> = found.iter().map(FileNameMatch::to_json).collect();
-        let outcome = OutcomeBuilder::new()
-            .with_field("path", top.to_string())
-            .with_field("matches", matches)
-            .with_field("total", total)
-            .with_some("partial", (match_kind == FindFallbackMatchKind::Substring).then_some(true))
-            .with_some("nearest", match_kind.nearest_names_json())
-            .with_field("truncated", truncated)
-            .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
-            .with_some("ignored", omissions.ignored_count())
-            .build(text);
+        let matches: Vec<FoundPathRow> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
+        let outcome = FindOutcome {
+            path: top.clone(),
+            completeness: self.completeness(top, total, matches.len(), omissions),
+            matches,
+            total,
+            partial,
+            nearest,
+            closed: (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories),
+            ignored: omissions.ignored_count(),
+            pattern: self.pattern.clone(),
+        };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum FindFallbackMatchKind {
-    Pattern,
-    Substring,
-    NearestNames(Vec<RelPath>),
-}
-
-impl FindFallbackMatchKind {
-    fn nearest_names_json(&self) -> Option<Vec<Value>> {
-        match self {
-            FindFallbackMatchKind::NearestNames(names) if !names.is_empty() => {
-                Some(names.iter().map(|path| path.to_string().into()).collect())
-            }
-            FindFallbackMatchKind::NearestNames(_)
-            | FindFallbackMatchKind::Pattern
-            | FindFallbackMatchKind::Substring => None,
+impl FindArgs {
+    fn completeness(
+        &self,
+        top: &RelPath,
+        total: u64,
+        shown: usize,
+        omissions: WalkOmissions,
+    ) -> Completeness<FindArgs> {
+        let narrow = Continuation::Narrow { argument: "path" };
+        if omissions.limit_reached {
+            return Completeness::Truncated { limit: "TREE_ENTRIES_MAX", next: narrow };
         }
+        if total <= shown as u64 {
+            return Completeness::Complete;
+        }
+        let max = self.max.unwrap_or(limits::FIND_MATCHES_DEFAULT as u64);
+        let larger_max = total.min(limits::FIND_MATCHES_MAX as u64);
+        let next = if larger_max > max {
+            Continuation::Call(Self { path: Some(top.to_string()), max: Some(larger_max), ..self.clone() })
+        } else {
+            narrow
+        };
+        let limit = if self.max.is_none() { "FIND_MATCHES_DEFAULT" } else { "FIND_MATCHES_MAX" };
+        Completeness::Truncated { limit, next }
     }
 }
 
-impl FileNameMatch {
-    fn to_json(&self) -> Map<String, Value> {
-        OutcomeBuilder::new()
-            .with_field("path", self.path.to_string())
-            .with_field("type", file_kind_name(self.kind))
-            .with_field("size", self.size)
-            .with_field("modified", format_iso_utc(self.modified_ms))
-            .into_json()
-    }
-}
-
-fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch> {
+fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FoundPathRow> {
     let stat = walk::stat_entry(context, &path)?;
     let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
-    Some(FileNameMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
+    Some(FoundPathRow { path, kind: stat.kind, size, modified: UtcTime { unix_ms: stat.modified_ms } })
 }
 
 #[derive(Default)]
@@ -179,47 +188,6 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
         Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max must be from 1 to {most}"))
             .with_next_step("omit max, or pass a number in this range; a narrower path or pattern has fewer matches")),
     }
-}
-
-/// Renders one line per match and a summary line, whose closing bracket the caller adds.
-fn render_text(
-    found: &[FileNameMatch],
-    omitted: u64,
-    pattern: &str,
-    match_kind: &FindFallbackMatchKind,
-    notation: CallNotation,
-) -> String {
-    let mut text = String::new();
-    for found in found {
-        text.push_str(&escape_deceptive_line(&found.path.to_wire()));
-        match found.kind {
-            FileKind::Directory => text.push('/'),
-            FileKind::Link => text.push('@'),
-            FileKind::File | FileKind::Special => text.push_str(&format!("  {}", found.size)),
-        }
-        text.push('\n');
-    }
-    let pattern = escape_deceptive_line(pattern);
-    let count = found.len();
-    match match_kind {
-        FindFallbackMatchKind::Pattern => text.push_str(&format!("[{count} match {pattern}")),
-        FindFallbackMatchKind::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
-        FindFallbackMatchKind::NearestNames(names) => {
-            text.push_str(&format!("[no match for {pattern}"));
-            for (at, path) in names.iter().enumerate() {
-                text.push_str(if at == 0 { "; did you mean " } else { ", " });
-                text.push_str(&escape_deceptive_line(&path.to_wire()));
-            }
-        }
-    }
-    if omitted > 0 {
-        text.push_str(&format!(
-            "; truncated, {omitted} more: pass a narrower path, or raise {} up to {}",
-            notation.render_argument_name("max"),
-            limits::FIND_MATCHES_MAX
-        ));
-    }
-    text
 }
 
 struct NearPathMatches {

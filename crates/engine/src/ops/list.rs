@@ -4,38 +4,92 @@
 
 mod walk;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
-use walk::{ListCursor, ListWalk, ListingEntry};
+use walk::{ListCursor, ListWalk};
 
-use super::{
-    outcome_builder::{OutcomeBuilder, format_iso_utc},
-    planning::not_found_error,
-    stat::file_kind_name,
-};
+use super::planning::not_found_error;
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
-    engine::CallOutcome,
+    call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
+    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_zero},
     plan::FileKind,
-    workspace::FileStat,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ListArgs {
-    path: Option<String>,
-    depth: Option<u64>,
-    all: Option<bool>,
-    cursor: Option<String>,
+pub struct ListArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ListOutcome {
+    pub path: RelPath,
+    pub entries: Vec<ListedEntryRow>,
+    /// The number of entries on all pages; only for depth 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hidden: usize,
+    #[serde(flatten)]
+    pub completeness: Completeness<ListArgs>,
+}
+
+impl OperationOutcome for ListOutcome {}
+
+#[derive(Debug, Serialize)]
+pub struct ListedEntryRow {
+    pub path: RelPath,
+    #[serde(rename = "type")]
+    pub kind: FileKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The code of the error because of which a directory was not listed or the size of a file is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified: Option<UtcTime>,
+    /// The target of a link; `None` if the target is outside the workspace or the caller may not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<ListedLinkTarget>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ListedLinkTarget {
+    #[serde(rename = "type")]
+    pub kind: FileKind,
+    pub size: u64,
+}
+
+impl ListedEntryRow {
+    /// The line for the entry in the text of a listing of `top`, without the error. Its length decides how many entries
+    /// fit on a page.
+    pub fn render_line(&self, top: &RelPath) -> String {
+        let below = self.path.strip_prefix(top).unwrap_or_default();
+        let wire = below.to_wire();
+        let name = escape_deceptive_line(&wire);
+        match (self.kind, self.size) {
+            (FileKind::Directory, _) => format!("{name}/"),
+            (FileKind::Link, _) => format!("{name}@"),
+            (FileKind::Special, _) => format!("{name}  (other)"),
+            (FileKind::File, Some(size)) => format!("{name}  {size}"),
+            (FileKind::File, None) => name.into_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +99,6 @@ enum HiddenFileFilter {
 }
 
 impl ListArgs {
-    fn path_argument(&self) -> &str {
-        self.path.as_deref().unwrap_or(".")
-    }
-
     fn depth(&self) -> Result<usize, Error> {
         let depth = self.depth.unwrap_or(1);
         match usize::try_from(depth) {
@@ -65,11 +115,11 @@ impl ListArgs {
 
 impl Operation for ListArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = ListOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.depth()?;
-        Ok(paths.add(RequestedPath::read(self.path_argument())))
+        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
     fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
@@ -79,29 +129,29 @@ impl Operation for ListArgs {
         let after = self.cursor.as_deref().map(|cursor| ListCursor::parse(cursor, top)).transpose()?;
         let mut walk = ListWalk::new(context, top, self.depth()?, self.hidden_file_filter());
         walk.run(after.as_ref())?;
-        let next = walk.next_cursor.as_ref().map(|last| self.continuation_args(top, last));
-        let text = render_text(top, &walk, next.as_ref(), context.options.call_notation);
-        let entries: Vec<_> = walk.entries.iter().map(entry_json).collect();
-        let outcome = OutcomeBuilder::new()
-            .with_field("path", top.to_string())
-            .with_field("entries", entries)
-            .with_some("total", (walk.depth == 1).then_some(walk.total))
-            .with_some("hidden", (walk.hidden_count > 0).then_some(walk.hidden_count))
-            .with_field("truncated", next.is_some())
-            .with_some("next", next)
-            .build(text);
+        let completeness = match walk.next_cursor {
+            None => Completeness::Complete,
+            Some(last) => Completeness::Truncated {
+                limit: match context.options.listing_style {
+                    ListingPageSizeAndDetail::NativePage => "OUTCOME_PAGE_CHARS",
+                    ListingPageSizeAndDetail::DetailedEntries(_) => "DetailedEntries",
+                },
+                next: Continuation::Call(Self {
+                    path: Some(top.to_string()),
+                    depth: Some(self.depth.unwrap_or(1)),
+                    all: self.all,
+                    cursor: Some(last.to_string()),
+                }),
+            },
+        };
+        let outcome = ListOutcome {
+            path: top.clone(),
+            entries: walk.entries,
+            total: (walk.depth == 1).then_some(walk.total),
+            hidden: walk.hidden_count,
+            completeness,
+        };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
-    }
-}
-
-impl ListArgs {
-    fn continuation_args(&self, top: &RelPath, last: &RelPath) -> Map<String, Value> {
-        OutcomeBuilder::new()
-            .with_field("path", top.to_string())
-            .with_field("depth", self.depth.unwrap_or(1))
-            .with_some("all", self.all)
-            .with_field("cursor", last.to_string())
-            .into_json()
     }
 }
 
@@ -116,51 +166,4 @@ pub(super) fn require_directory(target: &ResolvedTarget) -> Result<(), Error> {
         None if path.is_root() => Err(Error::workspace_missing()),
         None => Err(not_found_error(path)),
     }
-}
-
-fn entry_json(entry: &ListingEntry) -> Map<String, Value> {
-    OutcomeBuilder::new()
-        .with_field("path", entry.path.to_string())
-        .with_field("type", file_kind_name(entry.kind))
-        .with_some("size", entry.size)
-        .with_some("error", entry.error.map(ErrorKind::code))
-        .with_some("modified", entry.details.as_ref().map(|details| format_iso_utc(details.modified_ms)))
-        .with_some("leads_to", entry.details.as_ref().and_then(|details| details.link_target).map(link_target_json))
-        .into_json()
-}
-
-fn link_target_json(stat: FileStat) -> Value {
-    let fields = OutcomeBuilder::new().with_field("type", file_kind_name(stat.kind)).with_field("size", stat.size);
-    Value::Object(fields.into_json())
-}
-
-fn render_text(
-    top: &RelPath,
-    walk: &ListWalk<'_, '_>,
-    next: Option<&Map<String, Value>>,
-    notation: CallNotation,
-) -> String {
-    let mut text = String::with_capacity(walk.chars + 128);
-    for entry in &walk.entries {
-        text.push_str(&entry.line);
-        if let Some(kind) = entry.error {
-            text.push_str(&format!("  ({})", kind.code()));
-        }
-        text.push('\n');
-    }
-    let path = top.to_wire();
-    let count = match (walk.depth, &walk.next_cursor) {
-        (1, Some(_)) => format!("{} of {} entries", walk.entries.len(), walk.total),
-        (_, _) if walk.entries.is_empty() && walk.hidden_count == 0 => "empty".to_owned(),
-        (_, _) => format!("{} entries", walk.entries.len()),
-    };
-    let hidden = match walk.hidden_count {
-        0 => String::new(),
-        hidden => format!(", {hidden} hidden ({} shows them)", notation.render_switch("all")),
-    };
-    text.push_str(&format!("[{}: {count}{hidden}]", escape_deceptive_line(&path)));
-    if let Some(next) = next {
-        text.push_str(&format!("\n… truncated: {}", notation.render_call("list", next)));
-    }
-    text
 }

@@ -1,30 +1,56 @@
 //! `stat` returns the metadata of a path without the file's content, and does not follow a symbolic link.
 
-use serde::Deserialize;
-use stead_text::visible::escape_deceptive_line;
+use serde::{Deserialize, Serialize, Serializer};
+use stead_path::RelPath;
 
-use super::{
-    outcome_builder::{OutcomeBuilder, format_iso_utc},
-    planning::require_present,
-};
+use super::planning::require_present;
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
+    outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
-    workspace::{BytesToRead, FileStat, FinalSymlink},
+    workspace::{BytesToRead, FinalSymlink},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StatArgs {
-    path: String,
+pub struct StatArgs {
+    pub path: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct StatOutcome {
+    pub path: RelPath,
+    #[serde(rename = "type")]
+    pub kind: FileKind,
+    pub size: u64,
+    pub modified: UtcTime,
+    /// The permission bits in octal.
+    pub mode: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<UtcTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// A file without a version is too large to be hashed by `stat`.
+    #[serde(flatten)]
+    pub version: Option<FileVersionFields>,
+    /// The number of hard links of a file; `None` if the file has only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+impl OperationOutcome for StatOutcome {
+    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
+        self.version.iter_mut().map(|version| FileShownInOutcome::new(&self.path, version)).collect()
+    }
 }
 
 /// The text shown for a link target outside the workspace, because outcomes never reveal such paths.
@@ -33,7 +59,7 @@ const MODE_MASK: u32 = 0o7777;
 
 impl Operation for StatArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = StatOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Read, FinalSymlink::Keep)))
@@ -43,37 +69,35 @@ impl Operation for StatArgs {
         let target = &targets[path];
         let path = &target.path;
         let stat = require_present(target)?;
-        let size = context.readable_unsaved_file(path).map_or(stat.size, |unsaved| unsaved.text.len() as u64);
-        let stat = FileStat { size, ..stat };
-        let kind = file_kind_name(stat.kind);
-        let mode = format!("{:04o}", stat.mode & MODE_MASK);
-        let modified = format_iso_utc(stat.modified_ms);
-        let mut text = format!("{}: {kind}", escape_deceptive_line(&path.to_wire()));
-        if stat.kind == FileKind::File {
-            text.push_str(&format!(", {} bytes", stat.size));
-        }
-        text.push_str(&format!(", mode {mode}, modified {modified}"));
-        let mut fields = OutcomeBuilder::new()
-            .with_field("path", path.to_string())
-            .with_field("type", kind)
-            .with_field("size", stat.size)
-            .with_field("modified", modified)
-            .with_field("mode", mode);
+        let mut outcome = StatOutcome {
+            path: path.clone(),
+            kind: stat.kind,
+            size: context.readable_unsaved_file(path).map_or(stat.size, |unsaved| unsaved.text.len() as u64),
+            modified: UtcTime { unix_ms: stat.modified_ms },
+            mode: format!("{:04o}", stat.mode & MODE_MASK),
+            created: None,
+            owner: None,
+            version: None,
+            links: None,
+            target: None,
+        };
         if context.options.before_after == BeforeAfterContentInclusion::Include {
             let details = context.workspace().file_details(path)?;
-            fields =
-                fields.with_some("created", details.created_ms.map(format_iso_utc)).with_some("owner", details.owner);
+            outcome.created = details.created_ms.map(|unix_ms| UtcTime { unix_ms });
+            outcome.owner = details.owner;
         }
         match stat.kind {
-            FileKind::File => fields = with_version(context, target, &stat, fields, &mut text)?,
-            FileKind::Link => {
-                let link_target = visible_link_target(context, target)?;
-                text.push_str(&format!(", points to {}", escape_deceptive_line(&link_target)));
-                fields = fields.with_field("target", link_target);
+            FileKind::File => {
+                if outcome.size <= limits::STAT_VERSION_BYTES_MAX {
+                    let version = context.read(path, BytesToRead::VersionOnly)?.version;
+                    outcome.version = Some(FileVersionFields::new(version, context.revision_name(path, &version)));
+                }
+                outcome.links = (stat.link_count > 1).then_some(stat.link_count);
             }
+            FileKind::Link => outcome.target = Some(visible_link_target(context, target)?),
             FileKind::Directory | FileKind::Special => {}
         }
-        Ok(OperationPlanningResult::Read { outcome: fields.build(text), bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -86,27 +110,10 @@ pub(crate) fn file_kind_name(kind: FileKind) -> &'static str {
     }
 }
 
-fn with_version(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    stat: &FileStat,
-    fields: OutcomeBuilder,
-    text: &mut String,
-) -> Result<OutcomeBuilder, Error> {
-    let fields = if stat.size > limits::STAT_VERSION_BYTES_MAX {
-        text.push_str(", too large to hash: read it to get its version");
-        fields
-    } else {
-        let file = context.read(&target.path, BytesToRead::VersionOnly)?;
-        let rev = context.revision_name(&target.path, &file.version);
-        text.push_str(&format!(", {rev}"));
-        fields.with_version(&file.version, rev)
-    };
-    if stat.link_count <= 1 {
-        return Ok(fields);
+impl Serialize for FileKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(file_kind_name(*self))
     }
-    text.push_str(&format!(", {} hard links", stat.link_count));
-    Ok(fields.with_field("links", stat.link_count))
 }
 
 /// An absolute link target in the workspace becomes a path relative to the workspace root.

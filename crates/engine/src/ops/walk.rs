@@ -16,6 +16,7 @@ use crate::{
     call_notation::CallNotation,
     errors::Error,
     limits,
+    native_text::render_ignored_note,
     plan::FileKind,
     workspace::{FileReader, FileStat, FileStatFingerprint, OpenDirectoryForWalk},
 };
@@ -91,7 +92,7 @@ impl WalkOmissions {
     }
 
     pub(super) fn render_note(&self, notation: CallNotation) -> Option<String> {
-        self.ignored_count().map(|count| format!("{count} ignored ({} includes them)", notation.render_switch("all")))
+        render_ignored_note(self.ignored_count(), notation)
     }
 
     fn add(&mut self, other: Self) {

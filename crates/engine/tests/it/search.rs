@@ -65,6 +65,7 @@ fn results_beyond_the_limit_are_counted() {
     let outcome = fixture.call("find", json!({ "pattern": "*.rs", "max": 1 })).unwrap();
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(2), &json!(true)));
     assert!(outcome.text.contains("truncated, 1 more"), "{}", outcome.text);
+    assert_eq!(outcome.json["next"], json!({ "pattern": "*.rs", "path": ".", "max": 2 }));
     let outcome = fixture.call("search", json!({ "query": "needle", "max": 2 })).unwrap();
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(4), &json!(true)));
     assert!(outcome.text.contains("[2 more: cursor \"2\"]"), "{}", outcome.text);

@@ -4,16 +4,19 @@
 use std::cmp::Ordering;
 
 use stead_path::{FileName, RelPath};
-use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
     call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     limits,
-    ops::{list::HiddenFileFilter, outcome_builder::shorten_for_error},
+    ops::{
+        list::{HiddenFileFilter, ListedEntryRow, ListedLinkTarget},
+        outcome_builder::shorten_for_error,
+    },
+    outcome::UtcTime,
     plan::FileKind,
-    workspace::{DirectoryEntry, FileStat, FileStatLookupResult, FinalSymlink},
+    workspace::{DirectoryEntry, FileStatLookupResult, FinalSymlink},
 };
 
 /// The path, relative to the listed directory, after which a listing continues; the path may no longer exist.
@@ -51,22 +54,6 @@ impl ListCursor {
             Ordering::Greater => EntryListedEarlierStatus::NotListed,
         }
     }
-}
-
-pub(super) struct ListingEntry {
-    pub(super) path: RelPath,
-    pub(super) kind: FileKind,
-    pub(super) size: Option<u64>,
-    /// The reason why a directory was not listed, or why a file's size is missing.
-    pub(super) error: Option<ErrorKind>,
-    pub(super) line: String,
-    pub(super) details: Option<ListingEntryDetails>,
-}
-
-pub(super) struct ListingEntryDetails {
-    pub(super) modified_ms: i64,
-    /// The metadata of a link's target in the workspace; `None` if the caller may not read the target.
-    pub(super) link_target: Option<FileStat>,
 }
 
 struct ListingDirectory {
@@ -107,8 +94,8 @@ pub(super) struct ListWalk<'v, 'a> {
     hidden_files: HiddenFileFilter,
     open: Vec<ListingDirectory>,
     pub(super) depth: usize,
-    pub(super) entries: Vec<ListingEntry>,
-    pub(super) chars: usize,
+    pub(super) entries: Vec<ListedEntryRow>,
+    chars: usize,
     /// The number of entries directly in the top directory, without omitted hidden entries.
     pub(super) total: usize,
     pub(super) hidden_count: usize,
@@ -165,19 +152,25 @@ impl<'v, 'a> ListWalk<'v, 'a> {
 
     /// Adds an entry to the page; returns false if the page is full.
     fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: FileStatLookupResult) -> bool {
-        let details = self.entry_details(path, &stat);
+        let (mut modified, mut leads_to) = (None, None);
+        if let (ListingPageSizeAndDetail::DetailedEntries(_), Ok(Some(stat))) =
+            (self.context.options.listing_style, &stat)
+        {
+            modified = Some(UtcTime { unix_ms: stat.modified_ms });
+            leads_to = (stat.kind == FileKind::Link).then(|| self.stat_link_target(path)).flatten();
+        }
         let (size, error) = match kind {
             FileKind::File if self.context.may_read(path) => match stat {
                 Ok(Some(stat)) => (Some(stat.size), None),
                 // The file was removed after the directory was listed.
                 Ok(None) => return true,
                 // One inaccessible entry, such as a file on another mount, must not prevent the listing of others.
-                Err(failure) => (None, Some(failure.kind)),
+                Err(failure) => (None, Some(failure.kind.code())),
             },
             FileKind::File | FileKind::Directory | FileKind::Link | FileKind::Special => (None, None),
         };
-        let line = render_line(self.top, path, kind, size);
-        let chars = line.chars().count() + 1;
+        let entry = ListedEntryRow { path: path.clone(), kind, size, error, modified, leads_to };
+        let chars = entry.render_line(self.top).chars().count() + 1;
         let full = match self.context.options.listing_style {
             ListingPageSizeAndDetail::NativePage => self.chars + chars > limits::OUTCOME_PAGE_CHARS,
             ListingPageSizeAndDetail::DetailedEntries(most) => self.entries.len() >= most,
@@ -187,25 +180,15 @@ impl<'v, 'a> ListWalk<'v, 'a> {
             return false;
         }
         self.chars += chars;
-        self.entries.push(ListingEntry { path: path.clone(), kind, size, error, line, details });
+        self.entries.push(entry);
         true
     }
 
-    fn entry_details(&self, path: &RelPath, stat: &FileStatLookupResult) -> Option<ListingEntryDetails> {
-        match (self.context.options.listing_style, stat) {
-            (ListingPageSizeAndDetail::NativePage, _)
-            | (ListingPageSizeAndDetail::DetailedEntries(_), Ok(None) | Err(_)) => None,
-            (ListingPageSizeAndDetail::DetailedEntries(_), Ok(Some(stat))) => {
-                let link_target = (stat.kind == FileKind::Link).then(|| self.stat_link_target(path)).flatten();
-                Some(ListingEntryDetails { modified_ms: stat.modified_ms, link_target })
-            }
-        }
-    }
-
-    fn stat_link_target(&self, link: &RelPath) -> Option<FileStat> {
+    fn stat_link_target(&self, link: &RelPath) -> Option<ListedLinkTarget> {
         let workspace = self.context.workspace();
         let path = workspace.locate(link, FinalSymlink::Follow).ok().filter(|path| self.context.may_read(path))?;
-        workspace.stat(&path).ok()?
+        let stat = workspace.stat(&path).ok()??;
+        Some(ListedLinkTarget { kind: stat.kind, size: stat.size })
     }
 
     fn descend(&mut self, path: &RelPath, kind: FileKind, after: Option<ListCursor>) {
@@ -215,7 +198,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         if let Err(error) = self.open_directory(path, after)
             && let Some(entry) = self.entries.last_mut().filter(|entry| entry.path == *path)
         {
-            entry.error = Some(error.kind);
+            entry.error = Some(error.kind.code());
         }
     }
 
@@ -238,19 +221,6 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         }
         self.open.push(open);
         Ok(())
-    }
-}
-
-fn render_line(top: &RelPath, path: &RelPath, kind: FileKind, size: Option<u64>) -> String {
-    let below = path.strip_prefix(top).unwrap_or_default();
-    let wire = below.to_wire();
-    let name = escape_deceptive_line(&wire);
-    match (kind, size) {
-        (FileKind::Directory, _) => format!("{name}/"),
-        (FileKind::Link, _) => format!("{name}@"),
-        (FileKind::Special, _) => format!("{name}  (other)"),
-        (FileKind::File, Some(size)) => format!("{name}  {size}"),
-        (FileKind::File, None) => name.into_owned(),
     }
 }
 
