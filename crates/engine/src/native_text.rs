@@ -10,6 +10,7 @@ mod listed_files;
 mod lock;
 mod moved_files;
 mod policy;
+mod review;
 mod session;
 pub(crate) mod usage;
 mod watch;

@@ -75,7 +75,11 @@ pub use policy::{
     ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow,
 };
 pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreOutcome};
-pub use review::TextWithLineAuthors;
+pub use review::{
+    BeginTurnArgs, BeginTurnOutcome, KeepChangesArgs, KeepChangesOutcome, NonDefaultTextFormatFields,
+    RejectChangesArgs, RejectChangesOutcome, ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow, ReviewOutcome,
+    ReviewedFileRow, ReviewedFileTextFields, SessionOrTurnStart, TextWithLineAuthors,
+};
 pub(crate) use search::SearchCaseSensitivity;
 pub use session::{
     BegunSession, EndedSession, NewSessionFields, RequestedSessionAction, SessionFields, SessionOperationArgs,

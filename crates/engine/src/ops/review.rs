@@ -9,34 +9,37 @@ mod attribution;
 mod keep_reject;
 mod session_changes;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
     encoding::{DetectedContentKind, Encoding, detect_content},
     lines,
     unified::{DiffLabels, unified_diff},
-    visible::escape_deceptive_line,
 };
 
-pub use self::attribution::TextWithLineAuthors;
-pub(crate) use self::keep_reject::{KeepChangesArgs, RejectChangesArgs};
-use self::{attribution::ReviewHunk, session_changes::ReviewedFile};
+use self::session_changes::ReviewedFile;
+pub use self::{
+    attribution::{ReviewHunkLineSpan, ReviewHunkRow, TextWithLineAuthors},
+    keep_reject::{KeepChangesArgs, KeepChangesOutcome, RejectChangesArgs, RejectChangesOutcome},
+};
+use super::diff::LineCountFields;
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
     caller::Principal,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTargets,
     },
-    ops::outcome_builder::OutcomeBuilder,
-    session_store::{SessionStoreReply, SessionStoreWriteRequest},
-    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
+    outcome::{
+        Completeness, Continuation, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
+        is_zero,
+    },
+    session_store::SessionStoreWriteRequest,
+    version::Version,
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,20 +50,19 @@ struct ReviewedSessionKey {
     others: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// Whether a review begins with the session or with the last turn of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum SessionOrTurnStart {
+pub enum SessionOrTurnStart {
     #[default]
     Session,
     Turn,
 }
 
 impl SessionOrTurnStart {
-    fn as_str(self) -> &'static str {
-        match self {
-            SessionOrTurnStart::Session => "session",
-            SessionOrTurnStart::Turn => "turn",
-        }
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+    fn is_session(&self) -> bool {
+        *self == Self::Session
     }
 }
 
@@ -123,19 +125,6 @@ fn latest_session(
     Ok(ReviewedSessionKey { principal: latest.principal, session: latest.session, others })
 }
 
-impl ReviewedSessionKey {
-    fn render_heading(&self, notation: CallNotation) -> String {
-        let Self { principal, session, others } = self;
-        let others = others.first().map_or_else(String::new, |next| {
-            let arguments = Map::from_iter([("session".to_owned(), next.clone().into())]);
-            let call = notation.render_call("review", &arguments);
-            let plural = if others.len() == 1 { "" } else { "s" };
-            format!("; {} earlier session{plural} also changed files, to see the latest of them {call}", others.len())
-        });
-        format!("session {session} of {principal}{others}\n")
-    }
-}
-
 fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
     match &context.caller.principal {
         Principal::User(_) => Ok(()),
@@ -146,19 +135,85 @@ fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReviewArgs {
-    path: Option<String>,
-    session: Option<String>,
-    author: Option<String>,
-    #[serde(default)]
-    since: SessionOrTurnStart,
+pub struct ReviewArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    #[serde(default, skip_serializing_if = "SessionOrTurnStart::is_session")]
+    pub since: SessionOrTurnStart,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReviewOutcome {
+    pub author: String,
+    pub session: String,
+    pub since: SessionOrTurnStart,
+    pub files: Vec<ReviewedFileRow>,
+    pub total: usize,
+    #[serde(flatten)]
+    pub completeness: Completeness<ReviewArgs>,
+    /// The other sessions that matched the request, latest first; `None` if an agent reviews its own changes.
+    #[serde(skip)]
+    pub other_sessions: Option<Vec<String>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReviewedFileRow {
+    pub path: RelPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<RelPath>,
+    pub change: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
+    pub actors: Vec<String>,
+    #[serde(flatten)]
+    pub format: NonDefaultTextFormatFields,
+    /// The line counts; `None` if a version of the file is not text or no longer stored.
+    #[serde(flatten)]
+    pub lines: Option<LineCountFields>,
+    pub hunks: Vec<ReviewHunkRow>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hunks_left_out: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub diff_left_out_lines: usize,
+    #[serde(flatten)]
+    pub texts: Option<ReviewedFileTextFields>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<SavedAndUnsavedVersion>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NonDefaultTextFormatFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_endings: Option<&'static str>,
+}
+
+/// The text of a file before and after the reviewed changes; `None` if the file did not or does not exist.
+#[derive(Debug, Serialize)]
+pub struct ReviewedFileTextFields {
+    pub old_text: Option<String>,
+    pub new_text: Option<String>,
+}
+
+impl OperationOutcome for ReviewOutcome {
+    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
+        let existing = self.files.iter_mut().filter(|row| row.version.is_some());
+        existing.map(|row| FileShownInOutcome { path: &row.path, version: None, unsaved: &mut row.unsaved }).collect()
+    }
 }
 
 impl Operation for ReviewArgs {
     type Resolved = Option<RequestedPathIndex>;
-    type Outcome = CallOutcome;
+    type Outcome = ReviewOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
@@ -176,29 +231,21 @@ impl Operation for ReviewArgs {
         let total = changes.files.len();
         let texts = if only.is_some() { ReviewFileTextsInclusion::Include } else { ReviewFileTextsInclusion::Omit };
         let mut diff_lines_max = limits::DIFF_LINES_MAX;
-        let mut text = match &context.caller.principal {
-            Principal::Agent(_) => String::new(),
-            Principal::User(_) | Principal::System | Principal::External => {
-                session.render_heading(context.options.call_notation)
-            }
-        };
         let listed = changes.files.iter().take(limits::REVIEW_FILES_MAX);
-        let files: Vec<Value> =
-            listed.map(|file| review_file_json(file, texts, &mut diff_lines_max, &mut text)).collect();
-        let omitted = total - files.len();
-        if total == 0 {
-            text.push_str("no changes to review\n");
-        } else if omitted > 0 {
-            text.push_str(&format!("… and {omitted} more files: pass a path\n"));
-        }
-        let outcome = OutcomeBuilder::new()
-            .with_field("author", session.principal)
-            .with_field("session", session.session)
-            .with_field("since", self.since.as_str())
-            .with_field("files", files)
-            .with_field("total", total)
-            .with_field("truncated", changes.truncated || omitted > 0)
-            .build(text);
+        let files = listed.map(|file| reviewed_file_row(file, texts, &mut diff_lines_max)).collect();
+        let completeness = if total > limits::REVIEW_FILES_MAX {
+            Completeness::Truncated { limit: "REVIEW_FILES_MAX", next: Continuation::Narrow { argument: "path" } }
+        } else if changes.truncated {
+            Completeness::Truncated { limit: "ENTRIES_SCANNED_MAX", next: Continuation::Narrow { argument: "since" } }
+        } else {
+            Completeness::Complete
+        };
+        let other_sessions = match &context.caller.principal {
+            Principal::Agent(_) => None,
+            Principal::User(_) | Principal::System | Principal::External => Some(session.others),
+        };
+        let (author, session) = (session.principal, session.session);
+        let outcome = ReviewOutcome { author, session, since: self.since, files, total, completeness, other_sessions };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
@@ -212,12 +259,7 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
     }
 }
 
-struct NonDefaultTextFormat {
-    encoding: Option<&'static str>,
-    line_endings: Option<&'static str>,
-}
-
-impl NonDefaultTextFormat {
+impl NonDefaultTextFormatFields {
     fn for_file(file: &ReviewedFile) -> Self {
         let bytes = file.current.as_ref().map(|now| now.bytes.as_slice()).unwrap_or_default();
         let encoding = match detect_content(bytes) {
@@ -233,10 +275,6 @@ impl NonDefaultTextFormat {
         };
         Self { encoding, line_endings }
     }
-
-    fn describe(&self) -> String {
-        self.line_endings.iter().chain(&self.encoding).map(|word| format!(", {word}")).collect()
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -245,63 +283,59 @@ enum ReviewFileTextsInclusion {
     Omit,
 }
 
-fn review_file_json(
+fn reviewed_file_row(
     file: &ReviewedFile,
     texts: ReviewFileTextsInclusion,
     diff_lines_max: &mut usize,
-    text: &mut String,
-) -> Value {
-    let path = file.path.to_string();
-    let mut fields = OutcomeBuilder::new()
-        .with_field("path", path.clone())
-        .with_some("moved_from", file.moved_from.as_ref().map(ToString::to_string))
-        .with_field("change", change_kind_name(file))
-        .with_some("version", file.current.as_ref().map(|now| now.observed.version.to_string()))
-        .with_field("actors", file.actors.clone());
-    let format = NonDefaultTextFormat::for_file(file);
-    fields = fields.with_some("encoding", format.encoding).with_some("line_endings", format.line_endings);
-    let actors = file.actors.join(", ");
-    let Some((blame, hunks)) = &file.blame_and_hunks else {
-        text.push_str(&format!("{} {} ({actors}), not text\n", change_kind_name(file), escape_deceptive_line(&path)));
-        return Value::Object(fields.with_field("hunks", Vec::<Value>::new()).into_json());
+) -> ReviewedFileRow {
+    let mut row = ReviewedFileRow {
+        path: file.path.clone(),
+        moved_from: file.moved_from.clone(),
+        change: change_kind_name(file),
+        version: file.current.as_ref().map(|now| now.observed.version),
+        actors: file.actors.clone(),
+        format: NonDefaultTextFormatFields::for_file(file),
+        lines: None,
+        hunks: Vec::new(),
+        hunks_left_out: 0,
+        diff: None,
+        diff_left_out_lines: 0,
+        texts: None,
+        unsaved: None,
     };
+    let Some((blame, hunks)) = &file.blame_and_hunks else { return row };
     let before = file.before.as_deref().unwrap_or_default();
-    let lines = diff_stat(before, blame.text());
-    text.push_str(&format!(
-        "{} {} +{} -{} ({actors}){}\n",
-        change_kind_name(file),
-        escape_deceptive_line(&path),
-        lines.added,
-        lines.removed,
-        format.describe(),
-    ));
     let labels = DiffLabels { old: "before", new: "now" };
     let diff = unified_diff(before, blame.text(), labels, limits::DIFF_CONTEXT_LINES, *diff_lines_max);
     *diff_lines_max = diff_lines_max.saturating_sub(diff.text.lines().count());
-    text.push_str(&diff.text);
-    let omitted = hunks.len().saturating_sub(limits::REVIEW_HUNKS_MAX);
-    let hunks: Vec<Value> = hunks.iter().take(limits::REVIEW_HUNKS_MAX).map(ReviewHunk::to_json).collect();
-    fields = fields
-        .with_field("added", lines.added)
-        .with_field("removed", lines.removed)
-        .with_field("hunks", hunks)
-        .with_some("hunks_left_out", (omitted > 0).then_some(omitted))
-        .with_field("diff", diff.text)
-        .with_some("diff_left_out_lines", (diff.omitted_lines > 0).then_some(diff.omitted_lines));
-    if texts == ReviewFileTextsInclusion::Include {
-        fields = fields.with_field("old_text", file.before.clone().map_or(Value::Null, Value::String));
-        fields = fields.with_field("new_text", file.current.as_ref().map_or(Value::Null, |_| json!(blame.text())));
-    }
-    Value::Object(fields.into_json())
+    row.lines = Some(diff_stat(before, blame.text()).into());
+    row.hunks = hunks.iter().take(limits::REVIEW_HUNKS_MAX).map(ReviewHunkRow::from).collect();
+    row.hunks_left_out = hunks.len().saturating_sub(limits::REVIEW_HUNKS_MAX);
+    row.diff = Some(diff.text);
+    row.diff_left_out_lines = diff.omitted_lines;
+    row.texts = (texts == ReviewFileTextsInclusion::Include).then(|| ReviewedFileTextFields {
+        old_text: file.before.clone(),
+        new_text: file.current.as_ref().map(|_| blame.text().to_owned()),
+    });
+    row
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BeginTurnArgs {}
+pub struct BeginTurnArgs {}
+
+#[derive(Debug, Serialize)]
+pub struct BeginTurnOutcome {
+    pub session: String,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+}
+
+impl OperationOutcome for BeginTurnOutcome {}
 
 impl Operation for BeginTurnArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = BeginTurnOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -309,13 +343,9 @@ impl Operation for BeginTurnArgs {
 
     fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let session = context.caller.session.clone();
-        let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
-            let text = format!("started a turn of session {session} at r{}", receipt.entry);
-            OutcomeBuilder::new().with_field("session", session).with_receipt(receipt).build_one_line(text)
-        };
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::BeginTurn,
-            build_outcome: Box::new(build_outcome),
+            build_outcome: Box::new(|_, receipt| BeginTurnOutcome { session, recorded: receipt.into() }),
         })
     }
 }

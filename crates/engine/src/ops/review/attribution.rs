@@ -6,10 +6,10 @@ use std::{
     ops::Range,
 };
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use stead_text::{diff::hunks, lines};
 
-use crate::version::Version;
+use crate::{outcome::to_json_object, version::Version};
 
 pub(super) struct ReviewLineAuthorTracker {
     text: String,
@@ -67,10 +67,25 @@ pub(super) struct ReviewHunk {
     pub(super) authors: BTreeSet<String>,
 }
 
-impl ReviewHunk {
-    pub(super) fn to_json(&self) -> Value {
-        let range = |lines: &Range<usize>| json!({ "from": lines.start + 1, "lines": lines.len() });
-        json!({ "hunk": self.name, "before": range(&self.old), "after": range(&self.new), "by": self.authors })
+#[derive(Debug, Serialize)]
+pub struct ReviewHunkRow {
+    pub hunk: String,
+    pub before: ReviewHunkLineSpan,
+    pub after: ReviewHunkLineSpan,
+    pub by: BTreeSet<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReviewHunkLineSpan {
+    /// Lines are counted from 1.
+    pub from: usize,
+    pub lines: usize,
+}
+
+impl From<&ReviewHunk> for ReviewHunkRow {
+    fn from(hunk: &ReviewHunk) -> Self {
+        let span = |lines: &Range<usize>| ReviewHunkLineSpan { from: lines.start + 1, lines: lines.len() };
+        Self { hunk: hunk.name.clone(), before: span(&hunk.old), after: span(&hunk.new), by: hunk.authors.clone() }
     }
 }
 
@@ -187,9 +202,14 @@ impl TextWithLineAuthors {
         self.blame.text()
     }
 
+    /// Returns the hunks between the baseline and the text, with names, lines and authors.
+    pub fn hunk_rows(&self) -> Vec<ReviewHunkRow> {
+        self.compute_hunks().iter().map(ReviewHunkRow::from).collect()
+    }
+
     /// Returns the hunks between the baseline and the text as JSON, with names, lines and authors.
-    pub fn hunks_json(&self) -> Vec<Value> {
-        self.compute_hunks().iter().map(ReviewHunk::to_json).collect()
+    pub fn hunks_json(&self) -> Vec<serde_json::Value> {
+        self.hunk_rows().iter().map(|row| to_json_object(row).into()).collect()
     }
 
     /// Returns the baseline with the named hunk applied, or with all hunks if `name` is `None`. The result for an
@@ -284,16 +304,16 @@ mod tests {
         let mut attributed = TextWithLineAuthors::new("a\nb\nc\nd\ne\n");
         attributed.apply_change("A\nb\nc\nd\nE\n", "agent:one");
         attributed.apply_change("A\nb\nC\nd\nE\n", "user:ann");
-        let hunks = attributed.hunks_json();
-        let by: Vec<&Value> = hunks.iter().map(|hunk| &hunk["by"][0]).collect();
+        let hunks = attributed.hunk_rows();
+        let by: Vec<&String> = hunks.iter().flat_map(|hunk| &hunk.by).collect();
         assert_eq!(by, ["agent:one", "user:ann", "agent:one"]);
-        let name = |at: usize| hunks[at]["hunk"].as_str();
+        let name = |at: usize| Some(hunks[at].hunk.as_str());
         assert_eq!(attributed.revert_author(name(0), "agent:one").as_deref(), Some("a\nb\nC\nd\nE\n"));
         assert_eq!(attributed.revert_author(None, "agent:one").as_deref(), Some("a\nb\nC\nd\ne\n"));
         assert_eq!(attributed.revert_author(name(1), "agent:one"), None);
         assert_eq!(attributed.accept_hunks(Some("none")), None);
         let kept = attributed.accept_hunks(name(0)).unwrap();
         assert_eq!(kept, "A\nb\nc\nd\ne\n");
-        assert_eq!(attributed.with_baseline(&kept).hunks_json().len(), 2);
+        assert_eq!(attributed.with_baseline(&kept).hunk_rows().len(), 2);
     }
 }

@@ -2,15 +2,13 @@
 //! review and changes no file. A rejection reverts the lines that the session wrote in one atomic commit, and keeps the
 //! lines of others.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
 use crate::{
     authorization,
     call_context::CallContext,
     call_options::CallTrashRetentionOverride,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
@@ -18,7 +16,7 @@ use crate::{
     },
     ops::{
         encode_like,
-        outcome_builder::{OutcomeBuilder, shorten_for_error},
+        outcome_builder::shorten_for_error,
         planning,
         review::{
             ReviewedSessionKey, SessionOrTurnStart,
@@ -26,25 +24,41 @@ use crate::{
             require_person, resolve_session,
             session_changes::{self, ReviewedFile, ReviewedFileCurrentContent},
         },
+        undo::UnrevertedFileRow,
     },
+    outcome::{OperationOutcome, RecordedEntryFields, to_json_object},
     plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
-    session_store::{ReviewAcceptedFileText, SessionStoreReply, SessionStoreWriteRequest},
+    session_store::{ReviewAcceptedFileText, SessionStoreWriteRequest},
     version::Version,
-    workspace::CommitReceipt,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeepChangesArgs {
-    path: Option<String>,
-    hunk: Option<String>,
-    session: Option<String>,
-    author: Option<String>,
+pub struct KeepChangesArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hunk: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct KeepChangesOutcome {
+    pub author: String,
+    pub session: String,
+    pub kept: Vec<RelPath>,
+    #[serde(flatten)]
+    pub recorded: RecordedEntryFields,
+}
+
+impl OperationOutcome for KeepChangesOutcome {}
 
 impl Operation for KeepChangesArgs {
     type Resolved = Option<RequestedPathIndex>;
-    type Outcome = CallOutcome;
+    type Outcome = KeepChangesOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
@@ -67,23 +81,18 @@ impl Operation for KeepChangesArgs {
         for file in &changes.files {
             baselines.push(ReviewAcceptedFileText { path: file.path.clone(), text: self.accepted_text(file)? });
         }
-        let paths: Vec<String> = baselines.iter().map(|file| file.path.to_string()).collect();
-        let ReviewedSessionKey { principal, session, .. } = reviewed;
-        let request = SessionStoreWriteRequest::AcceptChanges {
-            principal: principal.clone(),
-            session: session.clone(),
-            baselines,
-        };
-        let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
-            let text = format!("kept {}", paths.join(", "));
-            OutcomeBuilder::new()
-                .with_field("author", principal)
-                .with_field("session", session)
-                .with_field("kept", paths)
-                .with_receipt(receipt)
-                .build(text)
-        };
-        Ok(OperationPlanningResult::Session { request, build_outcome: Box::new(build_outcome) })
+        let kept = baselines.iter().map(|file| file.path.clone()).collect();
+        let ReviewedSessionKey { principal: author, session, .. } = reviewed;
+        let (principal, reviewed_session) = (author.clone(), session.clone());
+        Ok(OperationPlanningResult::Session {
+            request: SessionStoreWriteRequest::AcceptChanges { principal, session: reviewed_session, baselines },
+            build_outcome: Box::new(|_, receipt| KeepChangesOutcome {
+                author,
+                session,
+                kept,
+                recorded: receipt.into(),
+            }),
+        })
     }
 }
 
@@ -137,18 +146,36 @@ fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnSt
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RejectChangesArgs {
-    path: Option<String>,
-    hunk: Option<String>,
-    session: Option<String>,
-    author: Option<String>,
-    #[serde(default)]
-    since: SessionOrTurnStart,
-    #[serde(default)]
-    dry_run: bool,
+pub struct RejectChangesArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hunk: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    #[serde(default, skip_serializing_if = "SessionOrTurnStart::is_session")]
+    pub since: SessionOrTurnStart,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
+
+#[derive(Debug, Serialize)]
+pub struct RejectChangesOutcome {
+    pub author: String,
+    pub session: String,
+    pub rejected: Vec<RelPath>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<UnrevertedFileRow>,
+    /// The entry of the rejection; `None` if the call was a dry run.
+    #[serde(flatten)]
+    pub recorded: Option<RecordedEntryFields>,
+}
+
+impl OperationOutcome for RejectChangesOutcome {}
 
 enum FileRejectPlan {
     Revert(Vec<PlannedChange>),
@@ -162,7 +189,7 @@ pub(crate) struct RejectedSessionPaths {
 
 impl Operation for RejectChangesArgs {
     type Resolved = RejectedSessionPaths;
-    type Outcome = CallOutcome;
+    type Outcome = RejectChangesOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
@@ -190,7 +217,7 @@ impl Operation for RejectChangesArgs {
     ) -> PlanResult<Self> {
         let only: Option<&RelPath> = named_path.map(|slot| &targets[slot].path);
         let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
-        let (mut changes, mut rejected, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut changes, mut rejected, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for file in &files {
             // A file that the session first changed after the paths were locked is left to the next call.
             if !targets.iter().any(|target| target.path == file.path) {
@@ -199,43 +226,27 @@ impl Operation for RejectChangesArgs {
             match self.plan_rejection(context, file, &session)? {
                 FileRejectPlan::Revert(more) => {
                     changes.extend(more);
-                    rejected.push(file.path.to_string());
+                    rejected.push(file.path.clone());
                 }
-                FileRejectPlan::Leave(reason) => {
-                    skipped.push(json!({ "path": file.path.to_string(), "reason": reason }))
-                }
+                FileRejectPlan::Leave(reason) => left.push(UnrevertedFileRow { path: file.path.clone(), reason }),
             }
         }
         if changes.is_empty() {
-            return Err(nothing_to_review_error(&session, self.since).with_detail("left", skipped));
+            let left: Vec<_> = left.iter().map(to_json_object).collect();
+            return Err(nothing_to_review_error(&session, self.since).with_detail("left", left));
         }
-        let plan = Plan::new(changes);
+        let (author, session) = (session.principal, session.session);
+        let (plan, outcome) =
+            (Plan::new(changes), RejectChangesOutcome { author, session, rejected, left, recorded: None });
         if self.dry_run {
             authorization::check_plan(context, &plan)?;
-            let fields = rejection_fields(&session, &rejected, &skipped);
-            return Ok(OperationPlanningResult::Preview(fields.build(format!("would reject {}", rejected.join(", ")))));
+            return Ok(OperationPlanningResult::Preview(outcome));
         }
-        let build_outcome = move |receipt: &CommitReceipt| {
-            let mut text = format!("rejected {} (r{})", rejected.join(", "), receipt.entry);
-            for skip in &skipped {
-                text.push_str(&format!("\nleft {}: {}", str_field(skip, "path"), str_field(skip, "reason")));
-            }
-            rejection_fields(&session, &rejected, &skipped).with_receipt(receipt).build(text)
-        };
-        Ok(OperationPlanningResult::Files { plan, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Files {
+            plan,
+            build_outcome: Box::new(|receipt| RejectChangesOutcome { recorded: Some(receipt.into()), ..outcome }),
+        })
     }
-}
-
-fn str_field<'v>(value: &'v Value, name: &str) -> &'v str {
-    value[name].as_str().unwrap_or_default()
-}
-
-fn rejection_fields(session: &ReviewedSessionKey, rejected: &[String], skipped: &[Value]) -> OutcomeBuilder {
-    OutcomeBuilder::new()
-        .with_field("author", session.principal.clone())
-        .with_field("session", session.session.clone())
-        .with_field("rejected", rejected.to_vec())
-        .with_some("left", (!skipped.is_empty()).then(|| skipped.to_vec()))
 }
 
 impl RejectChangesArgs {

@@ -1,0 +1,70 @@
+//! Renders the outcomes of `review`, `keep`, `reject` and `turn` as text.
+
+use stead_path::RelPath;
+
+use super::{NativeText, escape_lines, escape_one_line};
+use crate::{
+    call_notation::CallNotation,
+    ops::{BeginTurnOutcome, KeepChangesOutcome, RejectChangesOutcome, ReviewArgs, ReviewOutcome, ReviewedFileRow},
+    outcome::to_json_object,
+};
+
+impl NativeText for ReviewOutcome {
+    fn native_text(&self, notation: CallNotation) -> String {
+        let heading = self.other_sessions.as_deref().map(|others| render_heading(self, others, notation));
+        let mut text = heading.unwrap_or_default();
+        text.extend(self.files.iter().map(render_reviewed_file));
+        let omitted = self.total - self.files.len();
+        if self.total == 0 {
+            text.push_str("no changes to review\n");
+        } else if omitted > 0 {
+            text.push_str(&format!("… and {omitted} more files: pass a path\n"));
+        }
+        escape_lines(text)
+    }
+}
+
+fn render_heading(review: &ReviewOutcome, others: &[String], notation: CallNotation) -> String {
+    let ReviewOutcome { author, session, .. } = review;
+    let others = others.first().map_or_else(String::new, |next| {
+        let arguments = ReviewArgs { session: Some(next.clone()), ..ReviewArgs::default() };
+        let call = notation.render_call("review", &to_json_object(&arguments));
+        let plural = if others.len() == 1 { "" } else { "s" };
+        format!("; {} earlier session{plural} also changed files, to see the latest of them {call}", others.len())
+    });
+    format!("session {session} of {author}{others}\n")
+}
+
+fn render_reviewed_file(file: &ReviewedFileRow) -> String {
+    let ReviewedFileRow { change, format, lines, diff, .. } = file;
+    let (path, actors) = (escape_one_line(file.path.to_wire()), file.actors.join(", "));
+    let Some(lines) = lines else { return format!("{change} {path} ({actors}), not text\n") };
+    let format: String = format.line_endings.iter().chain(&format.encoding).map(|word| format!(", {word}")).collect();
+    let diff = diff.as_deref().unwrap_or_default();
+    format!("{change} {path} +{} -{} ({actors}){format}\n{diff}", lines.added, lines.removed)
+}
+
+impl NativeText for KeepChangesOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        escape_lines(format!("kept {}", join_paths(&self.kept)))
+    }
+}
+
+impl NativeText for RejectChangesOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let rejected = join_paths(&self.rejected);
+        let Some(recorded) = &self.recorded else { return escape_lines(format!("would reject {rejected}")) };
+        let left: String = self.left.iter().map(|file| format!("\nleft {}: {}", file.path, file.reason)).collect();
+        escape_lines(format!("rejected {rejected} (r{}){left}", recorded.entry))
+    }
+}
+
+fn join_paths(paths: &[RelPath]) -> String {
+    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl NativeText for BeginTurnOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        escape_one_line(format!("started a turn of session {} at r{}", self.session, self.recorded.entry))
+    }
+}
