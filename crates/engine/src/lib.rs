@@ -68,8 +68,7 @@ pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
 pub use operation::OperationEffectClass;
 pub use ops::{
-    CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, WatchNotification,
-    find_operation,
+    CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, find_operation,
 };
 pub use outcome::{
     Completeness, Continuation, FileVersionFields, RecordedEntryFields, SavedAndUnsavedVersion, UtcTime,

@@ -5,6 +5,7 @@ mod alerts;
 mod approvals;
 mod buffers;
 mod copy;
+mod events;
 mod history;
 mod listed_files;
 mod lock;

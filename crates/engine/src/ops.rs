@@ -59,15 +59,20 @@ pub use buffer::{
     BufferListArgs, BufferListOutcome, BufferListRow, BufferOpenArgs, BufferOpenOutcome, BufferSaveArgs,
     BufferSaveOutcome, BufferTextEdit, ClosedBufferKind,
 };
-pub use changes::ChangesFollower;
+pub(crate) use changes::render_line_ranges;
+pub use changes::{ChangeEventRow, ChangesArgs, ChangesFollower, ChangesOutcome};
 pub use completed_call::CompletedCallOutcome;
 pub(crate) use completed_call::outcome_from_entry;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub use diff::{DiffArgs, DiffOutcome, LineCountFields};
 pub(crate) use encode_content::encode_like;
+pub use events::{
+    AlertAnsweredEvent, ApprovalResolvedEvent, PollSessionEventsArgs, SessionEventRow, SessionEventsOutcome,
+};
 pub use find::{FindArgs, FindOutcome, FoundPathRow};
 pub use history::{EntryRelationFields, HistoryArgs, HistoryEntryRow, HistoryOutcome};
+pub use journal_feed::{EventJournalEntryFields, JournalCursor, JournalCursorArgument};
 pub use list::{ListArgs, ListOutcome, ListedEntryRow, ListedLinkTarget};
 pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
@@ -92,7 +97,7 @@ pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, Unrev
 pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
 pub use watch::{UnwatchArgs, WatchArgs, WatchChange, WatchOutcome};
-pub use watched::{CallerWatchEventReader, WatchNotification};
+pub use watched::{CallerWatchEventReader, PollWatchEventsArgs, WatchEventsOutcome, events::WatchEventRow};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;
 

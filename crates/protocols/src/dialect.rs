@@ -70,7 +70,7 @@ impl DialectReply {
     }
 }
 
-fn into_object(value: Value) -> Map<String, Value> {
+pub(crate) fn into_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),

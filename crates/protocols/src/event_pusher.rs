@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Map, Value};
-use stead_engine::{CallOutcome, Caller, CallerWatchEventReader, CancelToken, Engine, WatchNotification};
+use serde_json::{Map, Value, json};
+use stead_engine::{CallOutcome, Caller, CallerWatchEventReader, CancelToken, Engine, ops::WatchEventRow};
 use tokio::sync::mpsc::Sender;
 
-use crate::dialect::DialectSet;
+use crate::dialect::{DialectSet, into_object};
 
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
 /// The time after which the event thread checks again whether the client is still connected.
@@ -37,15 +37,18 @@ impl OperationWatchEffect {
 }
 
 pub(crate) struct PushedEvent {
-    pub(crate) notification: WatchNotification,
+    pub(crate) event: WatchEventRow,
     pub(crate) dialect: String,
 }
 
 impl PushedEvent {
     /// A watch event is rendered in the dialect in which the watch was started.
     pub(crate) fn render(&self, dialects: &DialectSet) -> Map<String, Value> {
-        let event = &self.notification.event;
-        dialects.by_name(&self.dialect).map_or_else(|| event.clone(), |dialect| dialect.render_event(event))
+        let native = into_object(json!(self.event));
+        match dialects.by_name(&self.dialect) {
+            Some(dialect) => dialect.render_event(&native),
+            None => native,
+        }
     }
 }
 
@@ -125,10 +128,10 @@ impl EventPusher {
                 continue;
             };
             for event in events {
-                let known = self.lock_watches().iter().find(|(id, _)| *id == event.watch_id).cloned();
+                let known = self.lock_watches().iter().find(|(id, _)| *id == event.watch).cloned();
                 // A watch that is no longer in the list has ended in the meantime.
                 let Some((_, dialect)) = known else { continue };
-                if self.sender.blocking_send(PushedEvent { notification: event, dialect }).is_err() {
+                if self.sender.blocking_send(PushedEvent { event, dialect }).is_err() {
                     return;
                 }
             }

@@ -36,10 +36,9 @@ use crate::{
     stdio_server,
 };
 
-/// The number of blocking threads for standard streams without asynchronous I/O and for waiting for the agent.
 const STREAM_AND_AGENT_THREADS: usize = 4;
 const AGENT_EXIT_WAIT: Duration = Duration::from_secs(3);
-/// The time for which the agent's last output is read, because children of the agent may keep the pipe open.
+/// The time that the ACP proxy waits for the agent's last output after the agent has exited.
 const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// The base of the exit code for an agent that a signal killed, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
@@ -83,8 +82,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     served
 }
 
-/// Returns the approval mode of the flag `--approve`. The value `client` prints no warning here, because an ACP client
-/// is the editor and not the agent.
+/// Returns the approval mode of the flag `--approve`. For `stead acp`, the value `client` prints no warning, because
+/// the client is the editor and not the agent.
 fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Client => ApprovalMode::TrustClient,
@@ -152,7 +151,6 @@ impl AcpProxiedAgentProcess {
         exit_of_status(self.0.wait().await)
     }
 
-    /// Waits a while longer after the agent has exited, so that the proxy can read the agent's last output.
     async fn until_exit(&mut self) -> Result<CommandExit, CommandError> {
         let waited = self.0.wait().await;
         tokio::time::sleep(FINAL_OUTPUT_WAIT).await;

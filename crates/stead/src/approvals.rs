@@ -197,7 +197,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
     }
 }
 
-/// Writes a policy rule that allows calls like the approved call; the person has confirmed the rule in an editor.
+/// Adds a policy rule that allows calls like an approved call, after a person chose the rule in an ACP editor.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;

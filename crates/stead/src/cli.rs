@@ -1,5 +1,5 @@
-//! The command line of `stead`. Operation commands come from the definitions, and all other commands are declared in
-//! this module.
+//! The command line of `stead`. The commands for operations are built from the dialect definitions, and clap structs
+//! declare all other commands.
 
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@ use stead_engine::{Call, Error, ErrorKind};
 
 use crate::command_notation::quote_for_shell;
 
-/// Hints that do not depend on details of the call. The first row whose error kind and operation match applies; an
-/// empty list matches all operations.
+/// Hints that depend only on the error kind and the operation of a failed call. The first row that matches a failed
+/// call gives the hint, and an empty list matches all operations.
 const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
     (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),

@@ -1,4 +1,4 @@
-//! Writes calls as commands, for texts that tell a person which command comes next.
+//! Formats a tool call as a `stead` command line, for hints that tell a person which command to run.
 
 use serde_json::{Map, Value};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition};

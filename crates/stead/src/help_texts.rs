@@ -1,5 +1,5 @@
-//! The help texts of operation commands for people at a terminal. The texts for models are in the definitions of the
-//! operations.
+//! The help texts of operation commands for people at a terminal. The texts that describe operations to models are in
+//! `definitions/`.
 
 use stead_protocols::definition::{ToolArgumentDefinition, ToolDefinition};
 

@@ -1,6 +1,6 @@
-//! Opens files outside any workspace that the user names on the command line. Only this module of the binary opens
-//! files by path. A Unix socket that another process listens on is never replaced. A thread that starts before the
-//! sandbox removes the server's socket, because the sandboxed server cannot.
+//! Opens files outside any workspace that the user names on the command line. In the `stead` binary, only the module
+//! `host_files` opens files by path. A Unix socket that another process listens on is never replaced. A cleanup thread
+//! outside of the sandbox removes the server's socket file, because the sandboxed server cannot.
 #![expect(clippy::disallowed_methods, reason = "a file the person at the command line names, outside any workspace")]
 
 use std::{
@@ -75,7 +75,6 @@ pub(crate) fn file_error(action: &str, path: &Path, error: &io::Error) -> Comman
 /// A Unix socket that this process listens on; dropping the value removes the socket file.
 pub(crate) struct BoundSocketPath {
     path: PathBuf,
-    /// Dropping the sender makes the cleanup thread remove the socket file.
     shutdown_sender: Option<Sender<()>>,
     cleanup_thread: Option<JoinHandle<()>>,
 }
@@ -134,7 +133,7 @@ fn lock_directory(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// Removes a socket only if a connection is refused, because any other error may come from a busy server.
+/// Removes a Unix socket file if connections to the socket are refused, because no server listens on the socket.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if !is_socket {

@@ -1,4 +1,4 @@
-//! The limits of the commands that a user can notice.
+//! Limits of `stead` commands, such as the maximum size of a file that a command reads.
 
 use stead_protocols::limits::{CALLS_WAITING_TOTAL_MAX, CALLS_WORKING_MAX};
 
@@ -10,8 +10,7 @@ pub(crate) const RULE_PATHS_MAX: usize = 50;
 pub(crate) const REPLAY_FILE_BYTES_MAX: u64 = 64 << 20;
 /// The maximum number of journal entries that a replay compares.
 pub(crate) const REPLAY_ENTRIES_MAX: usize = 100_000;
-/// The maximum number of threads for the calls of all clients of a server. Waiting calls cannot use up the threads of
-/// working calls.
+/// The maximum number of threads for the calls of all clients of a server.
 pub(crate) const SERVER_CALL_THREADS_MAX: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
 /// The maximum number of concurrent calls per hosted workspace, so that one workspace cannot block the others.
 pub(crate) const CALLS_PER_WORKSPACE_MAX: usize = SERVER_CALL_THREADS_MAX / 8;

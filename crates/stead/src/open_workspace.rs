@@ -29,7 +29,7 @@ const PATH_HASH_DIGITS: usize = 16;
 const ROOT_USER: u32 = 0;
 
 pub(crate) struct CommandLineWorkspace {
-    /// The directory to which relative paths refer, as a path below the root of the workspace.
+    /// The directory to which relative paths on the command line refer, given relative to the workspace root.
     pub(crate) home: RelPath,
     pub(crate) local: Arc<LocalWorkspace>,
     pub(crate) engine: Engine,
@@ -220,8 +220,8 @@ pub(crate) fn print_warnings(flags: &WorkspaceFlags, landlock: LandlockMode) {
     }
 }
 
-/// Returns options that let callers access the whole machine. The state directories of all workspaces are hidden from
-/// these callers.
+/// Returns options that let callers access the whole machine. Callers with access to the whole machine cannot see the
+/// state directory of any workspace.
 pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<LocalWorkspaceOptions, CommandError> {
     let resolve = |path: &Path| {
         stead_disk::resolve_with_mount_points(path)

@@ -101,7 +101,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     }
 }
 
-/// Calls an operation for a command with a different name, and leaves out arguments with the value null.
+/// Calls an operation of the engine without the arguments whose value is null.
 pub(crate) fn call_operation(
     opened: &CommandLineWorkspace,
     caller: &Caller,
@@ -163,8 +163,8 @@ fn parse_json_argument(operation: &ToolDefinition, name: &str, text: &str) -> Re
     })
 }
 
-/// Reads an argument from standard input. Bytes that are not UTF-8 are passed as base64 to an operation with an
-/// argument `encoding`.
+/// Reads one argument of an operation from standard input. Bytes that are not UTF-8 are passed as base64 to an
+/// operation with an argument `encoding`.
 fn read_standard_input(
     operation: &ToolDefinition,
     input: &ToolArgumentDefinition,

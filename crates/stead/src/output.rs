@@ -17,7 +17,7 @@ pub(crate) type CliCommandResult = Result<CommandExit, CommandError>;
 pub(crate) enum CommandError {
     Engine(Box<Error>),
     Usage(String),
-    /// The reader of the output closed the pipe.
+    /// The program that reads the standard output of `stead` has closed the pipe.
     OutputClosed,
     System(String),
 }

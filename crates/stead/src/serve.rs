@@ -313,11 +313,11 @@ pub(crate) struct ServerLimitFlags {
     strangers_per_address: usize,
 }
 
-/// Whether clients have different peer addresses, so that a limit per address makes sense.
+/// Whether every client has its own peer address or all clients share one peer address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerAddressSharing {
     PerClient,
-    /// All clients have the same peer address, which is a loopback address or the address of a proxy.
+    /// All clients share the peer address of a proxy or of the loopback interface.
     Shared,
 }
 
@@ -336,7 +336,7 @@ impl ServerLimitFlags {
         }
     }
 
-    /// Returns the connection limit for a number of open workspaces, which the limit on open files may reduce.
+    /// Returns the maximum number of connections, which a low limit on open files reduces.
     pub(crate) fn connections(&self, workspaces: usize) -> usize {
         let allowed = match stead_disk::raise_open_file_limit() {
             OpenFileLimit::Unbounded => return self.connections,
@@ -353,8 +353,8 @@ impl ServerLimitFlags {
     }
 }
 
-/// Returns the number of connections that a limit of `allowed` open files permits. At least half of the open files
-/// remain for connections.
+/// Returns the number of connections that a limit of `allowed` open files permits. Connections may use at least half of
+/// the allowed open files.
 fn connection_limit(allowed: u64, workspaces: usize) -> usize {
     let own = SERVER_OPEN_FILES + OPEN_FILES_PER_WORKSPACE * workspaces as u64;
     let room = allowed.saturating_sub(own).max(allowed / 2).max(1);

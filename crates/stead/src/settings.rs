@@ -15,8 +15,7 @@ pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
 /// The flag that names the configuration file; the file itself cannot contain this setting.
 pub(crate) const CONFIG_FLAG: &str = "config";
 pub(crate) const SERVE_COMMAND: &str = "serve";
-/// The maximum edit distance between a misspelled name and a short suggestion; longer suggestions allow a third of
-/// their length.
+/// The maximum edit distance at which a short setting name is suggested for a misspelled name.
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +27,7 @@ pub(crate) enum SettingValueArity {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingCommandScope {
-    /// The setting applies to every command that opens a workspace.
     Workspace,
-    /// The setting applies to `stead serve`.
     Serve,
 }
 
@@ -44,7 +41,7 @@ pub(crate) struct ConfigSettingDefinition {
     pub(crate) summary: String,
     pub(crate) default_values: Vec<String>,
     pub(crate) choices: Vec<String>,
-    /// Whether the value is a path, which the configuration file gives relative to its own directory.
+    /// A path in the configuration file is relative to the directory of the configuration file.
     pub(crate) is_path: bool,
     excludes: Vec<String>,
 }
@@ -105,7 +102,7 @@ fn is_switch(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<bool>()
 }
 
-/// Lets the switches of a command take `=false`, so that a flag can turn off a switch that the file turned on.
+/// Lets every switch of a command take `=false`, which turns off a switch that the configuration file turned on.
 pub(crate) fn with_negatable_switches(command: Command) -> Command {
     command.mut_args(|arg| {
         if !matches!(arg.get_action(), ArgAction::SetTrue) {

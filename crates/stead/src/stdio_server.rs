@@ -36,7 +36,7 @@ use crate::{
 /// The environment variable with the session ticket, which is never an argument because other users can read arguments.
 pub(crate) const TICKET_VARIABLE: &str = "STEAD_TICKET";
 const STREAM_THREADS: usize = 2;
-/// The path that opens standard input anew, so that making it non-blocking does not affect other processes.
+/// Opening standard input by its path gives a new handle, so non-blocking mode does not affect other processes.
 const STDIN_PATH: &str = "/proc/self/fd/0";
 const STDOUT_PATH: &str = "/proc/self/fd/1";
 
@@ -148,7 +148,7 @@ fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
 struct TicketSessionResolver {
     local: Arc<LocalWorkspace>,
     ticket: String,
-    /// The session name is empty until the session ticket is bound to a session.
+    /// The name of the session to which the session ticket was bound.
     session: OnceLock<String>,
 }
 

@@ -99,7 +99,6 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CliComman
     }
 }
 
-/// The store of the tokens: one workspace, or the registry of hosted workspaces, which records who changes tokens.
 enum WorkspaceOrRegistryTokenStore {
     Workspace(CommandLineWorkspace),
     Registry(Arc<WorkspaceRegistry>, Box<Caller>),

@@ -1,5 +1,5 @@
-//! `stead watch` prints changes of files until it is interrupted. With `--supervisor` it prints the journal's
-//! approvals, alerts, policy refusals and reported calls instead.
+//! `stead watch` prints changes of files until it is interrupted. `stead watch --supervisor` prints approvals, alerts,
+//! policy refusals and reported calls from the journal.
 
 use std::time::{Duration, Instant};
 
@@ -96,7 +96,7 @@ fn change_line(event: &Value) -> String {
     line
 }
 
-/// Ends the caller's watches whose command-line processes have exited.
+/// Ends watches that belong to `stead` processes which have exited.
 fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(), CommandError> {
     for watch in opened.local.watches(&caller.principal)? {
         let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
@@ -134,8 +134,8 @@ fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) 
     }
 }
 
-/// Converts one journal entry to supervisor events. An unreported call yields an event only for an approval, an alert
-/// or a policy refusal.
+/// Converts one journal entry to supervisor events. A call without a supervision tier yields an event only for an
+/// approval, an alert or a policy refusal.
 fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref();

@@ -1,4 +1,5 @@
-//! Scenarios of the ACP file methods for any transport. A test supplies an [`AcpScenarioAgent`] that makes the calls.
+//! Scenarios that test the ACP file methods over any transport. A test supplies an [`AcpScenarioAgent`] that makes the
+//! calls.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ pub struct AcpFileScenario {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum AcpScenarioStep {
-    /// The agent makes a call.
+    /// The agent calls an ACP method.
     Call(AcpScenarioCall),
     /// Another program changes files on disk.
     ExternalChange {
@@ -55,7 +56,7 @@ pub struct AcpScenarioCall {
     /// The expected result of the ACP call.
     #[serde(default)]
     pub result: Option<Value>,
-    /// The fields that the error of the ACP response must have, among others.
+    /// The fields that the error of the ACP response must contain.
     #[serde(default)]
     pub error: Option<Value>,
 }

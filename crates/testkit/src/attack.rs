@@ -1,5 +1,6 @@
-//! The attack corpus, which runs attack cases against a server, called the subject. Every case also checks general
-//! invariants. Control servers that are unsafe on purpose show that the cases detect an unsafe server.
+//! The attack corpus, which runs attack cases against a server, called the subject. Every attack case also checks
+//! invariants, such as that nothing outside the workspace changes. Control servers that are unsafe on purpose show that
+//! the cases detect an unsafe server.
 
 mod attacker_threads;
 mod case;

@@ -1,4 +1,4 @@
-//! Stories in which people, agents and other programs share a workspace, for any protocol. A test supplies a
+//! Stories that test, over any protocol, how people, agents and other programs share a workspace. A test supplies a
 //! [`ClientStoryWorkspaceAdapter`] that makes the calls.
 
 use std::collections::BTreeMap;
@@ -32,10 +32,10 @@ pub struct StoryStep {
     /// The arguments of the step's call, in which `$NAME` stands for a saved value.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The fields that the result or the error must have; objects may have other members too.
+    /// The fields that the result or the error of the step's call must contain.
     #[serde(default)]
     pub has: Map<String, Value>,
-    /// The fields that the result or the error must not have.
+    /// The fields that the result or the error of the step's call must not contain.
     #[serde(default)]
     pub lacks: Vec<String>,
     /// The error kind with which the step's call must fail; `None` if the call must succeed.

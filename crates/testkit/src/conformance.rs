@@ -1,5 +1,6 @@
-//! Conformance tests for implementations of the `Workspace` trait. A case fails by panicking, and each case gets its
-//! own workspace. Waiting for locks is not tested, because an implementation may be atomic without locks.
+//! Conformance tests for implementations of the `Workspace` trait. A conformance case fails by panicking, and each
+//! conformance case gets its own workspace. Waiting for locks is not tested, because an implementation may be atomic
+//! without locks.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
@@ -73,7 +74,7 @@ pub fn run_all(factory: &dyn ConformanceWorkspaceFactory, mut print_name: impl F
 type WorkspaceConformanceCaseTable = &'static [(&'static str, fn(&dyn ConformanceWorkspaceFactory))];
 
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// Implementations store the content of a file this large outside their database.
+/// A file size in bytes at which a workspace stores the content outside of its database.
 const LARGE_FILE_BYTES: usize = 100_000;
 const TRASH_KEEP_MS: i64 = 60_000;
 
@@ -175,7 +176,6 @@ impl WorkspaceUnderConformanceTest {
         self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 
-    /// Returns the file's current version for a commit that must fail if the file changes.
     #[track_caller]
     fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();

@@ -1,6 +1,6 @@
-//! The crash test kills a child process that changes a workspace, at a random moment. The next process must find every
-//! acknowledged change and no half-applied one, and the journal must agree with the files. The error of a failed crash
-//! test contains the seed and the round.
+//! The crash test kills a child process that changes a workspace, at a random moment. After each kill, every
+//! acknowledged change must exist, no change may be half applied, and the journal must match the files. The error of a
+//! failed crash test contains the seed and the round.
 
 mod checker;
 mod power_cut;
@@ -22,15 +22,15 @@ use crate::{
 pub use checker::{CrashChecker, CrashTestInFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
 pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoveryCheckResult, check_power_cut};
 
-/// The crash test starts a new workspace after this many rounds, because a long journal is slow to check.
+/// The crash test limits the rounds per workspace, because checking a long journal is slow.
 const ROUNDS_PER_WORKSPACE: u64 = 20;
 const STEPS_MAX: u64 = 40;
 const KILL_DELAY_MAX_US: u64 = 3_000;
-/// The child that is killed this early only opens the workspace, and so recovers it.
+/// The maximum delay before the crash test kills a child that only recovers a workspace.
 const RECOVERY_KILL_DELAY_MAX_US: u64 = 40_000;
 const RECOVERY_KILLED_PERCENT: u64 = 10;
 
-/// Counts over all rounds of a crash test.
+/// The counts of a crash test over all its rounds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CrashStatistics {
     /// The number of rounds of the crash test.
@@ -56,7 +56,8 @@ pub struct KilledChildProgress {
     pub in_flight: Option<CrashTestWorkloadStep>,
 }
 
-/// Runs this many rounds of the crash test. `start` builds a command that runs [`crate::workload::run_child`].
+/// Runs the crash test for a number of rounds and returns its counts. The function `start` builds the command of a
+/// child process that runs [`crate::workload::run_child`].
 pub fn run_rounds(rounds: u64, start: &dyn Fn() -> Command) -> Fallible<CrashStatistics> {
     let seed = SeededRng::seed_of_run()?;
     let mut chance = SeededRng::from_seed(seed);
@@ -113,7 +114,8 @@ fn run_rounds_on_workspace(
 /// The moment at which the crash test kills a child.
 #[derive(Debug, Clone, Copy)]
 pub struct CrashTestKillMoment {
-    /// The number of acknowledged changes before the kill delay starts; with `u64::MAX` the delay starts at once.
+    /// The number of changes that the child acknowledges before the kill delay starts; `u64::MAX` starts the delay at
+    /// once.
     pub after_steps: u64,
     /// The delay before the kill in microseconds.
     pub wait_us: u64,

@@ -23,8 +23,8 @@ impl TestHttpClient {
         Self { agent: config.build().new_agent(), address: address.to_owned() }
     }
 
-    /// Sends a request line such as `GET /health`, and returns the response's status and body. With an empty `token`,
-    /// no token is sent.
+    /// Sends a request line such as `GET /health`, and returns the response's status and body. If `token` is empty, the
+    /// request contains no token.
     pub fn send_request(
         &self,
         token: &str,

@@ -19,8 +19,8 @@ pub enum JournalReplayedPathContent {
 
 type ReplayedTree = BTreeMap<String, JournalReplayedPathContent>;
 
-/// Returns the tree that results from these journal entries, given oldest first. An amended entry is skipped, because
-/// its changes were not applied.
+/// Returns the tree that results from journal entries, which are given oldest first. The changes of an amended journal
+/// entry are ignored, because the changes were not applied.
 pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
     let amended: BTreeSet<u64> = entries
         .iter()

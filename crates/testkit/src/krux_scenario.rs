@@ -1,5 +1,5 @@
-//! Scenarios of the krux capabilities, for any protocol. A test supplies a [`KruxScenarioSubject`] that makes the
-//! calls.
+//! Scenarios that test the krux capabilities over any protocol. A test supplies a [`KruxScenarioSubject`] that makes
+//! the calls.
 
 use std::collections::BTreeMap;
 
@@ -55,12 +55,12 @@ pub enum ScenarioRequirement {
     Faults,
 }
 
-/// The kind of another caller in a krux scenario.
+/// The kind of a caller in a krux scenario that calls native operations beside the tested agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KruxScenarioOtherCallerKind {
-    /// The other caller is an agent.
+    /// Another agent calls a native operation.
     Agent,
-    /// The other caller is a person.
+    /// A person calls a native operation.
     Person,
 }
 
@@ -71,7 +71,7 @@ const OTHER_CALLER_PREFIXES: &[(&str, KruxScenarioOtherCallerKind)] =
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenarioStep {
-    /// The capability to call, or a native operation after the prefix `others:` or `persons:`.
+    /// The name of a krux capability, or of a native operation after the prefix `others:` or `persons:`.
     pub call: String,
     /// The inputs of the call, in which `$WS` stands for the workspace path and `$NAME` for a saved value.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub struct KruxScenarioStep {
     /// The fields of the reply to save for later steps, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
-    /// The number of times that the call is made before the checked call.
+    /// The number of times that the same call is made before the call whose reply is checked.
     #[serde(default)]
     pub after: usize,
     /// The time in milliseconds by which the clock advances before the call.

@@ -80,7 +80,7 @@ impl MemoryWorkspace {
         })
     }
 
-    /// Creates an empty workspace with these properties.
+    /// Creates an empty memory workspace with the given properties.
     pub fn with_profile(profile: ImmutableWorkspaceProperties) -> Self {
         let state = MemoryWorkspaceState {
             now_ms: START_MS,

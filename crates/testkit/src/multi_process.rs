@@ -1,6 +1,6 @@
 //! Several processes change the same paths of one workspace and share idempotency keys, while some are killed and
-//! replaced. At the end the journal must contain every acknowledged change and match the disk. Every idempotency key
-//! must be applied once, and every process must have seen all entries in order.
+//! replaced. After the multi-process test, the journal must contain every acknowledged change and match the disk. Each
+//! idempotency key must be applied once, and every process must have seen all journal entries in order.
 
 mod member;
 
@@ -49,13 +49,13 @@ pub struct MultiProcessTestOutcomeCounts {
 struct MultiProcessTestChild {
     number: usize,
     child: Child,
-    /// Closing the standard input of the process ends it after its last call.
+    /// Closing the standard input of a test process makes the process exit after its last call.
     input: Option<ChildStdin>,
 }
 
 type MessagesByTestProcess = BTreeMap<usize, Vec<MultiProcessTestMemberMessage>>;
 
-/// Runs the multi-process test. `start` builds the command of a process that runs [`run_member`].
+/// Runs the multi-process test. The function `start` builds the command of a process that runs [`run_member`].
 pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fallible<MultiProcessTestOutcomeCounts> {
     let seed = SeededRng::seed_of_run()?;
     let place = scratch_directory()?;

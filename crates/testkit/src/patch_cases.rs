@@ -1,5 +1,5 @@
-//! A table of patches, each with the tree that it leaves or the error that it causes. Every workspace implementation is
-//! tested with the same cases.
+//! A table of patches, each with the tree that it leaves or the error that it causes. All workspace implementations are
+//! tested with the same patch cases.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ pub fn load_cases() -> Vec<PatchCase> {
 }
 
 impl PatchCase {
-    /// Runs the patch case on an empty workspace, then undo and redo; the error describes the first problem.
+    /// Applies, undoes and redoes the patch on an empty workspace; the error describes the first problem.
     pub fn check(&self, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<(), String> {
         for (path, text) in &self.tree {
             backend.put_file(path, text.as_bytes());

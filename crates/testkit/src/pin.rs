@@ -1,5 +1,6 @@
-//! Golden files for words that are stored or published, such as JSON keys. The comparison with a golden file shows when
-//! renaming a Rust item changes a published word. With `UPDATE_PINS=1`, tests write the golden files instead.
+//! Golden files list words that are stored or published, such as JSON keys. The comparison with a golden file shows
+//! when renaming a Rust item changes a published word. Tests rewrite the golden files if the environment variable
+//! `UPDATE_PINS` is set.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -28,11 +29,11 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
     panic!("stored or published words differ from {name}:\n{}", shown.join("\n"));
 }
 
-/// The first argument of these methods is a JSON key of a call result or of error details.
+/// The methods whose first argument is a JSON key of a call result or of error details.
 const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
 
-/// Collects the JSON keys in the sources of a crate, sorted, one per line. Unit tests at the end of a source file are
-/// left out.
+/// Collects the JSON keys in the sources of a crate, sorted, one per line. JSON keys in unit tests at the end of a
+/// source file are left out.
 ///
 /// # Panics
 ///
@@ -107,8 +108,8 @@ fn serialized_name(name: &str, attribute: &str) -> Option<String> {
     is_written.then(|| renamed.map_or(name, |(renamed, _)| renamed).to_owned())
 }
 
-/// Returns the length of the string literal whose content starts at `text`, after the opening quote. The length is 0 if
-/// the quote itself is a character literal.
+/// Returns the length of the string literal at the start of `text`, which follows the opening quote. A quote in a
+/// character literal counts as an empty string literal.
 fn literal_length(before: &str, text: &str) -> Option<usize> {
     if before.ends_with("r#") {
         return text.find("\"#");

@@ -53,7 +53,7 @@ pub enum RaceAttackKind {
 }
 
 struct RaceAttackExpectedOutcomes {
-    /// A call returns these error kinds because of the attacker.
+    /// The error kinds that calls return because of the attacker.
     attack_errors: &'static [ErrorKind],
     other_errors: &'static [ErrorKind],
     success_percent_min: u64,
@@ -142,14 +142,14 @@ pub struct CallsToMakeByEachRaceVictim {
     pub changes: u64,
 }
 
-/// Counts of the results of calls, for one victim or for all.
+/// Counts of the results of calls in a race, for one victim or for both.
 #[derive(Debug, Clone, Default)]
 pub struct RaceTally {
     /// The number of calls that succeeded in the race.
     pub succeeded: u64,
     /// The number of calls that failed with an error caused by the attacker.
     pub attacked: u64,
-    /// The number of calls that failed with another allowed error.
+    /// The number of calls that failed with an allowed error that the attacker did not cause.
     pub other_failures: u64,
     /// The number of failed calls by error kind.
     pub failures_by_kind: BTreeMap<&'static str, u64>,

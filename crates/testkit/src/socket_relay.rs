@@ -39,7 +39,7 @@ fn forward(outer: TcpStream, socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the user id of this process, which is the identity of relayed clients.
+/// Returns the user id of the current process, which is also the identity of relayed clients.
 pub fn effective_user() -> io::Result<u32> {
     Ok(std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?))
 }

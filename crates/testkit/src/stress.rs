@@ -1,4 +1,5 @@
-//! Helpers of the stress tests, which are long, random tests. The seed of a stress test repeats its random choices.
+//! Helpers of the stress tests, which are long, random tests. A stress test with the same seed makes the same random
+//! choices.
 
 use std::{error::Error, io::Write, path::Path};
 
@@ -8,19 +9,19 @@ use tempfile::TempDir;
 /// The result of a stress test; the error describes a violated invariant.
 pub type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The environment variable gives the seed to repeat, which repeats the random choices but not the timing.
+/// The environment variable with a seed, which repeats the random choices of an earlier stress test.
 const SEED_VARIABLE: &str = "STEAD_SEED";
-/// `cargo xtask test --long` sets this environment variable.
+/// The environment variable that `cargo xtask test --long` sets to run long stress tests.
 const LONG_VARIABLE: &str = "STEAD_LONG";
-/// On a file system in memory, races and crashes happen faster.
+/// The directory of a file system in memory, where races and crashes happen faster.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
 /// The length of the stress tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StressLength {
-    /// The stress tests run as long as in an ordinary test run.
+    /// The stress tests have the short length of an ordinary test run.
     Ordinary,
-    /// The stress tests run as long as with `cargo xtask test --long`.
+    /// The stress tests have the full length of `cargo xtask test --long`.
     Long,
 }
 
@@ -33,7 +34,7 @@ impl StressLength {
         }
     }
 
-    /// Returns `ordinary` for an ordinary run, and `long` for a long run.
+    /// Returns the value `ordinary` for short stress tests and the value `long` for long stress tests.
     pub fn choose<T>(self, ordinary: T, long: T) -> T {
         match self {
             StressLength::Ordinary => ordinary,
@@ -51,7 +52,7 @@ pub fn scratch_directory() -> Fallible<TempDir> {
     Ok(tempfile::Builder::new().prefix(name).tempdir()?)
 }
 
-/// The marker finds a message in the child's output, because the test harness may print other text before it.
+/// The text that marks a message in a child's output, because the test harness also prints text.
 const LINE_MARKER: &str = "@@ ";
 
 /// Writes a message for the parent process to standard output, in one write.

@@ -1,4 +1,4 @@
-//! TLS certificates for tests, and the configuration of clients that trust only one of them.
+//! Creates TLS certificates for tests, and configures clients that trust only one certificate.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Helpers for tests that wait. A test polls a state and fails after [`WAIT_TIMEOUT`], instead of sleeping for a fixed
-//! time. Only [`kill_after`] lets a chosen time pass.
+//! time. Only the helper [`kill_after`] waits for a given time.
 
 use std::{
     io,

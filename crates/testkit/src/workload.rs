@@ -1,6 +1,6 @@
-//! A random workload whose results a model predicts. The child process makes the changes, and the parent checks them
-//! with the same model. Written content contains serial numbers, so that two different changes do not leave the same
-//! tree by accident.
+//! A random workload whose results a model predicts. A child process makes the changes, and its parent process checks
+//! the changes with the same model. Written content contains serial numbers, so that two different changes do not leave
+//! the same tree by accident.
 
 mod child;
 mod model;

@@ -4,7 +4,7 @@
 use std::{fs, process::Command};
 
 const SECONDS_DEFAULT: u64 = 60;
-/// A fuzz target that takes more seconds for one input counts as a hang.
+/// The number of seconds after which one input of a fuzz target counts as a hang.
 const INPUT_SECONDS_MAX: u64 = 10;
 const MEMORY_MIB_MAX: u64 = 2048;
 const EXECUTED_UNITS_PREFIX: &str = "stat::number_of_executed_units:";

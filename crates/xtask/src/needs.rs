@@ -55,7 +55,7 @@ struct PythonEnvironmentSpec {
 
 const NEWEST_ENVIRONMENT: PythonEnvironmentSpec =
     PythonEnvironmentSpec { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
-/// Two environments have earlier MCP clients, and Schemathesis tests the OpenAPI document.
+/// Python environments with earlier MCP clients, and with Schemathesis, which tests the OpenAPI document.
 const OTHER_ENVIRONMENTS: &[PythonEnvironmentSpec] = &[
     PythonEnvironmentSpec { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
     PythonEnvironmentSpec { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
@@ -130,13 +130,13 @@ const CTAGS_PROGRAM: RequiredProgram = RequiredProgram {
     packages: &[("apt-get", &["universal-ctags"]), ("dnf", &["ctags"]), ("apk", &["ctags"]), ("pacman", &["ctags"])],
 };
 
-/// The variable holds the path of the Python interpreter with the newest libraries.
+/// The environment variable with the path of the Python interpreter that tests use.
 const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
-/// The variable holds the directory of the npm packages.
+/// The environment variable with the directory of the npm packages that tests use.
 const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
-/// The variable holds the directory of the programs built from `bench/peers/`.
+/// The environment variable with the directory of the programs built from `bench/peers/`.
 const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
 /// The manifest of the programs in `bench/peers/`, relative to the repository root.
@@ -190,7 +190,7 @@ fn require_program(
     if crate::is_installed(command, probe) { Ok(()) } else { install_program(program, consent) }
 }
 
-/// Creates all Python environments if needed. The result is the Python interpreter with the newest libraries.
+/// Creates all Python environments if needed. Returns the path of the Python interpreter that has the newest libraries.
 pub fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     for environment in OTHER_ENVIRONMENTS {
         make_python_environment(environment, consent)?;
@@ -296,8 +296,8 @@ fn package_list_text(packages: &[(&str, &str)]) -> String {
     packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The name of the tools directory is a hash of all pinned versions. Clones with other versions therefore do not
-/// replace each other's tools.
+/// The name of the tools directory is a hash of all pinned versions. Clones of the repository with different pinned
+/// versions use different tools directories.
 fn tools_directory() -> Result<PathBuf, String> {
     let peers_lock = crate::repository_root().join(PEERS_MANIFEST).with_extension("lock");
     let mut hasher = DefaultHasher::new();
@@ -351,7 +351,7 @@ fn create_virtualenv(home: &Path) -> Result<(), String> {
     crate::run_program(&mut make)
 }
 
-/// Runs the package manager directly, or through `sudo` if that fails.
+/// Installs a program with the system's package manager, through `sudo` if the package manager fails.
 fn install_program(program: &RequiredProgram, consent: SystemPackageInstallConsent) -> Result<(), String> {
     let name = program.name;
     let installer = INSTALLERS.iter().find(|known| crate::is_installed(known.program, &["--version"]));

@@ -1,6 +1,6 @@
 //! `cargo xtask test` runs every check that a change must pass, cheapest first.
 //!
-//! The command stops at the first failed check with a non-zero exit code. No check is skipped silently.
+//! `cargo xtask test` stops at the first failed check with a non-zero exit code. No check is skipped silently.
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
@@ -13,7 +13,7 @@ use crate::{
 const LONG_VARIABLE: &str = "STEAD_LONG";
 const LONG_FLAG: &str = "--long";
 const QUICK_FLAG: &str = "--quick";
-/// Plain `cargo test` runs without these features and needs no programs besides Rust.
+/// The cargo features that `cargo xtask test` enables and plain `cargo test` does not.
 const FEATURES: [&str; 2] = [
     "--features",
     "stead/spans,stead-protocols/spans,stead/tool-tests,stead-protocols/tool-tests,stead-local/tool-tests",
@@ -167,7 +167,7 @@ fn run_tests(options: XtaskTestOptions) -> Result<(), String> {
     crate::run_program(&mut command)
 }
 
-/// Without any documentation example, the step is skipped, because it would link every crate for nothing.
+/// Runs the documentation examples, if any exist, because an empty run would still link every crate.
 fn run_doc_examples() -> Result<(), String> {
     if crate::tidy::has_doc_examples()? {
         return run_cargo(&[&["test", "--doc", "--workspace", "--locked"][..], &FEATURES].concat());

@@ -1,6 +1,6 @@
 //! `cargo xtask tidy` checks project rules that no lint covers, such as crate dependencies and file lengths.
 //!
-//! Every rule is a pure function over file texts. The command never changes a file.
+//! Every rule is a pure function over file texts. `cargo xtask tidy` never changes a file.
 
 mod dependencies;
 mod documents;
@@ -15,12 +15,12 @@ use std::{fmt, fs, path::Path};
 use rust_source::RustCodeAndComments;
 
 const SKIPPED_DIRECTORIES: &[&str] = &[".git", "target"];
-/// A file with more bytes fails the check, because it is no source file.
+/// The maximum size in bytes of a source file in the repository.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Debug)]
 struct RepositoryFile {
-    /// The path is relative to the repository root, with `/` as the separator.
+    /// The path of the file relative to the repository root, with `/` as the separator.
     path: String,
     text: String,
     rust_source: Option<RustCodeAndComments>,
@@ -131,7 +131,7 @@ fn repository_files(root: &Path) -> Result<Vec<RepositoryFile>, String> {
     Ok(found)
 }
 
-/// Returns `None` if the file is not UTF-8.
+/// Reads a file of the repository, and returns `None` if the file is not UTF-8.
 fn read_text_file(root: &Path, path: &Path) -> Result<Option<RepositoryFile>, String> {
     let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
     let length = fs::metadata(path).map_err(|error| format!("{shown}: {error}"))?.len();

@@ -2,8 +2,8 @@
 //! journal fails with `history_lost`, so that no gap stays hidden. [`ChangesFollower`] returns the same pages for a
 //! change stream of a protocol, but leaves no journal entries.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
 
 use crate::{
     call_context::CallContext,
@@ -14,23 +14,67 @@ use crate::{
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
-        journal_feed::{self, EventJsonAndText, JournalCursor, JournalCursorArgument, JournalFeedPage},
-        outcome_builder::{OutcomeBuilder, format_iso_utc},
+        journal_feed::{self, EventJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
         visible_change::VisibleChange,
     },
+    outcome::{Completeness, IntoCallOutcome, OperationOutcome},
     workspace::StoredJournalEntry,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ChangesArgs {
-    since: JournalCursorArgument,
-    wait_ms: Option<u64>,
+pub struct ChangesArgs {
+    pub since: JournalCursorArgument,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct ChangesOutcome {
+    pub events: Vec<ChangeEventRow>,
+    pub cursor: JournalCursor,
+    #[serde(flatten)]
+    pub completeness: Completeness<ChangesArgs>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ChangeEventRow {
+    #[serde(flatten)]
+    pub entry: EventJournalEntryFields,
+    #[serde(flatten)]
+    pub change: VisibleChange,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rev: Option<String>,
+    /// The first and the last line of each changed range; `None` if the changed lines are unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<[usize; 2]>>,
+}
+
+impl ChangeEventRow {
+    pub fn render_line(&self) -> String {
+        let EventJournalEntryFields { entry, principal, operation, .. } = &self.entry;
+        let lines = self.lines.as_deref().map(render_line_ranges).unwrap_or_default();
+        format!("r{entry} {principal} {operation}: {}{lines}\n", self.change.render_line())
+    }
+}
+
+pub(crate) fn render_line_ranges(lines: &[[usize; 2]]) -> String {
+    let spans: Vec<String> = lines.iter().map(|[first, last]| format!("{first}-{last}")).collect();
+    format!(" lines {}", spans.join(","))
+}
+
+impl From<JournalFeedPage<ChangeEventRow>> for ChangesOutcome {
+    fn from(page: JournalFeedPage<ChangeEventRow>) -> Self {
+        let completeness = page.completeness(|since| ChangesArgs { since, wait_ms: None });
+        Self { events: page.events, cursor: page.position, completeness }
+    }
+}
+
+impl OperationOutcome for ChangesOutcome {}
 
 impl Operation for ChangesArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = ChangesOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -41,17 +85,11 @@ impl Operation for ChangesArgs {
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_changes(context, position)
         })?;
-        Ok(OperationPlanningResult::Read {
-            outcome: page.into_outcome(context.options.call_notation, "no changes", "changes"),
-            bytes: 0,
-        })
+        Ok(OperationPlanningResult::Read { outcome: page.into(), bytes: 0 })
     }
 }
 
-fn collect_changes(
-    context: &CallContext<'_>,
-    start: JournalCursor,
-) -> Result<JournalFeedPage<EventJsonAndText>, Error> {
+fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<JournalFeedPage<ChangeEventRow>, Error> {
     let (mut ranges, mut chars) = (ChangedLineFinder::new(context.workspace()), 0);
     journal_feed::scan_entries(
         context,
@@ -64,7 +102,7 @@ fn collect_changes(
 fn add_changes(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
-    page: &mut JournalFeedPage<EventJsonAndText>,
+    page: &mut JournalFeedPage<ChangeEventRow>,
     ranges: &mut ChangedLineFinder<'_>,
     chars: &mut usize,
 ) -> Result<(), Error> {
@@ -72,30 +110,19 @@ fn add_changes(
     let skipped = page.position.delivered_within(entry.number);
     for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
         let Some(visible) = VisibleChange::visible_to(context, change) else { continue };
+        let rev = visible.result.map(|_| format!("r{}", entry.number));
         let lines = ranges.changed_ranges(change)?;
-        let mut line =
-            format!("r{} {} {}: {}", entry.number, entry.caller.principal, entry.operation, visible.render_line());
-        if let Some(lines) = &lines {
-            let spans: Vec<String> = lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
-            line.push_str(&format!(" lines {}", spans.join(",")));
-        }
-        line.push('\n');
-        *chars += line.chars().count();
-        let page_full = page.events.len() == limits::CHANGES_PAGE_EVENTS || *chars > limits::OUTCOME_PAGE_CHARS;
-        if page_full && !page.events.is_empty() {
-            page.set_end(JournalCursor::within_entry(stored, index));
+        let event = ChangeEventRow { entry: stored.into(), change: visible, rev, lines };
+        *chars += event.render_line().chars().count();
+        if page.events.len() == limits::CHANGES_PAGE_EVENTS {
+            page.end_at(JournalCursor::within_entry(stored, index), "CHANGES_PAGE_EVENTS");
             return Ok(());
         }
-        let rev = visible.result.map(|_| format!("r{}", entry.number));
-        let event = OutcomeBuilder::new()
-            .with_field("entry", entry.number)
-            .with_field("time", format_iso_utc(entry.time_ms))
-            .with_field("principal", entry.caller.principal.clone())
-            .with_field("operation", entry.operation.clone())
-            .with_fields(visible.into_json())
-            .with_some("rev", rev)
-            .with_some("lines", lines.map(|lines| lines.into_iter().map(Vec::from).collect::<Vec<_>>()));
-        page.events.push((Value::Object(event.into_json()), line));
+        if *chars > limits::OUTCOME_PAGE_CHARS && !page.events.is_empty() {
+            page.end_at(JournalCursor::within_entry(stored, index), "OUTCOME_PAGE_CHARS");
+            return Ok(());
+        }
+        page.events.push(event);
     }
     page.position = JournalCursor::after_entry(stored);
     Ok(())
@@ -122,6 +149,6 @@ impl ChangesFollower {
         let policy = workspace.active_policy()?;
         let page = collect_changes(&CallContext::new(workspace, &call, &policy), self.position)?;
         self.position = page.position;
-        Ok(page.into_outcome(call.options.call_notation, "no changes", "changes"))
+        Ok(ChangesOutcome::from(page).into_call_outcome(call.options.call_notation))
     }
 }

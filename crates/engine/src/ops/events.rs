@@ -1,40 +1,87 @@
 //! `events` returns the events of a session since a cursor: changes that its watches report, and answers from people.
 //! `events` omits the session's own changes and reports gaps in the journal as `changes` does.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use super::{
     changed_lines::ChangedLineFinder,
     journal_feed::{
-        self, EventJsonAndText, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage,
+        self, EventJournalEntryFields, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage,
         JournalFeedPage, MoreJournalEntriesFlag,
     },
-    outcome_builder::{OutcomeBuilder, format_iso_utc},
-    watched::{self, CallerOwnChangesInclusion, events::WatchMatcher},
+    watched::{
+        self, CallerOwnChangesInclusion,
+        events::{WatchEventRow, WatchMatcher},
+    },
 };
 use crate::{
     call_context::CallContext,
-    engine::CallOutcome,
     errors::Error,
     limits,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    outcome::{Completeness, OperationOutcome},
     session_store::SessionTotalsQuery,
     workspace::{JournalEntryQuery, StoredJournalEntry},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PollSessionEventsArgs {
-    since: Option<JournalCursorArgument>,
-    wait_ms: Option<u64>,
+pub struct PollSessionEventsArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<JournalCursorArgument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
 }
+
+#[derive(Debug, Serialize)]
+pub struct SessionEventsOutcome {
+    pub events: Vec<SessionEventRow>,
+    pub cursor: JournalCursor,
+    #[serde(flatten)]
+    pub completeness: Completeness<PollSessionEventsArgs>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SessionEventRow {
+    FileChanged(WatchEventRow),
+    AlertAnswered(AlertAnsweredEvent),
+    ApprovalResolved(ApprovalResolvedEvent),
+}
+
+#[derive(Debug, Serialize)]
+pub struct AlertAnsweredEvent {
+    #[serde(flatten)]
+    pub entry: EventJournalEntryFields,
+    pub alert: String,
+    pub by: String,
+    pub text: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ApprovalResolvedEvent {
+    #[serde(flatten)]
+    pub entry: EventJournalEntryFields,
+    pub approval: String,
+    pub answer: &'static str,
+    pub by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl From<WatchEventRow> for SessionEventRow {
+    fn from(event: WatchEventRow) -> Self {
+        Self::FileChanged(event)
+    }
+}
+
+impl OperationOutcome for SessionEventsOutcome {}
 
 const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
 impl Operation for PollSessionEventsArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = SessionEventsOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -53,10 +100,9 @@ impl Operation for PollSessionEventsArgs {
                 add_session_events(context, &watchers, stored, page, &mut ranges)
             })
         })?;
-        Ok(OperationPlanningResult::Read {
-            outcome: page.into_outcome(context.options.call_notation, "no events", "events"),
-            bytes: 0,
-        })
+        let completeness = page.completeness(|since| PollSessionEventsArgs { since: Some(since), wait_ms: None });
+        let outcome = SessionEventsOutcome { events: page.events, cursor: page.position, completeness };
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -104,72 +150,52 @@ fn add_session_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
     stored: &StoredJournalEntry,
-    page: &mut JournalFeedPage<EventJsonAndText>,
+    page: &mut JournalFeedPage<SessionEventRow>,
     ranges: &mut ChangedLineFinder<'_>,
 ) -> Result<(), Error> {
-    let entry = &stored.entry;
-    if let Some((kind, fields)) = answer_event(context, stored)? {
+    if let Some(event) = answer_event(context, stored)? {
         if page.events.len() == limits::CHANGES_PAGE_EVENTS {
-            page.has_more = true;
+            page.end_at(page.position, "CHANGES_PAGE_EVENTS");
             return Ok(());
         }
-        let words = kind.replace('_', " ");
-        let line = format!("r{} {words} by {}\n", entry.number, entry.caller.principal);
-        page.events.push((event_json(stored, kind, fields), line));
+        page.events.push(event);
     }
-    watched::add_watch_events(context, watchers, CallerOwnChangesInclusion::Exclude, stored, page, ranges, &|event| {
-        let line = event.render_line();
-        let fields = OutcomeBuilder::new().with_field("type", "file_changed").with_fields(event.into_json());
-        (Value::Object(fields.into_json()), line)
-    })
+    watched::add_watch_events(context, watchers, CallerOwnChangesInclusion::Exclude, stored, page, ranges)
 }
 
-fn event_json(stored: &StoredJournalEntry, kind: &str, fields: Map<String, Value>) -> Value {
-    let entry = &stored.entry;
-    let event = OutcomeBuilder::new()
-        .with_field("type", kind)
-        .with_field("entry", entry.number)
-        .with_field("time", format_iso_utc(entry.time_ms))
-        .with_field("principal", entry.caller.principal.clone())
-        .with_field("operation", entry.operation.clone())
-        .with_fields(fields);
-    Value::Object(event.into_json())
+/// The recorded arguments of `respond`, `approve` and `deny` that name what a person answered.
+#[derive(Default, Deserialize)]
+struct RecordedAnswerTarget {
+    alert: Option<String>,
+    id: Option<String>,
 }
 
-type PersonAnswerEventTypeAndFields = (&'static str, Map<String, Value>);
-
-fn answer_event(
-    context: &CallContext<'_>,
-    stored: &StoredJournalEntry,
-) -> Result<Option<PersonAnswerEventTypeAndFields>, Error> {
+fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Result<Option<SessionEventRow>, Error> {
     let entry = &stored.entry;
     if !ANSWER_OPERATIONS.contains(&entry.operation.as_str())
         || entry.decision != stead_journal::JournaledCallOutcomeStatus::Allowed
     {
         return Ok(None);
     }
-    let arguments: Map<String, Value> = serde_json::from_str(&entry.arguments).unwrap_or_default();
-    let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let target: RecordedAnswerTarget = serde_json::from_str(&entry.arguments).unwrap_or_default();
     let (workspace, requester) = (context.workspace(), context.caller.principal.to_string());
-    if let Some(id) = argument("alert") {
+    if let Some(id) = &target.alert {
         let alert = workspace.alert(id)?.filter(|alert| alert.sender == requester);
         return Ok(alert.and_then(|alert| {
             let response = alert.response?;
-            let fields = OutcomeBuilder::new()
-                .with_field("alert", alert.id)
-                .with_field("by", response.responder)
-                .with_field("text", response.text);
-            Some(("alert_answered", fields.into_json()))
+            let (by, text) = (response.responder, response.text);
+            Some(SessionEventRow::AlertAnswered(AlertAnsweredEvent { entry: stored.into(), alert: alert.id, by, text }))
         }));
     }
-    let Some(id) = argument("id") else { return Ok(None) };
+    let Some(id) = &target.id else { return Ok(None) };
     let approval = workspace.approval(id)?.filter(|approval| approval.request.principal == requester);
     Ok(approval.map(|approval| {
-        let fields = OutcomeBuilder::new()
-            .with_field("approval", approval.id)
-            .with_field("answer", if entry.operation == "approve" { "approved" } else { "rejected" })
-            .with_field("by", entry.caller.principal.clone())
-            .with_some("reason", approval.resolution.and_then(|resolution| resolution.reason));
-        ("approval_resolved", fields.into_json())
+        SessionEventRow::ApprovalResolved(ApprovalResolvedEvent {
+            entry: stored.into(),
+            approval: approval.id,
+            answer: if entry.operation == "approve" { "approved" } else { "rejected" },
+            by: entry.caller.principal.clone(),
+            reason: approval.resolution.and_then(|resolution| resolution.reason),
+        })
     }))
 }

@@ -6,31 +6,35 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize, Serializer};
 use stead_journal::Digest;
 
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     ops::{
-        outcome_builder::{OutcomeBuilder, shorten_for_error},
+        outcome_builder::shorten_for_error,
         visible_change::{history_lost_error, parse_entry_number},
     },
+    outcome::{Completeness, Continuation, UtcTime},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace},
 };
 
 const CURSOR_HASH_DIGITS: usize = 16;
 const NOW_CURSOR: &str = "now";
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(in crate::ops) enum JournalCursorArgument {
+pub enum JournalCursorArgument {
     Number(u64),
     Text(String),
+}
+
+impl From<JournalCursor> for JournalCursorArgument {
+    fn from(cursor: JournalCursor) -> Self {
+        Self::Text(cursor.to_string())
+    }
 }
 
 /// A verified position in the journal. A journal cursor is written as `12:` and a prefix of the hash of entry 12, so
@@ -40,7 +44,7 @@ pub(in crate::ops) enum JournalCursorArgument {
 /// A cursor that the server chooses names the start of the journal or an entry with changes. An entry with changes is
 /// durable before its call returns, so a crash does not invalidate a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::ops) struct JournalCursor {
+pub struct JournalCursor {
     number: u64,
     hash: Option<Digest>,
     /// The number of delivered changes of the cursor's entry; `None` if all are delivered.
@@ -150,6 +154,33 @@ impl fmt::Display for JournalCursor {
     }
 }
 
+impl Serialize for JournalCursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The journal entry that recorded an event.
+#[derive(Debug, Serialize)]
+pub struct EventJournalEntryFields {
+    pub entry: u64,
+    pub time: UtcTime,
+    pub principal: String,
+    pub operation: String,
+}
+
+impl From<&StoredJournalEntry> for EventJournalEntryFields {
+    fn from(stored: &StoredJournalEntry) -> Self {
+        let entry = &stored.entry;
+        Self {
+            entry: entry.number,
+            time: UtcTime { unix_ms: entry.time_ms },
+            principal: entry.caller.principal.clone(),
+            operation: entry.operation.clone(),
+        }
+    }
+}
+
 pub(super) const FEED_BATCH_ENTRIES: usize = 200;
 /// The interval at which a wait for events checks whether the call was cancelled.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
@@ -159,38 +190,21 @@ const RESPONSE_MARGIN: Duration = Duration::from_millis(250);
 pub(crate) struct JournalFeedPage<E> {
     pub(crate) events: Vec<E>,
     pub(crate) position: JournalCursor,
-    pub(crate) has_more: bool,
+    /// The name of the limit that ended the page before the end of the journal.
+    pub(crate) limit: Option<&'static str>,
 }
 
 impl<E> JournalFeedPage<E> {
-    pub(super) fn set_end(&mut self, position: JournalCursor) {
+    pub(super) fn end_at(&mut self, position: JournalCursor, limit: &'static str) {
         self.position = position;
-        self.has_more = true;
+        self.limit = Some(limit);
     }
 
-    pub(super) fn render_end(&self, notation: CallNotation, operation: &str, argument: &str) -> String {
-        let cursor = self.position.to_string();
-        let arguments = Map::from_iter([(argument.to_owned(), Value::from(cursor.clone()))]);
-        match (self.has_more, notation) {
-            (true, _) => format!("… more: {}", notation.render_call(operation, &arguments)),
-            (false, CallNotation::ToolCall) => format!("[cursor {cursor}]"),
-            (false, CallNotation::Command(render)) => format!("[later events: {}]", render(operation, &arguments)),
+    pub(super) fn completeness<A>(&self, next: impl FnOnce(JournalCursorArgument) -> A) -> Completeness<A> {
+        match self.limit {
+            Some(limit) => Completeness::Truncated { limit, next: Continuation::Call(next(self.position.into())) },
+            None => Completeness::Complete,
         }
-    }
-}
-
-pub(super) type EventJsonAndText = (Value, String);
-
-impl JournalFeedPage<EventJsonAndText> {
-    pub(super) fn into_outcome(self, notation: CallNotation, empty_text: &str, operation: &str) -> CallOutcome {
-        let end = self.render_end(notation, operation, "since");
-        let (events, lines): (Vec<Value>, Vec<String>) = self.events.into_iter().unzip();
-        let text = if lines.is_empty() { format!("{empty_text}\n") } else { lines.concat() };
-        OutcomeBuilder::new()
-            .with_field("events", events)
-            .with_field("cursor", self.position.to_string())
-            .with_field("truncated", self.has_more)
-            .build(text + &end)
     }
 }
 
@@ -221,7 +235,7 @@ pub(super) fn wait_for_page<E>(
         let head = context.workspace().head()?.number;
         let page = collect(position)?;
         let now = Instant::now();
-        if !page.events.is_empty() || page.has_more || now >= until {
+        if !page.events.is_empty() || page.limit.is_some() || now >= until {
             return Ok(page);
         }
         position = page.position;
@@ -236,7 +250,7 @@ pub(super) fn scan_entries<E>(
     batch: &dyn Fn(u64) -> Result<JournalEntryPage, Error>,
     add: &mut AddEntryToFeedPageFn<'_, E>,
 ) -> Result<JournalFeedPage<E>, Error> {
-    let mut page = JournalFeedPage { events: Vec::new(), position: start, has_more: false };
+    let mut page = JournalFeedPage { events: Vec::new(), position: start, limit: None };
     let mut scanned = 0;
     while scanned < limits::ENTRIES_SCANNED_MAX {
         context.control.check()?;
@@ -244,7 +258,7 @@ pub(super) fn scan_entries<E>(
         scanned += entries.len();
         for stored in &entries {
             add(stored, &mut page)?;
-            if page.has_more {
+            if page.limit.is_some() {
                 return Ok(page);
             }
         }
@@ -252,7 +266,7 @@ pub(super) fn scan_entries<E>(
             return Ok(page);
         }
     }
-    page.has_more = true;
+    page.limit = Some("ENTRIES_SCANNED_MAX");
     Ok(page)
 }
 

@@ -6,37 +6,51 @@ pub(crate) mod events;
 
 use std::{collections::HashMap, time::Instant};
 
-use self::events::{WatchEvent, WatchMatcher};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use self::events::{WatchEventRow, WatchMatcher};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
 
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
     caller::Caller,
     control::{CallControl, CancelToken},
-    engine::{Call, CallOutcome, Engine},
+    engine::{Call, Engine},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
-        outcome_builder::{OutcomeBuilder, shorten_for_error},
+        outcome_builder::shorten_for_error,
     },
+    outcome::{Completeness, OperationOutcome},
     watches::Watch,
     workspace::StoredJournalEntry,
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PollWatchEventsArgs {
-    cursor: Option<JournalCursorArgument>,
-    wait_ms: Option<u64>,
-    watch: Option<String>,
-    #[serde(default)]
-    own: bool,
+pub struct PollWatchEventsArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<JournalCursorArgument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
+
+#[derive(Debug, Serialize)]
+pub struct WatchEventsOutcome {
+    pub events: Vec<WatchEventRow>,
+    pub cursor: JournalCursor,
+    pub watches: usize,
+    #[serde(flatten)]
+    pub completeness: Completeness<PollWatchEventsArgs>,
+}
+
+impl OperationOutcome for WatchEventsOutcome {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerOwnChangesInclusion {
@@ -46,7 +60,7 @@ pub(crate) enum CallerOwnChangesInclusion {
 
 impl Operation for PollWatchEventsArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = WatchEventsOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -67,10 +81,11 @@ impl Operation for PollWatchEventsArgs {
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_events(context, &watchers, own, position)
         })?;
-        Ok(OperationPlanningResult::Read {
-            outcome: watched_outcome(page, watches.len(), context.options.call_notation),
-            bytes: 0,
-        })
+        let next = |cursor| PollWatchEventsArgs { cursor: Some(cursor), wait_ms: None, ..self.clone() };
+        let completeness = page.completeness(next);
+        let (events, cursor) = (page.events, page.position);
+        let outcome = WatchEventsOutcome { events, cursor, watches: watches.len(), completeness };
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -91,48 +106,28 @@ impl PollWatchEventsArgs {
     }
 }
 
-fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize, notation: CallNotation) -> CallOutcome {
-    let (cursor, end) = (page.position.to_string(), page.render_end(notation, "watched", "cursor"));
-    let mut text: String = page.events.iter().map(WatchEvent::render_line).collect();
-    if page.events.is_empty() {
-        text.push_str(match (watches, notation) {
-            (0, CallNotation::ToolCall) => "you have no watches; call watch to start one\n",
-            (0, CallNotation::Command(_)) => "you have no watches; to watch a path, run: stead watch PATH\n",
-            (_, _) => "no events\n",
-        });
-    }
-    let events: Vec<_> = page.events.into_iter().map(WatchEvent::into_json).collect();
-    OutcomeBuilder::new()
-        .with_field("events", events)
-        .with_field("cursor", cursor)
-        .with_field("watches", watches)
-        .with_field("truncated", page.has_more)
-        .build(text + &end)
-}
-
 pub(crate) fn collect_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
     own: CallerOwnChangesInclusion,
     start: JournalCursor,
-) -> Result<JournalFeedPage<WatchEvent>, Error> {
+) -> Result<JournalFeedPage<WatchEventRow>, Error> {
     let mut ranges = ChangedLineFinder::new(context.workspace());
     journal_feed::scan_entries(
         context,
         start,
         &|after| journal_feed::changed_entries(context, after),
-        &mut |stored, page| add_watch_events(context, watchers, own, stored, page, &mut ranges, &|event| event),
+        &mut |stored, page| add_watch_events(context, watchers, own, stored, page, &mut ranges),
     )
 }
 
-pub(super) fn add_watch_events<E>(
+pub(super) fn add_watch_events<E: From<WatchEventRow>>(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
     own: CallerOwnChangesInclusion,
     stored: &StoredJournalEntry,
     page: &mut JournalFeedPage<E>,
     ranges: &mut ChangedLineFinder<'_>,
-    form: &dyn Fn(WatchEvent) -> E,
 ) -> Result<(), Error> {
     let entry = &stored.entry;
     let is_own = entry.caller.principal == context.caller.principal.to_string()
@@ -141,10 +136,10 @@ pub(super) fn add_watch_events<E>(
         let skipped = page.position.delivered_within(entry.number);
         for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
             if page.events.len() >= limits::CHANGES_PAGE_EVENTS {
-                page.set_end(JournalCursor::within_entry(stored, index));
+                page.end_at(JournalCursor::within_entry(stored, index), "CHANGES_PAGE_EVENTS");
                 return Ok(());
             }
-            let mut events: Vec<WatchEvent> = Vec::new();
+            let mut events: Vec<WatchEventRow> = Vec::new();
             for watcher in watchers {
                 watcher.collect_events(context, stored, change, &mut events)?;
             }
@@ -152,7 +147,7 @@ pub(super) fn add_watch_events<E>(
                 let lines = ranges.changed_ranges(change)?;
                 events.iter_mut().for_each(|event| event.lines.clone_from(&lines));
             }
-            page.events.extend(events.into_iter().map(form));
+            page.events.extend(events.into_iter().map(E::from));
         }
     }
     page.position = JournalCursor::after_entry(stored);
@@ -174,15 +169,6 @@ enum EventReaderNewWatchInclusion {
     All,
     /// The last page ended inside a journal entry, so new watches wait until the rest of the entry is delivered.
     Selected,
-}
-
-/// An event of a watch, with the id of the watch that reports the event.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WatchNotification {
-    /// The id of the watch that reports the event.
-    pub watch_id: String,
-    /// The watch event as JSON, in the same form as in the outcome of `watched`.
-    pub event: Map<String, Value>,
 }
 
 impl CallerWatchEventReader {
@@ -228,7 +214,7 @@ impl CallerWatchEventReader {
         ids: &dyn Fn() -> Vec<String>,
         until: Instant,
         cancel: &CancelToken,
-    ) -> Result<Vec<WatchNotification>, Error> {
+    ) -> Result<Vec<WatchEventRow>, Error> {
         let (engine, caller) = (self.engine.clone(), self.caller.clone());
         let workspace = engine.workspace();
         let mut call = Call::new(&caller, "watched", Map::new());
@@ -247,13 +233,9 @@ impl CallerWatchEventReader {
                 let page = collect_events(&context, &watchers, CallerOwnChangesInclusion::Exclude, position)?;
                 self.position = Some(page.position);
                 if !page.events.is_empty() {
-                    let notifications = page
-                        .events
-                        .into_iter()
-                        .map(|event| WatchNotification { watch_id: event.watch_id.clone(), event: event.into_json() });
-                    return Ok(notifications.collect());
+                    return Ok(page.events);
                 }
-                if page.has_more || followed == EventReaderNewWatchInclusion::Selected {
+                if page.limit.is_some() || followed == EventReaderNewWatchInclusion::Selected {
                     continue;
                 }
             }

@@ -4,10 +4,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use stead_engine::{
-    BeforeAfterContentInclusion, Call, Caller, CallerWatchEventReader, CancelToken, Grants, Principal,
-    WatchNotification,
-};
+use stead_engine::{BeforeAfterContentInclusion, Call, Caller, CallerWatchEventReader, CancelToken, Grants, Principal};
 use stead_path::RelPath;
 use testkit::engine_fixture::EngineFixture;
 
@@ -134,11 +131,8 @@ fn moved_directory_with_matching_contents_is_reported() {
 
 fn received_events(follower: &mut CallerWatchEventReader, ids: &[&str]) -> Vec<(String, String)> {
     let ids = || ids.iter().map(|id| (*id).to_owned()).collect();
-    let notifications = follower.wait_for_events(&ids, Instant::now(), &CancelToken::default()).unwrap();
-    let one = |WatchNotification { watch_id: watch, event }: WatchNotification| {
-        (watch, event["path"].as_str().unwrap().to_owned())
-    };
-    notifications.into_iter().map(one).collect()
+    let events = follower.wait_for_events(&ids, Instant::now(), &CancelToken::default()).unwrap();
+    events.into_iter().map(|event| (event.watch, event.path.to_string())).collect()
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn drain_changed_uris(
     let mut uris: Vec<String> = Vec::new();
     let mut next = Some(first);
     while let Some(pushed) = next {
-        if let Some(uri) = uris_by_watch.get(&pushed.notification.watch_id).filter(|uri| !uris.contains(uri)) {
+        if let Some(uri) = uris_by_watch.get(&pushed.event.watch).filter(|uri| !uris.contains(uri)) {
             uris.push(uri.clone());
         }
         next = events.try_recv().ok();

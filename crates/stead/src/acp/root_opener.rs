@@ -41,7 +41,7 @@ pub(super) struct LocalSessionRootOpener {
 struct ResolvedSessionRootPath {
     spellings: Vec<String>,
     canonical_path: PathBuf,
-    /// The only accessible file below `canonical_path` if the session root is a file.
+    /// The path of a session root that is a file, relative to the file's directory `canonical_path`.
     file: Option<RelPath>,
 }
 

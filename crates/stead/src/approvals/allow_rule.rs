@@ -69,7 +69,7 @@ struct PolicyRuleInsertPoint {
     before_line: Option<usize>,
 }
 
-/// Finds the place for a new rule: before the rule at `line`, or before all system rules without `line`.
+/// Finds the place for a new policy rule: before the rule at `line`, or before all system rules without `line`.
 fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
     const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();
@@ -122,8 +122,8 @@ fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError
     Ok(patterns)
 }
 
-/// Returns a glob pattern that matches only `path`. A name without a slash gets a leading slash, because a bare name
-/// would match at any depth.
+/// Returns a glob pattern that matches only `path`. The pattern for a name without a slash starts with a slash, because
+/// a bare name matches at any depth.
 fn escape_pattern(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len() + 1);
     if !path.contains('/') {

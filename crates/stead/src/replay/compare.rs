@@ -16,7 +16,7 @@ use crate::{
     output::CommandError,
 };
 
-/// The compared fields of an audit row; a recorded row may have other fields, which the journal lacks.
+/// The audit row fields that a replay compares; the journal lacks all other recorded fields.
 const COMPARED_AUDIT_FIELDS: &[&str] =
     &["sessionId", "agentName", "toolName", "operation", "path", "toPath", "beforeSha256", "afterSha256", "success"];
 
@@ -176,7 +176,7 @@ pub(super) fn compare_file(
     Err(RecordingReplayMismatch::from_values(&json!(facts), &json!(actual)))
 }
 
-/// Finds one recorded audit row in the journal, except rows in `found`, which earlier steps matched.
+/// Finds the audit row of the journal that matches a recorded row, and adds its index to `found`.
 pub(super) fn compare_audit_row(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
@@ -209,8 +209,8 @@ pub(super) fn compare_audit_row(
     }
 }
 
-/// Returns whether an audit row has the recorded fields. The recorded `path` may be the requested path, which differs
-/// from the changed path behind a symbolic link.
+/// Returns whether an audit row of the journal has all fields of a recorded row. The `path` of a recorded row may also
+/// be the requested path, which can lead through a symbolic link.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(name, value)| {
         row.fields.get(name) == Some(value)

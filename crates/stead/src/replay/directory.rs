@@ -131,7 +131,7 @@ impl Drop for ReplayTempDirectory {
     }
 }
 
-/// Converts the error about a path below a regular file to `None`, because the path counts as missing.
+/// Returns `None` for a path below a regular file, because a replay treats the path as missing.
 fn missing_as_none(error: DiskError) -> Result<Option<stead_disk::DiskStat>, DiskError> {
     if error.kind == DiskErrorKind::NotDirectory { Ok(None) } else { Err(error) }
 }

@@ -50,7 +50,7 @@ impl RecordingPlaceholders {
         }
     }
 
-    /// Returns whether an actual text matches an expected text, and binds unbound trash placeholders.
+    /// Returns whether a text matches the recorded text, and stores the values of new trash placeholders.
     pub(super) fn matches(&mut self, expected: &str, actual: &str) -> bool {
         let expected = self.substitute(expected);
         let pieces = split_pieces(&expected);

@@ -64,10 +64,10 @@ pub(super) struct RecordedToolCallStep {
     pub(super) args: Map<String, Value>,
     #[serde(default)]
     pub(super) expect: Option<Map<String, Value>>,
-    /// The call must fail with the listed errors about its arguments.
+    /// The errors about arguments with which the recorded call must fail.
     #[serde(default)]
     pub(super) schema_error: Option<Vec<ExpectedArgumentError>>,
-    /// The error with which the recorded server crashed.
+    /// The error that the published server threw at the recorded call.
     #[serde(default)]
     pub(super) throws: Option<String>,
     #[serde(default, rename = "forbiddenGlobs")]

@@ -21,7 +21,6 @@ use crate::{
     workspace_admin::RegistryWorkspaceAdmin,
 };
 
-/// The client key of the temporary token, which is valid until the process ends.
 const RUN_TOKEN_KEY: &str = "run";
 const SOCKET_USER_KEY: &str = "socket";
 const RUN_TOKEN_BYTES: usize = 32;

@@ -12,8 +12,8 @@ struct ClientConfigSnippet {
     text: String,
 }
 
-/// Prints the startup text to standard error. The token is a secret, so it is printed only at a terminal or with
-/// `--print-token`.
+/// Prints the startup text to standard error. The server's token is a secret, so the startup text contains the token
+/// only at a terminal or with `--print-token`.
 pub(crate) fn print_banner(
     bound: &BoundListener,
     flags: &ServeFlags,
@@ -68,7 +68,7 @@ fn may_print_token(flags: &ServeFlags) -> bool {
     flags.print_token || std::io::stderr().is_terminal()
 }
 
-/// Returns the URL for clients; a Unix socket has no URL, so its path is printed instead.
+/// Returns the server's URL for clients, or prints the path of a Unix socket, which has no URL.
 fn public_address(bound: &BoundListener, flags: &ServeFlags, user_rights: &str) -> Option<String> {
     let (scheme, address) = match bound {
         BoundListener::Unix(_, socket) => {

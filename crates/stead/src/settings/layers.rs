@@ -1,6 +1,6 @@
-//! Combines the layers of settings: flag, environment variable, configuration file, default. Values from variables and
-//! the file are added to the command line, so that one parser checks all values. A setting overrides conflicting
-//! settings of lower layers.
+//! Combines the layers of settings: flag, environment variable, configuration file, default. Settings from environment
+//! variables and the configuration file are added to the command line, so that one parser checks all settings. A
+//! setting of a higher layer, such as a flag, overrides conflicting settings of lower layers.
 
 use std::{
     collections::HashMap,
@@ -58,7 +58,7 @@ impl LayeredCommandLine {
         self.origins.get(name).cloned().unwrap_or_else(typed)
     }
 
-    /// Returns the origin of the setting that the parser rejected; `None` if a flag set the value.
+    /// Returns the origin of a setting that the parser rejected, or `None` if a flag set the setting.
     pub(crate) fn origin_of_error(&self, error: &clap::Error) -> Option<&SettingOrigin> {
         let context = error.get(clap::error::ContextKind::InvalidArg)?.to_string();
         let flag = context.trim_start_matches('-').split(['=', ' ', '[']).next()?;
@@ -105,7 +105,7 @@ pub(crate) fn apply_layers(
     })
 }
 
-/// Returns whether other layers can contain settings; most command lines have none and are parsed only once.
+/// Returns whether environment variables or a configuration file can add settings to the command line.
 fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bool {
     let named = |word: &OsString| {
         word == SERVE_COMMAND || word == CONFIG_FLAG || word.as_encoded_bytes().starts_with(b"--config")
@@ -114,7 +114,6 @@ fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bo
         || environment.iter().any(|(name, _)| name.as_encoded_bytes().starts_with(VARIABLE_PREFIX.as_bytes()))
 }
 
-/// Collects settings from the layers, highest first.
 struct LayeredSettingsCollector<'a> {
     settings: &'a [ConfigSettingDefinition],
     accepted: CommandAcceptedSettings,
@@ -131,7 +130,7 @@ impl<'a> LayeredSettingsCollector<'a> {
         Self { settings, accepted, already_set, added_arguments: Vec::new(), origins: HashMap::new() }
     }
 
-    /// Returns whether a layer may set a setting. A higher layer must not set the same setting or a conflicting one.
+    /// Returns whether the command accepts a setting that conflicts with no setting of a higher layer.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
         let is_taken = self.accepted == CommandAcceptedSettings::All || setting.scope == SettingCommandScope::Workspace;
@@ -194,7 +193,7 @@ impl<'a> LayeredSettingsCollector<'a> {
         }
     }
 
-    /// Workspace settings go before the user's arguments, which may end in free arguments. Server settings go last.
+    /// Adds workspace settings before the typed arguments, and server settings after the typed arguments.
     fn add_to_command_line(&self, line: Vec<OsString>) -> Vec<OsString> {
         let of = |scope| self.added_arguments.iter().filter(move |(of, _)| *of == scope).map(|(_, word)| word.clone());
         let mut words = line.into_iter();

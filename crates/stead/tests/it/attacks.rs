@@ -1,4 +1,5 @@
-//! Runs the attack corpus over MCP against the binary. Cases that advance the clock run only on the engine.
+//! Runs the attack corpus over MCP against the binary. Attack cases that advance the clock run only on the engine,
+//! whose clock a test can set.
 
 #![expect(
     clippy::print_stdout,

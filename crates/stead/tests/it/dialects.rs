@@ -39,7 +39,7 @@ impl DialectMcpClient {
         serde_json::from_str::<Value>(&line).expect("one response per line")["result"].clone()
     }
 
-    /// Calls a tool and checks that the text and the error flag agree with the structured content.
+    /// Calls a tool, and checks that the text and the error flag of the result agree with the structured content.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         let object = result["structuredContent"].clone();

@@ -13,7 +13,7 @@ const NOT_RUN: &str = "sh no-run:";
 
 struct FencedCodeBlock {
     line: usize,
-    /// The info string of a code block is the language, with a reason after it for an `sh` block that is not run.
+    /// The text after the opening fence of a code block: the language, and a reason if an `sh` block is not run.
     info: String,
     text: String,
 }
@@ -145,7 +145,7 @@ fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     problems
 }
 
-/// The word `stead` in a shell line is a command only after one of these texts.
+/// Shell texts, such as a pipe sign, after which the word `stead` is a command.
 const BEFORE_A_COMMAND: [&str; 5] = ["-- ", "| ", "$(", "&& ", "stead "];
 
 fn find_unknown_flags(line: &str) -> Vec<String> {

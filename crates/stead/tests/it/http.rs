@@ -44,7 +44,7 @@ const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
     resolvers: &[stead_disk::PathResolutionMethod::Auto],
 };
 
-/// The groups of the attack corpus that are run over HTTP; the groups about races and texts for models are not.
+/// The groups of attack cases that run over HTTP, without the groups about races and texts for models.
 const PATH_GROUPS: &[&str] = &[
     "traversal",
     "absolute",

@@ -1,4 +1,4 @@
-//! `stead log` and `stead status`.
+//! Tests of `stead log` and `stead status`.
 
 use std::{io::Read, path::Path, process::Stdio};
 

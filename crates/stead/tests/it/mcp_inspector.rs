@@ -12,9 +12,8 @@ use testkit::external_tools::{self, ProgramOutput};
 use crate::server_process::ServerProcess;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// The Inspector's era `auto` detects the protocol era of the server.
 const PROTOCOL_ERAS: [&str; 3] = ["legacy", "auto", "modern"];
-/// The Inspector exits with this code when a tool returns an error.
+/// The exit code of the MCP Inspector when a tool returns an error.
 const TOOL_ERROR_EXIT_CODE: Option<i32> = Some(5);
 
 #[test]

@@ -6,7 +6,7 @@ use testkit::external_tools;
 
 use crate::{python_client::python_in_environment, server_process::ServerProcess};
 
-/// Schemathesis sends this many random requests per API operation, besides the schema's examples.
+/// The maximum number of random requests that Schemathesis sends per endpoint of the API.
 const FUZZ_EXAMPLES_MAX: &str = "10";
 const FUZZ_SEED: &str = "1";
 

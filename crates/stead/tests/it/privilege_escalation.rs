@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// The policy file is in the workspace, where agents could try to change it.
+/// The tests put the policy file into the workspace, so that an agent can try to change the file.
 const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\n\
                      tier = \"approval_required\"\n[agent.\"agent:*\".quota]\nbytes = 2000\n";
 const POLICY_FLAGS: &[&str] = &["--policy", "conf/rules.toml"];

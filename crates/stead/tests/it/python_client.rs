@@ -1,4 +1,4 @@
-//! The official Python client library of MCP against the server.
+//! Tests the server with the official Python client library of MCP.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! `stead replay` with the recordings of the published servers.
+//! Tests `stead replay` with the recordings of the published servers.
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::server_process::ServerProcess;
 
-/// The tests put this text into every request field that must not be logged.
+/// The secret that tests put into every request field that the server must not log.
 const SECRET: &str = "hunter2";
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 

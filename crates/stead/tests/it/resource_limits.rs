@@ -12,8 +12,8 @@ const MIB: usize = 1 << 20;
 const IDLE_MEMORY_MIB_MAX: usize = 60;
 const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
 const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
-/// This environment variable makes the C allocator return large freed blocks to the system at once. Otherwise the
-/// measured memory would depend on the number of threads.
+/// The environment variable that makes the C allocator return large freed blocks to the system at once. With the
+/// allocator's default, the measured memory would depend on the number of threads.
 const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 

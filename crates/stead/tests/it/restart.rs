@@ -1,5 +1,5 @@
-//! Kills a server with SIGKILL repeatedly while it works. Afterwards sessions are still open, the recorded usage equals
-//! the files on disk, and an approval is used only once.
+//! Kills a working server repeatedly with SIGKILL. After the kills, sessions are still open, the recorded usage equals
+//! the files on disk, and no approval is used twice.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -24,7 +24,7 @@ fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
     fixture.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
 }
 
-/// Sends all requests to a new server, and kills the server after it has answered `heard` of them.
+/// Sends the requests `asks` to a new server, and kills the server after `heard` answers.
 fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
     let words = ["--policy", "../policy.toml", "rpc", "--principal", "agent:a"];
     let mut child =

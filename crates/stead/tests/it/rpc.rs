@@ -1,4 +1,4 @@
-//! `stead rpc` as a client uses it: over pipes, one object per line.
+//! Tests `stead rpc` over pipes, with one JSON object per line.
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -10,7 +10,6 @@ use std::{
 };
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// A wait in the tests takes this long only if something hangs.
 pub(crate) const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Default)]

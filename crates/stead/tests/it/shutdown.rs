@@ -15,7 +15,7 @@ use crate::{
     server_process::{BINARY, LINE_TIMEOUT, ServerProcess, exchange_http},
 };
 
-/// The delay in microseconds is longer than the rest of the test takes.
+/// The delay of a system call in microseconds, which is longer than the rest of a shutdown test takes.
 const SYSCALL_DELAY_US: &str = "1500000";
 
 fn delayed_syscall_command(call: &str, seen: &Path) -> Command {

@@ -1,4 +1,4 @@
-//! The official TypeScript client of MCP against the server.
+//! Tests the server with the official TypeScript client of MCP.
 
 use std::{path::Path, process::Command};
 

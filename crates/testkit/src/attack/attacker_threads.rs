@@ -21,7 +21,6 @@ const GROWN_BYTES_MAX: u64 = 32 << 20;
 
 const MOVE_BACK_TRIES_MAX: usize = 100_000;
 
-/// An attacker thread may start late on a busy machine.
 const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -36,7 +35,7 @@ struct AttackerSignals {
 }
 
 impl AttackerSignals {
-    /// Returns whether the attacker thread must stop; the thread asks before each attempt.
+    /// Returns whether the attacker thread must stop, and counts how often the thread asked.
     fn is_stopped(&self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed);
         self.stop.load(Ordering::Relaxed)

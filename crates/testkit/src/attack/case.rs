@@ -75,7 +75,7 @@ pub struct AttackCase {
     /// The raw bytes of the attack case's arguments, for arguments that JSON cannot express.
     #[serde(default)]
     pub raw: Option<AttackCaseArgumentBytes>,
-    /// The calls made after each repetition of the request in a case with attacker threads.
+    /// The calls that follow each repetition of the request in an attack case with attacker threads.
     #[serde(default)]
     pub then: Vec<Value>,
     /// The principal that makes the attack case's request, if it is not the default agent.
@@ -98,7 +98,7 @@ pub struct AttackCase {
     /// The reason why no unsafe control server can fail the attack case.
     #[serde(default)]
     pub cannot_bite: Option<String>,
-    /// The only subject that runs the attack case, if the case is limited to one subject.
+    /// `Some` if only one subject, such as the engine, can run the attack case.
     #[serde(default)]
     pub only: Option<AttackTestSubjectRestriction>,
 }
@@ -126,7 +126,7 @@ impl AttackCaseArgumentBytes {
 #[serde(deny_unknown_fields)]
 pub struct AttackExpectation {
     pub result: ExpectedAttackResult,
-    /// For the result `safe`, these error kinds are allowed but not required.
+    /// The allowed error kinds of the attack case's request.
     #[serde(default)]
     pub kind: ExpectedErrorKinds,
 }
@@ -178,7 +178,7 @@ pub struct PostAttackChecks {
     pub kind: BTreeMap<String, String>,
     /// The required permission bits of each path, including set-id bits.
     pub mode: BTreeMap<String, u32>,
-    /// The fields that the JSON reply must have with exactly these values.
+    /// The fields that the JSON reply to the attack request must contain, with their exact values.
     pub answer: Map<String, Value>,
     /// The texts that neither the text nor the JSON of the reply may contain.
     pub lacks: Vec<String>,
@@ -205,7 +205,6 @@ pub enum UnsafeControlServerKind {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackTestSubjectRestriction {
-    /// The name of the subject is `engine` or `mcp`.
     pub subject: String,
     pub why: String,
 }

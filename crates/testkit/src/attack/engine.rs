@@ -27,8 +27,8 @@ use super::{
     },
 };
 
-/// The approver principal counts as a person who presented the approver secret. Only the engine subject has an
-/// approver, because no protocol lets a caller act as one.
+/// The approver principal counts as a person who presented the approver secret. Only tests of the engine have an
+/// approver, because no protocol lets a caller act as an approver.
 const APPROVER: &str = "user:approver";
 const START_MS: i64 = 1_800_000_000_000;
 

@@ -27,11 +27,11 @@ pub(crate) struct AttackFixture {
     pub(crate) workspace: PathBuf,
     pub(crate) outside: PathBuf,
     pub(crate) state: PathBuf,
-    /// Attackers must move every file in this directory back to the workspace.
+    /// A directory outside the workspace that attackers use, and that must be empty after an attack case.
     pub(crate) attacker_scratch: PathBuf,
     base_directory: PathBuf,
     mounts: Vec<PathBuf>,
-    /// A listener that is dropped would close its socket.
+    /// The listeners keep the Unix sockets of the attack case open.
     sockets: Vec<UnixListener>,
     temp_directory: TempDir,
 }
@@ -109,7 +109,7 @@ impl AttackFixture {
         make_path_below(&self.outside, &self.substitute_places(name))
     }
 
-    /// Applies a setup step that concerns files, and returns whether the step was of that sort.
+    /// Applies a setup step about files, and returns false for any other setup step.
     pub(crate) fn apply_step(&mut self, step: &AttackSetupStep) -> io::Result<bool> {
         match step {
             AttackSetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::http_client::TestHttpClient;
 
-/// The MCP revision of the requests needs no MCP session.
+/// The MCP revision of attack requests over HTTP, which needs no MCP session.
 const MCP_VERSION: &str = "2026-07-28";
 
 /// The kind of HTTP endpoint to which attack requests are sent.

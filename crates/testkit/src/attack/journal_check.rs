@@ -41,7 +41,7 @@ pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &Subjec
         .collect()
 }
 
-/// For a path outside the workspace, the journal may record an escape where the agent got an invalid-path error.
+/// Returns the entry with a path escape that the journal may record for a request answered with an invalid path.
 fn alternative_entry(entry: &SubjectJournalEntry) -> Option<SubjectJournalEntry> {
     let spelled =
         entry.principal.starts_with("agent:") && entry.reason.as_deref() == Some(ErrorKind::InvalidPath.code());

@@ -36,7 +36,7 @@ struct AttackMatrixOperation {
     arguments: Map<String, Value>,
 }
 
-/// Generates all matrix cases as one group; the cases share one setup and change nothing.
+/// Generates an attack case for every combination in `matrix.json`, as one group with a common setup.
 pub fn load_matrix() -> io::Result<AttackTestCaseGroup> {
     let table: AttackMatrixDefinition = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
     let mut cases = Vec::new();

@@ -1,5 +1,5 @@
-//! The unsafe control server joins the root and the requested path. The control server must fail the cases that the
-//! real server passes, otherwise the corpus proves nothing.
+//! The unsafe control server joins the root and the requested path. The attack corpus proves something only if the
+//! unsafe control server fails the cases that stead passes.
 //!
 //! The corpus contains links to paths of the real machine. For a path outside the temporary directories, the control
 //! server only reports that it would have followed the path.
@@ -25,11 +25,11 @@ use super::{
 
 /// The control server limits its reads, because a device may never end.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// An operation of the control server that blocks for this long counts as hung.
+/// The time after which a blocked operation of the control server counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_millis(300);
 const COLLECT_DEPTH_MAX: usize = 8;
 const LINKS_MAX: usize = 64;
-/// The I/O error kind for a path outside the fence must differ from the kind for a missing path.
+/// The I/O error kind that the control server reports for a path outside the temporary directories.
 const BEYOND_FENCE: io::ErrorKind = io::ErrorKind::HostUnreachable;
 pub(crate) const HUNG_KIND: &str = "hung";
 
@@ -42,14 +42,14 @@ pub struct NaiveServer {
 }
 
 impl NaiveServer {
-    /// Opens an unsafe control server of this kind on the subject's workspace.
+    /// Opens an unsafe control server on the workspace of an attack case.
     pub fn open(opening: &SubjectOptions, control: UnsafeControlServerKind) -> io::Result<Box<dyn AttackSubject>> {
         let trash = opening.state.join("trash");
         fs::create_dir_all(&trash)?;
         Ok(Box::new(Self { root: opening.workspace.clone(), trash, control, trashed: Vec::new() }))
     }
 
-    /// Resolves a path with no check but the fence, because the control server must be unsafe.
+    /// Resolves a path without protection, except that a path outside the temporary directories is an error.
     fn resolve_naively(&self, arguments: &Map<String, Value>, name: &str) -> io::Result<PathBuf> {
         let spelled = match (arguments.get(name).and_then(Value::as_str), name) {
             (Some(spelled), _) => spelled,
@@ -251,7 +251,7 @@ fn collect_tree(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Resu
     Ok(())
 }
 
-/// Returns the operation and the path of a patch's first file header; the control server ignores the others.
+/// Returns the operation and the path of the first file header in a patch; later headers are ignored.
 fn patch_target(arguments: &Map<String, Value>) -> Option<(&'static str, String)> {
     let patch = arguments.get("patch")?.as_str()?;
     patch.lines().find_map(|line| {
@@ -306,7 +306,8 @@ fn make_parent(place: &Path) -> io::Result<()> {
     place.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Runs work that may hang, with a timeout. Opening the other end of a named pipe releases work that hangs on it.
+/// Runs work that may hang, with a timeout. Work that hangs on a named pipe ends after the timeout, because the pipe is
+/// opened.
 fn run_with_timeout(root: &Path, work: impl FnOnce() -> io::Result<Value> + Send + 'static) -> io::Result<Value> {
     let (tell, hear) = mpsc::channel();
     std::thread::spawn(move || tell.send(work()));
@@ -348,7 +349,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Returns the engine's error kind for an I/O error; in doubt, a kind with which the control server passes.
+/// Returns the engine's error kind for an I/O error of the control server, or `io_error` if no kind fits.
 fn error_kind_code(error: &io::Error) -> &'static str {
     const KIND_CODES: &[(io::ErrorKind, &str)] = &[
         (io::ErrorKind::NotFound, "not_found"),

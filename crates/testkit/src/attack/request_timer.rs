@@ -1,9 +1,9 @@
-//! Measures how long a reply takes, without the time in which processes waited for a CPU or a disk. Otherwise a busy
-//! machine would look like a hanging server.
+//! Measures how long a reply takes, without the time in which processes waited for a CPU or a disk. A slow reply on a
+//! busy machine must not look like a hanging server.
 
 use std::time::{Duration, Instant};
 
-/// The kernel counts in these files how long processes waited for a CPU and for a disk.
+/// The kernel files that tell how long processes waited for a CPU and for a disk.
 const PRESSURE_FILES: [&str; 2] = ["/proc/pressure/cpu", "/proc/pressure/io"];
 
 pub(super) struct BusyMachineAdjustedTimer {

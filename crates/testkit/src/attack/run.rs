@@ -51,7 +51,7 @@ pub enum AttackFindingSeverity {
 /// The result of one attack case.
 #[derive(Debug, Clone)]
 pub struct AttackVerdict {
-    /// The id of the attack case with this verdict.
+    /// The id of the attack case that was run.
     pub id: String,
     /// The problems that the attack case found; the list is empty if the case passed.
     pub faults: Vec<AttackCaseFinding>,
@@ -88,8 +88,7 @@ pub(crate) struct AttackRun<'a> {
     options: SubjectOptions,
     subject: Option<Box<dyn AttackSubject>>,
     principal: String,
-    /// The values of the placeholders `TRASH`, `ENTRY`, `VERSION` and `APPROVAL` come from earlier replies, and `N` is
-    /// the round number.
+    /// The values of placeholders in attack requests, such as `TRASH` for a trash id from an earlier reply.
     known_values: BTreeMap<&'static str, String>,
     sent: Vec<AttackRequestRecord>,
     attackers: Vec<super::setup_step::AttackerAction>,
@@ -142,7 +141,7 @@ pub fn run_sharing_fixture(
     Ok(verdicts)
 }
 
-/// Divides attack cases into batches of adjacent cases that have one setup and change nothing.
+/// Divides attack cases into batches that can share a fixture: adjacent cases with equal setup that change nothing.
 pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
     let still = |case: &AttackCase| {
         matches!(case.expect.result, ExpectedAttackResult::Deny | ExpectedAttackResult::Error)
@@ -430,7 +429,7 @@ pub struct AttackCaseRequirements {
     pub mounts: bool,
     /// Whether the attack case requires the right to create device files.
     pub devices: bool,
-    /// Whether the attack case requires a subject in the test process, whose clock the test can change.
+    /// Whether the attack case runs only on a server in the test process, whose clock the test can change.
     pub in_process: bool,
 }
 

@@ -23,7 +23,6 @@ pub(crate) enum AttackSetupStep {
     PolicyFile(String),
     SetMode(String, u32),
     Remove(String),
-    /// The complete path of the nested directories is longer than the system allows.
     DeepDirectories(String, usize),
     /// The chain of symbolic links is `c40 -> c39 -> … -> c0 -> target`.
     LinkChain(String, usize, String),
@@ -31,7 +30,6 @@ pub(crate) enum AttackSetupStep {
     BindMount(String, String),
     WorkspaceMount,
     ReadOnlyWorkspaceMount,
-    /// Files on the allowed mount belong to the workspace.
     AllowMountInside(String),
     StateInWorkspace(String),
     SetPrincipal(String),

@@ -9,13 +9,13 @@ use std::{
 };
 
 const DEPTH_MAX: usize = 64;
-/// For a file larger than this many bytes, only the length is compared.
+/// The size in bytes above which a snapshot compares only the length of a file.
 const BYTES_MAX: u64 = 1 << 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimestampComparisonScope {
     All,
-    /// The time of a directory is not compared, because a temporary file in the directory changes it.
+    /// Only the times of files are compared, because temporary files change the time of their directory.
     FilesOnly,
 }
 

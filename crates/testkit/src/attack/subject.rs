@@ -56,9 +56,9 @@ pub struct SubjectReply {
 /// An action on the clock or the trash of a subject.
 #[derive(Debug, Clone, Copy)]
 pub enum AttackSubjectClockOrPurgeAction {
-    /// The wall clock and the uptime clock advance by this many milliseconds.
+    /// The wall clock and the uptime clock of the subject advance by a number of milliseconds.
     AdvanceClocks(i64),
-    /// Only the wall clock moves, by this many milliseconds.
+    /// Only the wall clock of the subject moves, by a number of milliseconds.
     ShiftWallClock(i64),
     /// The subject purges its expired trash items.
     PurgeExpired,
@@ -96,8 +96,8 @@ pub trait AttackSubject {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
-    /// Stops the subject and returns its journal, if any. `workspace` is the current path of a workspace that the case
-    /// may have renamed.
+    /// Stops the subject and returns its journal, if any. The argument `workspace` is the path of the workspace after
+    /// the attack case, which may rename the workspace.
     fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>>;
 }
 
@@ -117,8 +117,7 @@ impl SubjectOptions {
         command
     }
 
-    /// Reads the journal after the servers have stopped. `workspace` is the current path of a workspace that the case
-    /// may have renamed.
+    /// Reads the journal after the servers have stopped.
     pub(super) fn read_journal(self, workspace: &Path) -> io::Result<SubjectJournal> {
         let mut options = LocalWorkspaceOptions::new(workspace.to_owned(), self.state);
         options.allowed_mounts = super::engine::parse_paths(&self.mounts)?;
@@ -130,8 +129,8 @@ impl SubjectOptions {
 pub(super) struct ServerChild(pub(super) Child);
 
 impl ServerChild {
-    /// A stopping server syncs its file system, which other processes can make slow. So after a timeout the test syncs
-    /// the disk itself and waits again.
+    /// Waits for the exit of a stopping server, which is slow while other processes write to the disk. If the first
+    /// wait times out, the test syncs the disk and waits a second time.
     pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
         for wait in [ServerExitWaitAttempt::First, ServerExitWaitAttempt::Last] {
             let watch = BusyMachineAdjustedTimer::start();

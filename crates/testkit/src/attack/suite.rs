@@ -16,7 +16,7 @@ use super::{
     subject::AttackSubjectOpenFn,
 };
 
-/// This environment variable limits a run to the attack cases whose id starts with its value.
+/// The environment variable that limits a run to the attack cases whose id starts with its value.
 const FILTER_VARIABLE: &str = "STEAD_ATTACK_ONLY";
 const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 
@@ -35,7 +35,7 @@ pub struct AttackSuiteRunner<'a> {
     pub subject: &'a str,
     /// The function that opens the attacked subject.
     pub opener: AttackSubjectOpenFn<'a>,
-    /// The path resolution methods with each of which every case runs once.
+    /// The path resolution methods to test; every attack case runs once with each method.
     pub resolvers: &'a [PathResolutionMethod],
 }
 
@@ -51,7 +51,7 @@ pub struct AttackTestSuiteReport {
 }
 
 impl AttackSuiteRunner<'_> {
-    /// Selects the cases of a group that this subject can run in this process.
+    /// Selects the attack cases of a group that the subject can run with the given process isolation.
     pub fn runnable_cases(
         &self,
         group: &AttackTestCaseGroup,
@@ -109,15 +109,15 @@ impl AttackSuiteRunner<'_> {
 /// The outcome of starting a test that needs a mount namespace.
 #[derive(Debug)]
 pub enum TestMountNamespaceOutcome {
-    /// This process already has its own mount namespace, so the test continues.
+    /// The current process already has its own mount namespace, so the test continues.
     Inside,
-    /// The test ran in a child process with a mount namespace, and the child's output is the value.
+    /// The output of the child process with a mount namespace in which the test ran.
     Child(Output),
     /// The machine does not allow mount namespaces, so the test did not run.
     Unavailable,
 }
 
-/// Runs the named test of this test binary again, in a child process with a mount namespace.
+/// Runs a test of the current test binary in a child process with its own mount namespace.
 pub fn run_in_mount_namespace(test: &str) -> io::Result<TestMountNamespaceOutcome> {
     if std::env::var_os(NAMESPACE_VARIABLE).is_some() {
         return Ok(TestMountNamespaceOutcome::Inside);

@@ -1,5 +1,5 @@
 //! The programs of the power-cut test: `run` makes changes until it is killed, and `judge` checks the workspace
-//! afterwards. Both commands read their instructions as one line of JSON from standard input.
+//! afterwards. The commands `run` and `judge` read their instructions as one line of JSON from standard input.
 
 use std::{
     io::{BufRead, Write},

@@ -26,7 +26,7 @@ pub enum CrashTestInFlightOutcome {
     Applied,
 }
 
-/// Checks a workspace after each crash, and keeps the results that the next check needs.
+/// Checks a workspace after every crash, and remembers leftover files and the verified journal for later checks.
 #[derive(Default)]
 pub struct CrashChecker {
     leftover_files: BTreeSet<u64>,
@@ -36,12 +36,12 @@ pub struct CrashChecker {
 }
 
 impl CrashChecker {
-    /// Returns the number of steps of unfinished changes that the last recovery applied.
+    /// Returns how many steps of unfinished changes the last recovery of the workspace applied.
     pub fn replayed_steps(&self) -> u64 {
         self.replayed_steps
     }
 
-    /// Allows one more leftover temporary file in the next check, because a killed recovery may leave one.
+    /// Allows one more leftover temporary file, because a recovery that is killed may leave a temporary file.
     pub fn allow_recovery_leftover(&mut self) {
         self.leftovers_allowed += 1;
     }

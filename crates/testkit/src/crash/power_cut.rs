@@ -1,5 +1,5 @@
-//! Checks a workspace after a power cut, whose moment is known only roughly. All changes acknowledged before the cut
-//! must exist, and a prefix of the later changes may exist.
+//! Checks a workspace after a power cut, whose moment is known only roughly. All changes acknowledged before the power
+//! cut must exist, and later changes may exist without gaps.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::{
 /// The changes that a workspace must or may contain after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PowerCutExpectedChanges {
-    /// The configuration of the test process, with the expected tree at its start.
+    /// The configuration of the test process, including the expected tree when the test process started.
     pub work: CrashTestChildConfig,
     /// The changes that were acknowledged before the power cut and must exist.
     pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,

@@ -228,7 +228,7 @@ impl MemoryPlanApplication<'_> {
         }
     }
 
-    /// Checks a path's expectation, with the earlier changes of the same plan already applied.
+    /// Checks a plan's expectation about a path, after the earlier changes of the plan were applied.
     fn check_expected(&self, path: &RelPath, expect: CommitExpectation) -> Result<(), CommitError> {
         let fits = match (expect, self.result.tree.get(path)) {
             (CommitExpectation::Absent, None) => true,

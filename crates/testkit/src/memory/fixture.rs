@@ -1,5 +1,5 @@
 //! Changes that tests make to the memory workspace without the engine; the journal does not record them. An invalid
-//! path is a mistake in the test and panics.
+//! path causes a panic, because the path is a mistake in the test.
 
 use stead_engine::{Error, InWorkspacePolicyFileLocation, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, Version};
 use stead_path::RelPath;

@@ -15,7 +15,7 @@ use stead_path::RelPath;
 pub(super) struct MemoryJournal {
     genesis_hash: Digest,
     entries: Vec<StoredJournalEntry>,
-    /// Journal filters use the requested paths of the entries without changes, by entry number.
+    /// The requested paths of journal entries without changes, by entry number, for journal queries with a path.
     requested_paths: BTreeMap<u64, Vec<RelPath>>,
     undone_by: BTreeMap<u64, u64>,
     entries_by_key: BTreeMap<(String, String), u64>,

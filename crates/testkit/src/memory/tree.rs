@@ -21,7 +21,7 @@ pub(super) struct MemoryNode {
     pub(super) mode: u32,
     pub(super) links: u64,
     pub(super) modified_ms: i64,
-    /// A move keeps a node's inode number, and replacing a file gives the path a new one.
+    /// The inode number of the node, which a move keeps and a replacement of the file changes.
     pub(super) id: u64,
 }
 
@@ -53,7 +53,7 @@ impl MemoryNode {
     }
 }
 
-/// The paths of a removed tree's nodes are relative to the top of the removed tree.
+/// The nodes of a subtree, with paths relative to the top of the subtree.
 pub(super) type InMemoryWorkspaceSubtree = Vec<(RelPath, MemoryNode)>;
 
 #[derive(Debug, Clone)]
@@ -126,7 +126,8 @@ impl MemoryTree {
         Ok(names)
     }
 
-    /// Resolves a path in the memory tree. From the first missing component on, the path stays as written.
+    /// Resolves a path in the memory tree. The components of the path after the first missing component are kept as
+    /// written.
     pub(super) fn locate(&self, path: &RelPath, last: FinalSymlink, roots: &[String]) -> Result<RelPath, Error> {
         let escape = || Error::new(ErrorKind::PathEscape, format!("{path} leads out of the workspace"));
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(<[u8]>::to_vec).collect();

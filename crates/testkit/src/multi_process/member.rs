@@ -9,7 +9,7 @@ use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
-/// One agent makes all calls with an idempotency key in every process, because a key belongs to one principal.
+/// The agent that makes all calls with idempotency keys, because a key belongs to one principal.
 const KEYED_AGENT: &str = "keyed";
 pub(super) const KEYED_FILES: u64 = 3;
 /// The error kinds that a call may return because other processes use the same paths.
@@ -32,7 +32,7 @@ pub(super) struct MultiProcessTestMemberInstructions {
     pub(super) name: String,
     pub(super) seed: u64,
     pub(super) steps: u64,
-    /// The process's idempotency keys count up from this number.
+    /// The number of the first idempotency key that the process uses; later keys count up.
     pub(super) first_key: u64,
 }
 
@@ -126,8 +126,8 @@ impl MultiProcessTestMemberRunner {
         self.call_as_self("write", json!({ "path": path, "content": content, "base": base }))
     }
 
-    /// Every process counts through the same idempotency keys and appends the same line for a key. So each line must
-    /// appear in the file only once.
+    /// Appends a line that is the same in every process for the same idempotency key. The file must contain each line
+    /// only once, although several processes use the key.
     fn append_with_key(&mut self) -> Fallible<()> {
         let number = self.next_key;
         self.next_key += 1;

@@ -80,7 +80,7 @@ impl<'a> RaceAttacker<'a> {
         }
     }
 
-    /// Repairs `leaf` and `swap` for the next swap: one is a regular file, and the other a link or a pipe.
+    /// Repairs `leaf` and `swap`, so that one is a regular file and the other a link or a pipe.
     fn repair_leaf(&self) {
         let (leaf, spare) = (self.fixture.inside_path("leaf"), self.fixture.inside_path("swap"));
         let bad = match self.attack {
@@ -143,7 +143,7 @@ impl<'a> RaceAttacker<'a> {
         planted && rustix::fs::unlinkat(&top, "q", AtFlags::empty()).is_ok() || swapped
     }
 
-    /// Swaps through an open handle, so that the swap works even after the tree was moved.
+    /// Swaps a directory with a link through an open handle, which works even after the tree was moved.
     fn swap_children(&self) -> bool {
         let Some(parent) = open_directory(&self.fixture.inside_path("t/a")) else { return false };
         ignore(rustix::fs::symlinkat(self.fixture.outside_path(), &parent, "b-swap"));

@@ -23,8 +23,8 @@ const ESCAPE_TIME_MAX: Duration = Duration::from_secs(2);
 /// Several attempts are made, because a busy machine may starve the attacker.
 const ESCAPE_TRIES: usize = 5;
 
-/// Measures how long the unsafe control took to read a file outside the workspace. A control that never escapes is an
-/// error.
+/// Measures how long the unsafe control took to read a file outside the workspace. The measurement fails if the unsafe
+/// control never reads a file outside the workspace.
 pub fn measure_control_escape(shape: RaceAttackKind) -> Fallible<Duration> {
     for _ in 0..ESCAPE_TRIES {
         if let Some(took) = try_escape(shape)? {

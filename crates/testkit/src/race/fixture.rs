@@ -21,7 +21,7 @@ pub(super) const OUTSIDE_ONLY_NAME: &str = "only-outside";
 const CANARY_YEAR: &str = "1999-";
 /// The modification time of the canary files is in [`CANARY_YEAR`].
 const CANARY_TIME: Duration = Duration::from_secs(930_000_000);
-/// The first canary file has this size, and each further canary file is a byte longer.
+/// The size in bytes of the first canary file; each later canary file is one byte longer.
 const CANARY_BYTES: usize = 777_001;
 /// Most outside files have the name of a workspace file, so that a change that escapes would hit one of them.
 const OUTSIDE_FILES: &[&str] = &[

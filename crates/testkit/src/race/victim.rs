@@ -236,7 +236,7 @@ impl<'a> RaceVictimCaller<'a> {
         self.call_operation("restore", json!({ "trash": id })).map(drop)
     }
 
-    /// Purges one remembered trash item; the purge may fail if the attacker adds files to the item.
+    /// Purges one item from the trash; an attacker that adds files to the item can make the purge fail.
     fn purge_one(&mut self) -> Fallible<()> {
         let Some(id) = self.trash_ids.pop() else { return Ok(()) };
         match self.workspace.delete_trash_items(&[id]) {

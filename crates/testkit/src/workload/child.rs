@@ -31,7 +31,7 @@ pub struct CrashTestChildConfig {
 }
 
 impl CrashTestChildConfig {
-    /// Opens the workspace with these instructions.
+    /// Opens the child's workspace with the durability and the boot id of the configuration.
     pub fn open(&self) -> Result<Arc<LocalWorkspace>, Error> {
         let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
         options.durability = if self.full { Durability::Full } else { Durability::Fast };

@@ -10,12 +10,12 @@ use super::tree::{CrashTestFileVersionByPath, ModelItem, WorkloadFilePieces, pie
 use crate::stress::SeededRng;
 
 const UNDO_DEPTH: usize = 24;
-/// A tree with more items than this is only reduced, by removals.
+/// The number of items in the model's tree above which all changes are removals.
 const MODEL_ITEMS_MAX: usize = 60;
 /// A piece is the text that one write or append adds to a file.
 const FILE_PIECES_MAX: usize = 8;
 const DIRECTORIES: &[&str] = &["", "a/", "a/b/", "c/d/e/"];
-/// The lengths cover small pieces, which stead stores in the database, and large pieces, which it stores in files.
+/// The lengths of written pieces; stead stores short pieces in its database and long pieces in files.
 const PIECE_LENGTHS: &[usize] = &[16, 200, 3_000, 100_000];
 
 /// One change of the crash test's workload.

@@ -78,5 +78,5 @@ pub fn walk_workspace(top: &Path) -> Fallible<TestWorkspaceWalkResult> {
     Ok(found)
 }
 
-/// The workspace holds the trash directory if the state directory is on another file system.
+/// The name of the trash directory in a workspace whose state directory is on another file system.
 const TRASH_DIRECTORY_NAME: &str = ".stead~trash";

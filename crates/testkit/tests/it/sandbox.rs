@@ -9,7 +9,8 @@ const SCRATCH_VARIABLE: &str = "STEAD_ATTACK_SCRATCH";
 
 const NO_SANDBOX_MESSAGE: &str = "no wall on this machine";
 
-/// Runs a test again in a sandboxed child process. Returns true in the child process, which then runs the test.
+/// Runs a test again in a sandboxed child process. The function `enter_sandbox` returns true only in the child process,
+/// where the test must run.
 pub(crate) fn enter_sandbox(test: &str) -> bool {
     if let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE) {
         let report = landlock::restrict_process(&[Path::new(&scratch)]);

@@ -1,4 +1,5 @@
-//! Reads and checks `definitions/<dialect>.yaml`. A definition with inconsistent declarations is rejected.
+//! Reads and checks `definitions/<dialect>.yaml`. A dialect definition is rejected if its declarations contradict each
+//! other.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -61,7 +62,7 @@ impl ToolArgumentType {
 }
 
 impl DialectDefinition {
-    /// The native dialect has the errors of `error_table`; other dialects declare their own errors.
+    /// The native dialect uses the errors in `error_table`, and every other dialect declares its own errors.
     pub(crate) fn load(path: &Path, error_table: &[DeclaredErrorRow]) -> Result<Self, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;

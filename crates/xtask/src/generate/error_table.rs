@@ -1,4 +1,4 @@
-//! Reads `definitions/errors.yaml`, and renders the files that are derived from it alone.
+//! Reads `definitions/errors.yaml`, and renders the files that need no other definition.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -8,7 +8,7 @@ use super::reference::{NOTICE, escape_cell, push_line};
 
 const RUST_NOTICE: &str = "// Generated from definitions/errors.yaml by cargo xtask generate; do not edit.\n";
 
-/// The names are the constants of `axum::http::StatusCode`.
+/// HTTP status codes with the names of their constants in `axum::http::StatusCode`.
 const HTTP_STATUS_CODES: &[(u16, &str)] = &[
     (400, "BAD_REQUEST"),
     (403, "FORBIDDEN"),
@@ -27,7 +27,7 @@ const HTTP_STATUS_CODES: &[(u16, &str)] = &[
     (507, "INSUFFICIENT_STORAGE"),
 ];
 
-/// The names are the constants of `stead_protocols::rpc::errors`.
+/// JSON-RPC error codes with the names of their constants in `stead_protocols::rpc::errors`.
 const RPC_ERROR_CODES: &[(i64, &str)] = &[
     (-32601, "METHOD_NOT_FOUND"),
     (-32602, "INVALID_PARAMS"),
@@ -38,7 +38,7 @@ const RPC_ERROR_CODES: &[(i64, &str)] = &[
     (-32004, "CALL_FAILED"),
 ];
 
-/// The names are the variants of `CommandExit`.
+/// Exit codes with the names of their `CommandExit` variants and their meanings.
 const EXIT_CODES: &[(u8, &str, &str)] = &[
     (0, "Success", "the command succeeded"),
     (1, "Failed", "the command failed because of the current state or a system failure"),
@@ -48,7 +48,7 @@ const EXIT_CODES: &[(u8, &str, &str)] = &[
     (5, "Tampered", "verification found that the journal was tampered with"),
 ];
 
-/// The columns `retry`, `comma`, `krux` and `acp` become enum variants, so the compiler rejects unknown words in them.
+/// One row of `definitions/errors.yaml`; words in the columns `retry`, `comma`, `krux` and `acp` become enum variants.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeclaredErrorRow {

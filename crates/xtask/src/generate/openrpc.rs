@@ -11,7 +11,7 @@ const OPENRPC_VERSION: &str = "1.3.2";
 /// The dialects that `stead rpc` serves by default.
 const DEFAULT_DIALECTS: &[&str] = &["stead", "krux"];
 
-/// At run time, the server assembles the OpenRPC document for the dialects that it serves from these parts.
+/// Renders the parts from which a server assembles the OpenRPC document of its dialects.
 pub(crate) fn openrpc_parts(definitions: &[DialectDefinition]) -> String {
     let dialects: Map<String, Value> = definitions
         .iter()

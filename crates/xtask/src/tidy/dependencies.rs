@@ -47,7 +47,7 @@ const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("stead-bench", &["stead-text", "xtask"]),
 ];
 
-/// The tests of every crate may use the test crate.
+/// The tests of every crate may depend on the crate `testkit`.
 const TEST_CRATE: &str = "testkit";
 
 /// Each external library is listed with the crates that may use it.
@@ -67,7 +67,7 @@ const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tempfile", &["testkit", "stead-bench"]),
 ];
 
-/// The own `clippy.toml` of these crates may allow methods that the workspace forbids.
+/// The crates whose own `clippy.toml` may allow methods that the workspace forbids.
 const CRATES_WITH_LIFTED_LINTS: &[&str] = &["disk", "testkit", "xtask"];
 /// The workspaces of the project and of the benchmarks must have the same lints.
 const WORKSPACE_MANIFESTS: [&str; 2] = ["Cargo.toml", "bench/Cargo.toml"];
@@ -143,7 +143,7 @@ pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> 
     findings
 }
 
-/// A malformed `Cargo.toml` is added to `findings`.
+/// Parses the `Cargo.toml` of every crate, and reports a malformed file in `findings`.
 fn crate_manifests<'a>(
     files: &'a [RepositoryFile],
     findings: &mut Vec<TidyFinding>,
@@ -161,7 +161,7 @@ fn crate_manifests<'a>(
     found
 }
 
-/// The dependencies include those in platform tables.
+/// Returns the dependencies of a crate, including dependencies for only one platform.
 fn manifest_dependencies(manifest: &Table) -> Vec<(String, CargoDependencyKind)> {
     let platforms = manifest.get("target").and_then(Value::as_table);
     let tables = platforms.into_iter().flat_map(Table::values).filter_map(Value::as_table).chain([manifest]);

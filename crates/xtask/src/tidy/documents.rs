@@ -57,7 +57,7 @@ fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &Hash
     name.split("::").find(|part| !known.contains(part))
 }
 
-/// The line numbers start at one, and lines in code fences are skipped.
+/// Returns the lines of a Markdown text outside of code fences, with line numbers that start at one.
 fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {

@@ -17,7 +17,7 @@ pub(super) fn check_file_length(files: &[RepositoryFile]) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Requires `foo.rs` beside `foo/` instead of `foo/mod.rs`.
+/// Forbids `mod.rs` files: the module `foo` must be in `foo.rs`, beside the directory `foo/`.
 pub(super) fn check_module_layout(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let wrong = files.iter().filter(|file| file.path.rsplit('/').next() == Some("mod.rs"));
     wrong.map(|file| TidyFinding::new(file, 0, "name the file after the module, beside its folder")).collect()

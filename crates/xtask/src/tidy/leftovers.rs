@@ -6,7 +6,7 @@ use super::{
 };
 
 const TODO_MARKS: &[&str] = &["FIXME", "TODO", "XXX"];
-/// Absolute paths in these top-level directories exist on one machine only.
+/// The top-level directories in which absolute paths exist on one machine only.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
 
 /// Marks of unfinished work in strings are allowed.

@@ -1,20 +1,20 @@
 //! Splits Rust source into code and comments, and finds the types it defines.
 //!
-//! Removed text is replaced by blanks, so that line numbers stay the same.
+//! Blanks replace all removed text, so that line numbers stay the same.
 
 #[derive(Debug)]
 pub(super) struct RustCodeAndComments {
-    /// In the code, comments and the contents of strings are replaced by blanks.
+    /// The source text with blanks in place of comments and the contents of strings.
     pub(super) code: String,
-    /// In the comments, everything else is replaced by blanks.
+    /// The source text with blanks in place of everything but comments.
     pub(super) comments: String,
 }
 
 const DEFINING_WORDS: &[&str] = &["fn", "struct", "enum", "trait", "type", "mod", "const", "static", "union"];
 const TYPE_KEYWORDS: &[&str] = &["struct", "enum", "trait", "type"];
-/// The first of these keywords before a `{` tells what the block in braces belongs to.
+/// The keywords that tell to which kind of item or statement a block in braces belongs.
 const ITEM_KEYWORDS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "mod", "union", "match", "let"];
-/// In a block that belongs to one of these keywords, a `type` item is an associated type.
+/// A `type` item in an `impl` or `trait` block is an associated type.
 const ASSOCIATED_TYPE_OWNERS: &[&str] = &["impl", "trait"];
 
 impl RustCodeAndComments {
@@ -57,7 +57,7 @@ impl RustCodeAndComments {
         found
     }
 
-    /// Associated types are not counted as types.
+    /// Returns the types that the source defines, without associated types.
     pub(super) fn type_definitions(&self) -> Vec<(usize, &str)> {
         let mut found = Vec::new();
         // The item keyword of each open block, and that of the statement before the next brace.
@@ -156,7 +156,7 @@ fn block_comment_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// Raw strings are `r"…"`, `r#"…"#` and their byte and C forms.
+/// Returns the length of a raw string literal, such as `r"…"`, `br"…"` or `r#"…"#`.
 fn raw_string_length(rest: &str) -> Option<usize> {
     let prefix = ["br", "cr", "r"].into_iter().find(|prefix| rest.starts_with(prefix))?;
     let hashes = rest[prefix.len()..].bytes().take_while(|byte| *byte == b'#').count();
@@ -180,7 +180,7 @@ fn quoted_length(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Returns `None` for a lifetime.
+/// Returns the length of a character literal, or `None` for a lifetime such as `'a`.
 fn character_length(rest: &str) -> Option<usize> {
     let inside = rest.strip_prefix('\'')?;
     let first = inside.chars().next()?;

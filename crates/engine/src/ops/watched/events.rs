@@ -5,16 +5,15 @@
 
 use std::cell::OnceCell;
 
-use serde_json::{Map, Value};
+use serde::Serialize;
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
     errors::Error,
     glob::Globs,
-    ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
+    outcome::{FileVersionFields, UtcTime},
     version::Version,
     watches::{Watch, WatchDepth, WatchEventKind},
     workspace::StoredJournalEntry,
@@ -25,57 +24,26 @@ pub(crate) struct WatchMatcher<'a> {
     globs: OnceCell<Option<Globs>>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct WatchEvent {
-    pub(crate) watch_id: String,
-    pub(crate) kind: WatchEventKind,
-    pub(crate) path: RelPath,
-    pub(crate) new_path: Option<RelPath>,
-    before: Option<Version>,
-    after: Option<Version>,
-    entry: u64,
-    operation: String,
-    actor: String,
-    session: String,
-    time_ms: i64,
-    pub(crate) lines: Option<Vec<[usize; 2]>>,
-}
-
-impl WatchEvent {
-    pub(crate) fn into_json(self) -> Map<String, Value> {
-        let rev = self.after.map(|_| format!("r{}", self.entry));
-        let lines = self.lines.map(|lines| lines.into_iter().map(Vec::from).collect::<Vec<_>>());
-        OutcomeBuilder::new()
-            .with_field("watch", self.watch_id)
-            .with_field("event", self.kind.as_str())
-            .with_field("path", self.path.to_string())
-            .with_some("new_path", self.new_path.map(|path| path.to_string()))
-            .with_some("before", self.before.map(|version| version.to_string()))
-            .with_some("version", self.after.map(|version| version.to_string()))
-            .with_some("rev", rev)
-            .with_some("lines", lines)
-            .with_field("actor", self.actor)
-            .with_field("session", self.session)
-            .with_field("operation", self.operation)
-            .with_field("time", format_iso_utc(self.time_ms))
-            .with_field("entry", self.entry)
-            .into_json()
-    }
-
-    pub(crate) fn render_line(&self) -> String {
-        let path = self.path.to_wire();
-        let mut line =
-            format!("r{} {} {} {}", self.entry, self.actor, self.kind.as_str(), escape_deceptive_line(&path));
-        if let Some(new_path) = &self.new_path {
-            line.push_str(&format!(" -> {}", escape_deceptive_line(&new_path.to_wire())));
-        }
-        if let Some(lines) = self.lines.as_ref().filter(|lines| !lines.is_empty()) {
-            let spans: Vec<String> = lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
-            line.push_str(&format!(" lines {}", spans.join(",")));
-        }
-        line.push('\n');
-        line
-    }
+/// An event that a watch reports.
+#[derive(Debug, Clone, Serialize)]
+pub struct WatchEventRow {
+    pub watch: String,
+    pub event: WatchEventKind,
+    pub path: RelPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_path: Option<RelPath>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Version>,
+    #[serde(flatten)]
+    pub version: Option<FileVersionFields>,
+    /// The first and the last line of each changed range; `None` if the changed lines are unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<[usize; 2]>>,
+    pub actor: String,
+    pub session: String,
+    pub operation: String,
+    pub time: UtcTime,
+    pub entry: u64,
 }
 
 impl<'a> WatchMatcher<'a> {
@@ -88,7 +56,7 @@ impl<'a> WatchMatcher<'a> {
         context: &CallContext<'_>,
         stored: &StoredJournalEntry,
         change: &RecordedChange,
-        events: &mut Vec<WatchEvent>,
+        events: &mut Vec<WatchEventRow>,
     ) -> Result<(), Error> {
         if stored.entry.number <= self.watch.started_at_entry {
             return Ok(());
@@ -97,19 +65,20 @@ impl<'a> WatchMatcher<'a> {
         let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
         for (event_kind, path, new_path) in self.classify(context, change, path, to) {
             let entry = &stored.entry;
-            events.push(WatchEvent {
-                watch_id: self.watch.id.clone(),
-                kind: event_kind,
+            let after = version_of_state(&change.after).filter(|_| event_kind != WatchEventKind::Delete);
+            events.push(WatchEventRow {
+                watch: self.watch.id.clone(),
+                event: event_kind,
                 path,
                 new_path,
                 before: version_of_state(&change.before),
-                after: version_of_state(&change.after).filter(|_| event_kind != WatchEventKind::Delete),
-                entry: entry.number,
-                operation: entry.operation.clone(),
+                version: after.map(|version| FileVersionFields::new(version, format!("r{}", entry.number))),
+                lines: None,
                 actor: entry.caller.principal.clone(),
                 session: entry.caller.session.clone(),
-                time_ms: entry.time_ms,
-                lines: None,
+                operation: entry.operation.clone(),
+                time: UtcTime { unix_ms: entry.time_ms },
+                entry: entry.number,
             });
         }
         Ok(())

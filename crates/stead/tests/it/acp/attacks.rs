@@ -1,5 +1,5 @@
-//! Runs the attack corpus through the ACP proxy. Only harm is checked, not the expected replies, because ACP uses
-//! absolute paths.
+//! Runs the attack corpus through the ACP proxy. The test checks only that no attack does harm, because ACP replies
+//! differ from the expected replies of the corpus.
 
 use std::{io, path::Path};
 
@@ -15,7 +15,7 @@ use super::harness::AcpProxyTestProcess;
 
 struct AcpAttackSubject {
     process: AcpProxyTestProcess,
-    /// The engine runs the setup calls for which ACP has no method.
+    /// The engine runs the calls of attack cases for which ACP has no method.
     engine: Engine,
     workspace: String,
 }

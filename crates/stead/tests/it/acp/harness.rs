@@ -84,7 +84,7 @@ impl AcpProxyTestProcess {
         received
     }
 
-    /// Requests a session that the proxy itself rejects, so the agent never sees the request.
+    /// Requests an ACP session with parameters that the proxy rejects, and returns the error.
     pub(crate) fn new_session_error(&mut self, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
         self.receive_at_editor()
@@ -106,7 +106,7 @@ impl AcpProxyTestProcess {
         read_json_line(&mut self.agent_output)
     }
 
-    /// Sends a request of the agent, by default in the session `s1`.
+    /// Sends an ACP request of the agent, in the session `s1` if `params` names no session.
     pub(crate) fn send_agent_request(&mut self, method: &str, mut params: Value) -> i64 {
         self.next_id += 1;
         if params.get("sessionId").is_none() {

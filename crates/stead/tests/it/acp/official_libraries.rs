@@ -69,8 +69,8 @@ fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     ]
 }
 
-/// The indexes of the agent steps whose results differ when acpx itself handles the file methods. For example, acpx
-/// loses line endings and replaces invalid text.
+/// The indexes of the agent's requests whose results differ if acpx handles the file methods without stead. The client
+/// acpx loses line endings and replaces invalid text.
 const STEPS_DIFFERING_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
 fn run_agent_in_acpx(fixture: &CliFixture, agent: &str, flags: &[&str]) -> Vec<Value> {

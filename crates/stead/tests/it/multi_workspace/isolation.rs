@@ -14,7 +14,6 @@ use super::WorkspaceRegistryTestServer;
 const WORKSPACE_COUNT: usize = 1_000;
 const CALLS_PER_THREAD: usize = 3_000;
 const THREADS: usize = 4;
-/// The isolation test takes this long only on a busy machine.
 const TIME_MAX: Duration = Duration::from_secs(240);
 const MCP_VERSION: &str = "2026-07-28";
 

@@ -1,4 +1,4 @@
-//! The endpoints of a server with several workspaces.
+//! Renders the OpenAPI description of the endpoints that manage hosted workspaces.
 
 use serde_json::{Map, Value, json};
 
