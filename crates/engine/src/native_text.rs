@@ -11,6 +11,7 @@ mod listed_files;
 mod lock;
 mod moved_files;
 mod policy;
+mod read;
 mod review;
 mod session;
 pub(crate) mod usage;

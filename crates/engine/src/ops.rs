@@ -79,6 +79,9 @@ pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
 pub use policy::{
     ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow,
 };
+pub use read::{
+    RawBytesReadFields, ReadArgs, ReadBytesFields, ReadLinesFields, ReadOutcome, ReadPartFields, ReturnedRange,
+};
 pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreOutcome};
 pub use review::{
     BeginTurnArgs, BeginTurnOutcome, KeepChangesArgs, KeepChangesOutcome, NonDefaultTextFormatFields,

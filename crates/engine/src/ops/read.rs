@@ -4,37 +4,144 @@
 mod bytes;
 mod lines;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use stead_path::RelPath;
 use stead_text::encoding::{DetectedContentKind, detect_content};
 
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
-    engine::CallOutcome,
+    engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
-    ops::{
-        outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
-        planning::require_present,
-    },
+    ops::{outcome_builder::shorten_for_error, planning::require_present},
+    outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
-    version::Version,
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReadArgs {
-    path: String,
-    lines: Option<String>,
-    bytes: Option<String>,
-    #[serde(rename = "as")]
-    format: Option<String>,
+pub struct ReadArgs {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<String>,
+    #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReadOutcome {
+    pub path: RelPath,
+    pub content: String,
+    #[serde(flatten)]
+    pub version: FileVersionFields,
+    pub size: u64,
+    #[serde(flatten)]
+    pub part: ReadPartFields,
+    /// The number of hard links of the file; `None` if the file has only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum ReadPartFields {
+    Lines(ReadLinesFields),
+    Bytes(ReadBytesFields),
+    RawBytes(RawBytesReadFields),
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReadLinesFields {
+    pub encoding: &'static str,
+    pub ending: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bom: bool,
+    pub lines: ReturnedRange,
+    #[serde(flatten)]
+    pub completeness: Completeness<ReadArgs>,
+    /// Whether the content reaches the end of the file and the last line has no line ending.
+    #[serde(skip)]
+    pub ends_without_newline: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReadBytesFields {
+    pub encoding: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub binary: bool,
+    pub bytes: ReturnedRange,
+    #[serde(flatten)]
+    pub completeness: Completeness<ReadArgs>,
+    /// The call for the bytes after the requested range, if the content is complete and the file continues.
+    #[serde(rename = "next", skip_serializing_if = "Option::is_none")]
+    pub following: Option<ReadArgs>,
+}
+
+/// The bytes that a dialect with its own outcome format receives beside the object.
+#[derive(Debug, Serialize)]
+pub struct RawBytesReadFields {
+    pub modified: UtcTime,
+    #[serde(skip)]
+    pub length: u64,
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
+}
+
+/// The first and last returned line or byte, both included, and the number of lines or bytes of the file.
+#[derive(Debug, Serialize)]
+pub struct ReturnedRange {
+    pub from: u64,
+    pub to: u64,
+    pub total: u64,
+}
+
+impl OperationOutcome for ReadOutcome {
+    fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
+        match &mut self.part {
+            ReadPartFields::Lines(_) | ReadPartFields::Bytes(_) => Vec::new(),
+            ReadPartFields::RawBytes(raw) => {
+                let before = Some(std::mem::take(&mut raw.bytes));
+                vec![BeforeAfterBytes { path: self.path.clone(), before, after: None }]
+            }
+        }
+    }
+
+    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
+        vec![FileShownInOutcome::new(&self.path, &mut self.version)]
+    }
+}
+
+impl ReadOutcome {
+    fn new(
+        context: &CallContext<'_>,
+        path: &RelPath,
+        file: &FileBytesWithVersion,
+        content: String,
+        part: ReadPartFields,
+    ) -> Self {
+        let links = (file.stat.link_count > 1).then_some(file.stat.link_count);
+        let notice =
+            |links| format!("this file has {links} hard links; a change through this one does not affect the others");
+        Self {
+            path: path.clone(),
+            content,
+            version: FileVersionFields::new(file.version, context.revision_name(path, &file.version)),
+            size: file.stat.size,
+            part,
+            links,
+            notices: links.map(notice).into_iter().collect(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,14 +164,6 @@ impl ReadFormat {
             }
         }
     }
-
-    fn as_argument(self) -> Option<&'static str> {
-        match self {
-            ReadFormat::Auto => None,
-            ReadFormat::Text => Some("text"),
-            ReadFormat::Base64 => Some("base64"),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +178,8 @@ impl ReadArgs {
         let format = ReadFormat::parse(self.format.as_deref())?;
         let part = match (&self.lines, &self.bytes) {
             (None, None) => RequestedFilePart::FirstPage,
-            (Some(lines), None) => RequestedFilePart::Lines(parse_range(lines, ReadRangeUnit::Lines)?),
-            (None, Some(bytes)) => RequestedFilePart::Bytes(parse_range(bytes, ReadRangeUnit::Bytes)?),
+            (Some(lines), None) => RequestedFilePart::Lines(parse_range(lines, &LINE_UNIT)?),
+            (None, Some(bytes)) => RequestedFilePart::Bytes(parse_range(bytes, &BYTE_UNIT)?),
             (Some(_), Some(_)) => {
                 return Err(Error::new(ErrorKind::BadRequest, "lines and bytes cannot be combined")
                     .with_next_step("pass only one of them"));
@@ -92,30 +191,68 @@ impl ReadArgs {
         }
         Ok((part, format))
     }
+
+    /// The arguments of a later call that reads another part of the file; the caller sets the part.
+    fn with_other_part(&self, path: &RelPath) -> Self {
+        Self { path: path.to_string(), lines: None, bytes: None, format: self.format.clone() }
+    }
+
+    /// Reads the whole file to detect its encoding, and returns one page of the content.
+    fn read_text_or_bytes(
+        &self,
+        context: &CallContext<'_>,
+        path: &RelPath,
+        range: Option<ReadRangeBounds>,
+        format: ReadFormat,
+    ) -> PlanResult<Self> {
+        let whole = BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX };
+        let file = context.read(path, whole).map_err(|error| {
+            if error.kind != ErrorKind::TooLarge {
+                return error;
+            }
+            error.with_next_step(format!("call read with path {path}, bytes \"0-{}\"", limits::OUTCOME_PAGE_CHARS - 1))
+        })?;
+        context.remember(path, file.version, Some(&file.bytes));
+        match (detect_content(&file.bytes), format, range) {
+            (DetectedContentKind::Text { encoding }, _, _) => {
+                lines::read_lines_page(context, self, path, file, encoding, range)
+            }
+            (DetectedContentKind::Binary, ReadFormat::Auto, None) => {
+                Ok(bytes::first_page_of_file(context, self, path, file))
+            }
+            (DetectedContentKind::Binary, _, _) => Err(not_text_error(path, &file)),
+        }
+    }
 }
 
 impl Operation for ReadArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = ReadOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.parse_range_and_format()?;
         Ok(paths.add(RequestedPath::read(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
-        let target = &targets[path];
-        require_file(target)?;
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        index: RequestedPathIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
+        let path = &targets[index].path;
+        require_file(&targets[index])?;
+        let (part, format) = self.parse_range_and_format()?;
         if context.options.before_after == BeforeAfterContentInclusion::Include {
-            return read_raw_bytes(context, target, self.parse_range_and_format()?.0);
+            return read_raw_bytes(context, path, part);
         }
-        match self.parse_range_and_format()? {
-            (RequestedFilePart::Bytes(range), form) => bytes::read_exact_range(context, target, range, form),
-            (RequestedFilePart::FirstPage, ReadFormat::Base64) => bytes::read_first_page(context, target),
-            (RequestedFilePart::FirstPage, form @ (ReadFormat::Auto | ReadFormat::Text)) => {
-                read_text_or_bytes(context, target, None, form)
+        match (part, format) {
+            (RequestedFilePart::Bytes(range), _) => bytes::read_exact_range(context, self, path, range, format),
+            (RequestedFilePart::FirstPage, ReadFormat::Base64) => bytes::read_first_page(context, self, path),
+            (RequestedFilePart::FirstPage, ReadFormat::Auto | ReadFormat::Text) => {
+                self.read_text_or_bytes(context, path, None, format)
             }
-            (RequestedFilePart::Lines(range), form) => read_text_or_bytes(context, target, Some(range), form),
+            (RequestedFilePart::Lines(range), _) => self.read_text_or_bytes(context, path, Some(range), format),
         }
     }
 }
@@ -134,125 +271,29 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
     }
 }
 
-/// Reads the whole file to detect its encoding, and returns one page of the content.
-fn read_text_or_bytes(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    range: Option<ReadRangeBounds>,
-    form: ReadFormat,
-) -> Result<OperationPlanningResult, Error> {
-    let path = &target.path;
-    let file =
-        context.read(path, BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX }).map_err(|error| {
-            if error.kind != ErrorKind::TooLarge {
-                return error;
-            }
-            error.with_next_step(format!("call read with path {path}, bytes \"0-{}\"", limits::OUTCOME_PAGE_CHARS - 1))
-        })?;
-    context.remember(path, file.version, Some(&file.bytes));
-    match (detect_content(&file.bytes), form, range) {
-        (DetectedContentKind::Text { encoding }, _, _) => {
-            lines::read_lines_page(context, target, file, encoding, range, form)
-        }
-        (DetectedContentKind::Binary, ReadFormat::Auto, None) => bytes::first_page_of_file(context, target, file),
-        (DetectedContentKind::Binary, _, _) => Err(not_text_error(target, &file)),
-    }
-}
-
-fn not_text_error(target: &ResolvedTarget, file: &FileBytesWithVersion) -> Error {
-    let path = &target.path;
+fn not_text_error(path: &RelPath, file: &FileBytesWithVersion) -> Error {
     Error::new(ErrorKind::NotText, format!("{path} is not text"))
         .with_next_step(format!("call read with path {path}, as \"base64\""))
         .with_detail("size", file.stat.size)
         .with_detail("version", file.version.to_string())
 }
 
-fn read_outcome_fields(
-    target: &ResolvedTarget,
-    version: &Version,
-    rev: String,
-    stat: &FileStat,
-    content: String,
-) -> OutcomeBuilder {
-    OutcomeBuilder::new()
-        .with_field("path", target.path.to_string())
-        .with_field("content", content)
-        .with_version(version, rev)
-        .with_field("size", stat.size)
-}
-
-struct ReadContinuation {
+struct ReadRangeUnit {
     argument: &'static str,
-    range: String,
-    format: ReadFormat,
+    first_index: u64,
+    example: &'static str,
 }
 
-impl ReadContinuation {
-    fn to_json(&self, target: &ResolvedTarget) -> Map<String, Value> {
-        OutcomeBuilder::new()
-            .with_field("path", target.path.to_string())
-            .with_field(self.argument, self.range.clone())
-            .with_some("as", self.format.as_argument())
-            .into_json()
-    }
-
-    fn render(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> String {
-        context.options.call_notation.render_call("read", &self.to_json(target))
-    }
-}
-
-/// Adds a notice about several hard links, because a change through one link does not affect the others.
-fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
-    if stat.link_count <= 1 {
-        return fields;
-    }
-    let notice =
-        format!("this file has {} hard links; a change through this one does not affect the others", stat.link_count);
-    fields.with_field("links", stat.link_count).with_field("notices", vec![notice])
-}
-
-fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String {
-    let mut text = String::with_capacity(content.len() + facts_line.len() + 64);
-    text.push_str(content);
-    if !content.is_empty() && !content.ends_with(['\n', '\r']) {
-        text.push('\n');
-    }
-    text.push_str(facts_line);
-    if let Some(more) = more {
-        text.push('\n');
-        text.push_str(&more);
-    }
-    text
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadRangeUnit {
-    Lines,
-    Bytes,
-}
-
-impl ReadRangeUnit {
-    fn argument_name(self) -> &'static str {
-        match self {
-            ReadRangeUnit::Lines => "lines",
-            ReadRangeUnit::Bytes => "bytes",
-        }
-    }
-
-    fn example(self) -> &'static str {
-        match self {
-            ReadRangeUnit::Lines => "lines is written \"10-60\", \"10-\" or \"10\"; the first line is 1",
-            ReadRangeUnit::Bytes => "bytes is written \"0-1048575\", \"0-\" or \"0\"; the first byte is 0",
-        }
-    }
-
-    fn first_index(self) -> u64 {
-        match self {
-            ReadRangeUnit::Lines => 1,
-            ReadRangeUnit::Bytes => 0,
-        }
-    }
-}
+const LINE_UNIT: ReadRangeUnit = ReadRangeUnit {
+    argument: "lines",
+    first_index: 1,
+    example: "lines is written \"10-60\", \"10-\" or \"10\"; the first line is 1",
+};
+const BYTE_UNIT: ReadRangeUnit = ReadRangeUnit {
+    argument: "bytes",
+    first_index: 0,
+    example: "bytes is written \"0-1048575\", \"0-\" or \"0\"; the first byte is 0",
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReadRangeBounds {
@@ -267,11 +308,11 @@ impl ReadRangeBounds {
 }
 
 /// Parses an inclusive range of lines or bytes, written as `a-b`, `a-` or `a`.
-fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Error> {
+fn parse_range(written: &str, unit: &ReadRangeUnit) -> Result<ReadRangeBounds, Error> {
     let malformed = || {
         let written = shorten_for_error(written);
-        Error::new(ErrorKind::BadRequest, format!("'{written}' is not a range of {}", unit.argument_name()))
-            .with_next_step(unit.example())
+        Error::new(ErrorKind::BadRequest, format!("'{written}' is not a range of {}", unit.argument))
+            .with_next_step(unit.example)
     };
     let trimmed = written.trim();
     let (first, last) = match trimmed.split_once('-') {
@@ -285,7 +326,7 @@ fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Er
             (only, Some(only))
         }
     };
-    if first < unit.first_index() || last.is_some_and(|last| last < first) {
+    if first < unit.first_index || last.is_some_and(|last| last < first) {
         return Err(malformed());
     }
     Ok(ReadRangeBounds { first, last })
@@ -297,12 +338,8 @@ fn parse_number(digits: &str) -> Option<u64> {
     plain.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Reads bytes for a dialect with its own outcome format, and puts them into the field `before_after`.
-fn read_raw_bytes(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    part: RequestedFilePart,
-) -> Result<OperationPlanningResult, Error> {
+/// Reads bytes for a dialect with its own outcome format, which receives them in the field `before_after`.
+fn read_raw_bytes(context: &CallContext<'_>, path: &RelPath, part: RequestedFilePart) -> PlanResult<ReadArgs> {
     let extent = match part {
         RequestedFilePart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
         RequestedFilePart::Bytes(range) => {
@@ -313,15 +350,14 @@ fn read_raw_bytes(
                 .with_next_step("pass bytes instead of lines"));
         }
     };
-    let file = context.read(&target.path, extent)?;
-    context.remember(&target.path, file.version, matches!(part, RequestedFilePart::FirstPage).then_some(&file.bytes));
-    let rev = context.revision_name(&target.path, &file.version);
-    let bytes = file.bytes.len() as u64;
-    let outcome = read_outcome_fields(target, &file.version, rev, &file.stat, String::new())
-        .with_field("modified", format_iso_utc(file.stat.modified_ms))
-        .build_one_line(format!("{bytes} bytes of {}", target.path))
-        .with_before_after(context.before_after(&target.path, Some(&file.bytes), None));
-    Ok(OperationPlanningResult::Read { outcome, bytes })
+    let mut file = context.read(path, extent)?;
+    context.remember(path, file.version, matches!(part, RequestedFilePart::FirstPage).then_some(&file.bytes));
+    let (length, modified) = (file.bytes.len() as u64, UtcTime { unix_ms: file.stat.modified_ms });
+    let bytes = std::mem::take(&mut file.bytes);
+    let part = ReadPartFields::RawBytes(RawBytesReadFields { modified, length, bytes });
+    let outcome = ReadOutcome::new(context, path, &file, String::new(), part);
+    let outcome = ReadOutcome { links: None, notices: Vec::new(), ..outcome };
+    Ok(OperationPlanningResult::Read { outcome, bytes: length })
 }
 
 #[cfg(test)]
@@ -331,14 +367,14 @@ mod tests {
     #[test]
     fn valid_ranges_parse() {
         for (written, unit, first, last) in [
-            ("10-60", ReadRangeUnit::Lines, 10, Some(60)),
-            ("10-", ReadRangeUnit::Lines, 10, None),
-            ("10", ReadRangeUnit::Lines, 10, Some(10)),
-            (" 1-1 ", ReadRangeUnit::Lines, 1, Some(1)),
-            ("0-1048575", ReadRangeUnit::Bytes, 0, Some(1_048_575)),
-            ("0", ReadRangeUnit::Bytes, 0, Some(0)),
-            ("1-99999999999999999999999", ReadRangeUnit::Lines, 1, Some(u64::MAX)),
-            ("99999999999999999999999-", ReadRangeUnit::Bytes, u64::MAX, None),
+            ("10-60", &LINE_UNIT, 10, Some(60)),
+            ("10-", &LINE_UNIT, 10, None),
+            ("10", &LINE_UNIT, 10, Some(10)),
+            (" 1-1 ", &LINE_UNIT, 1, Some(1)),
+            ("0-1048575", &BYTE_UNIT, 0, Some(1_048_575)),
+            ("0", &BYTE_UNIT, 0, Some(0)),
+            ("1-99999999999999999999999", &LINE_UNIT, 1, Some(u64::MAX)),
+            ("99999999999999999999999-", &BYTE_UNIT, u64::MAX, None),
         ] {
             assert_eq!(parse_range(written, unit).unwrap(), ReadRangeBounds { first, last }, "{written}");
         }
@@ -348,10 +384,10 @@ mod tests {
     fn malformed_ranges_are_rejected() {
         for written in ["", "-", "-20", "0-5", "0", "5-4", "a-b", "1-2-3", "1..5", "+1", "1,5", "١", "-1--5", "1 - 5"]
         {
-            let error = parse_range(written, ReadRangeUnit::Lines).unwrap_err();
+            let error = parse_range(written, &LINE_UNIT).unwrap_err();
             assert_eq!(error.kind, ErrorKind::BadRequest, "{written}");
             assert!(error.next_step.unwrap().contains("10-60"), "{written}");
         }
-        assert_eq!(parse_range("9-8", ReadRangeUnit::Bytes).unwrap_err().kind, ErrorKind::BadRequest);
+        assert_eq!(parse_range("9-8", &BYTE_UNIT).unwrap_err().kind, ErrorKind::BadRequest);
     }
 }

@@ -3,122 +3,76 @@
 //! server holds only the requested byte range in memory, not the whole file.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use stead_text::visible::escape_deceptive_line;
+use stead_path::RelPath;
 
-use super::{ReadContinuation, ReadFormat, ReadRangeBounds, read_outcome_fields, render_text, with_link_count};
+use super::{ReadArgs, ReadBytesFields, ReadFormat, ReadOutcome, ReadPartFields, ReadRangeBounds, ReturnedRange};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{OperationPlanningResult, ResolvedTarget},
-    ops::outcome_builder::OutcomeBuilder,
-    version::Version,
-    workspace::{BytesToRead, FileBytesWithVersion, FileStat},
+    operation::{OperationPlanningResult, PlanResult},
+    outcome::{Completeness, Continuation},
+    workspace::{BytesToRead, FileBytesWithVersion},
 };
 
 /// The number of file bytes whose base64 encoding fills a page.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadRangeChosenBy {
-    Server,
-    /// The caller requested the byte range, so the outcome is complete even if the file continues.
-    Caller,
-}
-
+/// A requested byte range, or the first page of a file.
 struct FileSlice {
-    bytes: Vec<u8>,
     offset: u64,
     requested_length: u64,
-    chosen_by: ReadRangeChosenBy,
-    version: Version,
-    stat: FileStat,
+    /// The length of the slice that the next call reads.
+    next_length: u64,
+    limit: &'static str,
 }
 
 pub(super) fn read_exact_range(
     context: &CallContext<'_>,
-    target: &ResolvedTarget,
+    args: &ReadArgs,
+    path: &RelPath,
     range: ReadRangeBounds,
     format: ReadFormat,
-) -> Result<OperationPlanningResult, Error> {
-    let requested = range.length();
-    let length = requested.min(limits::READ_BYTES_MAX);
-    let file = context.read(&target.path, BytesToRead::Range { offset: range.first, length })?;
-    context.remember(&target.path, file.version, None);
-    let total = file.stat.size;
+) -> PlanResult<ReadArgs> {
+    let length = range.length().min(limits::READ_BYTES_MAX);
+    let mut file = context.read(path, BytesToRead::Range { offset: range.first, length })?;
+    context.remember(path, file.version, None);
+    let (offset, total) = (range.first, file.stat.size);
     // For an empty file, byte 0 is accepted as the start of a range.
-    if range.first >= total.max(1) {
-        let path = &target.path;
+    if offset >= total.max(1) {
         return Err(Error::new(
             ErrorKind::BadRequest,
-            format!("{path} has {total} bytes; byte {} is past its end", range.first),
+            format!("{path} has {total} bytes; byte {offset} is past its end"),
         )
         .with_next_step(format!("call read with path {path}, bytes within 0-{}", total.saturating_sub(1)))
         .with_detail("total", total));
     }
-    let FileBytesWithVersion { bytes, version, stat } = file;
-    let requested_length = requested.min(total - range.first);
-    let chosen_by = ReadRangeChosenBy::Caller;
-    let slice = FileSlice { bytes, offset: range.first, requested_length, chosen_by, version, stat };
-    match format {
-        ReadFormat::Base64 => Ok(base64_outcome(context, target, slice, ReadFormat::Base64)),
-        ReadFormat::Auto | ReadFormat::Text => slice_outcome(context, target, slice, format),
-    }
+    let requested_length = range.length().min(total - offset);
+    let next_length = requested_length.min(limits::READ_BYTES_MAX);
+    // A shorter range is cut only if its end is inside a character.
+    let limit = if requested_length > next_length { "READ_BYTES_MAX" } else { "whole characters" };
+    let bytes = std::mem::take(&mut file.bytes);
+    let end = if offset + (bytes.len() as u64) < total { ReadEofStatus::BeforeEof } else { ReadEofStatus::AtEof };
+    let content = EncodedReadContent::new(bytes, end, format, path)?;
+    Ok(slice_outcome(context, args, path, &file, FileSlice { offset, requested_length, next_length, limit }, content))
 }
 
-pub(super) fn read_first_page(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-) -> Result<OperationPlanningResult, Error> {
-    let file = context.read(&target.path, BytesToRead::Range { offset: 0, length: BASE64_PAGE_BYTES })?;
-    Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Base64))
+pub(super) fn read_first_page(context: &CallContext<'_>, args: &ReadArgs, path: &RelPath) -> PlanResult<ReadArgs> {
+    let file = context.read(path, BytesToRead::Range { offset: 0, length: BASE64_PAGE_BYTES })?;
+    Ok(first_page_of_file(context, args, path, file))
 }
 
 pub(super) fn first_page_of_file(
     context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    mut file: FileBytesWithVersion,
-) -> Result<OperationPlanningResult, Error> {
-    file.bytes.truncate(usize::try_from(BASE64_PAGE_BYTES).unwrap_or(usize::MAX));
-    Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Auto))
-}
-
-fn first_slice(file: FileBytesWithVersion) -> FileSlice {
-    let FileBytesWithVersion { bytes, version, stat } = file;
-    FileSlice { bytes, offset: 0, requested_length: stat.size, chosen_by: ReadRangeChosenBy::Server, version, stat }
-}
-
-fn slice_outcome(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    mut slice: FileSlice,
-    format: ReadFormat,
-) -> Result<OperationPlanningResult, Error> {
-    let end = if slice.offset + (slice.bytes.len() as u64) < slice.stat.size {
-        ReadEofStatus::BeforeEof
-    } else {
-        ReadEofStatus::AtEof
-    };
-    match decode_complete_text(std::mem::take(&mut slice.bytes), end) {
-        Ok(content) if format == ReadFormat::Text || !content.as_bytes().contains(&0) => {
-            let length = content.len() as u64;
-            let payload = EncodedReadContent { content, length, encoding: PayloadEncoding::Utf8 };
-            Ok(payload_outcome(context, target, &slice, payload, format))
-        }
-        Ok(content) => {
-            slice.bytes = content.into_bytes();
-            Ok(base64_outcome(context, target, slice, format))
-        }
-        Err(_) if format == ReadFormat::Text => {
-            let path = &target.path;
-            Err(Error::new(ErrorKind::NotText, format!("these bytes of {path} are not UTF-8 text"))
-                .with_next_step("omit as to get base64, or pass a range that starts and ends between characters"))
-        }
-        Err(bytes) => {
-            slice.bytes = bytes;
-            Ok(base64_outcome(context, target, slice, format))
-        }
-    }
+    args: &ReadArgs,
+    path: &RelPath,
+    file: FileBytesWithVersion,
+) -> OperationPlanningResult<ReadOutcome> {
+    let page_length = file.bytes.len().min(usize::try_from(BASE64_PAGE_BYTES).unwrap_or(usize::MAX));
+    let content = EncodedReadContent::base64(&file.bytes[..page_length]);
+    let (requested_length, next_length) = (file.stat.size, BASE64_PAGE_BYTES);
+    let slice = FileSlice { offset: 0, requested_length, next_length, limit: "OUTCOME_PAGE_CHARS" };
+    slice_outcome(context, args, path, &file, slice, content)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,93 +94,65 @@ fn decode_complete_text(bytes: Vec<u8>, end: ReadEofStatus) -> Result<String, Ve
     })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PayloadEncoding {
-    Utf8,
-    Base64,
-}
-
-impl PayloadEncoding {
-    fn as_str(self) -> &'static str {
-        match self {
-            PayloadEncoding::Utf8 => "utf-8",
-            PayloadEncoding::Base64 => "base64",
-        }
-    }
-}
+const BASE64: &str = "base64";
 
 struct EncodedReadContent {
     content: String,
+    /// The number of file bytes in the content.
     length: u64,
-    encoding: PayloadEncoding,
+    encoding: &'static str,
 }
 
-fn base64_outcome(
+impl EncodedReadContent {
+    fn new(bytes: Vec<u8>, end: ReadEofStatus, format: ReadFormat, path: &RelPath) -> Result<Self, Error> {
+        if format == ReadFormat::Base64 {
+            return Ok(Self::base64(&bytes));
+        }
+        match decode_complete_text(bytes, end) {
+            Ok(content) if format == ReadFormat::Text || !content.as_bytes().contains(&0) => {
+                Ok(Self { length: content.len() as u64, content, encoding: "utf-8" })
+            }
+            Ok(content) => Ok(Self::base64(content.as_bytes())),
+            Err(_) if format == ReadFormat::Text => {
+                Err(Error::new(ErrorKind::NotText, format!("these bytes of {path} are not UTF-8 text"))
+                    .with_next_step("omit as to get base64, or pass a range that starts and ends between characters"))
+            }
+            Err(bytes) => Ok(Self::base64(&bytes)),
+        }
+    }
+
+    fn base64(bytes: &[u8]) -> Self {
+        Self { content: STANDARD.encode(bytes), length: bytes.len() as u64, encoding: BASE64 }
+    }
+}
+
+fn slice_outcome(
     context: &CallContext<'_>,
-    target: &ResolvedTarget,
+    args: &ReadArgs,
+    path: &RelPath,
+    file: &FileBytesWithVersion,
     slice: FileSlice,
-    format: ReadFormat,
-) -> OperationPlanningResult {
-    let length = slice.bytes.len() as u64;
-    let payload =
-        EncodedReadContent { content: STANDARD.encode(&slice.bytes), length, encoding: PayloadEncoding::Base64 };
-    payload_outcome(context, target, &slice, payload, format)
-}
-
-fn payload_outcome(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    slice: &FileSlice,
-    payload: EncodedReadContent,
-    format: ReadFormat,
-) -> OperationPlanningResult {
-    let EncodedReadContent { content, length, encoding } = payload;
-    let total = slice.stat.size;
+    encoded: EncodedReadContent,
+) -> OperationPlanningResult<ReadOutcome> {
+    let EncodedReadContent { content, length, encoding } = encoded;
+    let total = file.stat.size;
     let end = slice.offset + length;
-    let last = end.saturating_sub(1).max(slice.offset);
-    let truncated = length < slice.requested_length;
-    let next = continuation(slice, end, format);
-    let rev = context.revision_name(&target.path, &slice.version);
-    let facts_line = format!(
-        "[{}: {}, {}, {}]",
-        escape_deceptive_line(&target.path.to_wire()),
-        if total == 0 { "empty".to_owned() } else { format!("bytes {}-{last} of {total}", slice.offset) },
-        rev,
-        encoding.as_str(),
-    );
-    let more = next.as_ref().map(|next| {
-        let word = if truncated { "truncated" } else { "more" };
-        format!("… {word}: {}", next.render(context, target))
+    let until = end.saturating_add(slice.next_length).min(total);
+    let next =
+        (end < until).then(|| ReadArgs { bytes: Some(format!("{end}-{}", until - 1)), ..args.with_other_part(path) });
+    let (completeness, following) = match next {
+        Some(next) if length < slice.requested_length => {
+            (Completeness::Truncated { limit: slice.limit, next: Continuation::Call(next) }, None)
+        }
+        next => (Completeness::Complete, next),
+    };
+    let part = ReadPartFields::Bytes(ReadBytesFields {
+        encoding,
+        binary: encoding == BASE64 && args.format.is_none(),
+        bytes: ReturnedRange { from: slice.offset, to: end.saturating_sub(1).max(slice.offset), total },
+        completeness,
+        following,
     });
-    let text = if exceeds_page(&content) {
-        render_text("the content is long: it is only in the field content of the structured outcome", &facts_line, more)
-    } else {
-        render_text(&content, &facts_line, more)
-    };
-    let range = OutcomeBuilder::new()
-        .with_field("from", slice.offset)
-        .with_field("to", last)
-        .with_field("total", total)
-        .into_json();
-    let binary = encoding == PayloadEncoding::Base64 && format == ReadFormat::Auto;
-    let outcome = read_outcome_fields(target, &slice.version, rev, &slice.stat, content)
-        .with_field("encoding", encoding.as_str())
-        .with_some("binary", binary.then_some(true))
-        .with_field("bytes", range)
-        .with_field("truncated", truncated)
-        .with_some("next", next.map(|next| next.to_json(target)));
-    OperationPlanningResult::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
-}
-
-fn continuation(slice: &FileSlice, end: u64, format: ReadFormat) -> Option<ReadContinuation> {
-    let step = match slice.chosen_by {
-        ReadRangeChosenBy::Server => BASE64_PAGE_BYTES,
-        ReadRangeChosenBy::Caller => slice.requested_length.min(limits::READ_BYTES_MAX),
-    };
-    let until = end.saturating_add(step).min(slice.stat.size);
-    (end < until).then(|| ReadContinuation { argument: "bytes", range: format!("{end}-{}", until - 1), format })
-}
-
-fn exceeds_page(content: &str) -> bool {
-    content.len() > limits::OUTCOME_PAGE_CHARS && content.chars().nth(limits::OUTCOME_PAGE_CHARS).is_some()
+    let outcome = ReadOutcome::new(context, path, file, content, part);
+    OperationPlanningResult::Read { outcome, bytes: length }
 }

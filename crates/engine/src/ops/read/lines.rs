@@ -5,76 +5,66 @@ use stead_path::RelPath;
 use stead_text::{
     encoding::{Encoding, decode, encode},
     lines::{LineCounter, byte_range},
-    visible::escape_deceptive_line,
 };
 
-use super::{ReadContinuation, ReadFormat, ReadRangeBounds, read_outcome_fields, render_text, with_link_count};
+use super::{ReadArgs, ReadLinesFields, ReadOutcome, ReadPartFields, ReadRangeBounds, ReturnedRange};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{OperationPlanningResult, ResolvedTarget},
-    ops::outcome_builder::{OutcomeBuilder, TextPageEnd, first_page},
+    operation::{OperationPlanningResult, PlanResult},
+    ops::outcome_builder::{TextPageEnd, first_page},
+    outcome::{Completeness, Continuation},
     workspace::FileBytesWithVersion,
 };
 
 pub(super) fn read_lines_page(
     context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    file: FileBytesWithVersion,
+    args: &ReadArgs,
+    path: &RelPath,
+    mut file: FileBytesWithVersion,
     encoding: Encoding,
     range: Option<ReadRangeBounds>,
-    format: ReadFormat,
-) -> Result<OperationPlanningResult, Error> {
-    let FileBytesWithVersion { bytes, version, stat } = file;
-    let decoded = decode_text(bytes, encoding).ok_or_else(|| {
-        Error::new(ErrorKind::NotText, format!("{} is not valid {}", target.path, encoding.name()))
+) -> PlanResult<ReadArgs> {
+    let decoded = decode_text(std::mem::take(&mut file.bytes), encoding).ok_or_else(|| {
+        Error::new(ErrorKind::NotText, format!("{path} is not valid {}", encoding.name()))
             .with_next_step("call read with as \"base64\" to get the bytes")
     })?;
     let body = decoded.strip_prefix(BYTE_ORDER_MARK).filter(|_| encoding == Encoding::Utf8Bom).unwrap_or(&decoded);
     let mut counter = LineCounter::default();
     counter.feed(body.as_bytes());
     let total = counter.lines();
-    let (first, last) = clamp_range(range, total, &target.path)?;
+    let (first, last) = clamp_range(range, total, path)?;
     let span = byte_range(body.as_bytes(), first..=last).unwrap_or(0..0);
     let page = first_page(&body[span.clone()], limits::OUTCOME_PAGE_CHARS);
     let (from, to) = if page.lines == 0 { (0, 0) } else { (first, first + page.lines - 1) };
+    let other_part = args.with_other_part(path);
     let next = match page.end {
         TextPageEnd::Complete => None,
-        TextPageEnd::AtLine => Some(lines_continuation(to + 1, range, format)),
+        TextPageEnd::AtLine => Some(ReadArgs { lines: Some(range_after(to, range)), ..other_part }),
         TextPageEnd::InsideLine => {
-            Some(bytes_continuation(body, span.start + page.text.len(), encoding, stat.size, format))
+            let bytes = Some(rest_of_line(body, span.start + page.text.len(), encoding, file.stat.size));
+            // Byte ranges of encodings other than UTF-8 are returned as base64, so a request for text would fail.
+            let is_utf8 = matches!(encoding, Encoding::Utf8 | Encoding::Utf8Bom);
+            Some(ReadArgs { bytes, format: other_part.format.filter(|_| is_utf8), ..other_part })
         }
     };
-    let ending = counter.endings().uniform_ending().name();
-    let bom = !encoding.byte_order_mark().is_empty();
-    let ends_without_newline =
-        span.end == body.len() && page.end == TextPageEnd::Complete && total > counter.endings().total();
-    let rev = context.revision_name(&target.path, &version);
-    let facts_line = format!(
-        "[{}: {}, {}, {} bytes, {}{}, {ending}{}]",
-        escape_deceptive_line(&target.path.to_wire()),
-        if total == 0 { "empty".to_owned() } else { format!("lines {from}-{to} of {total}") },
-        rev,
-        stat.size,
-        encoding.name(),
-        if bom { " with byte-order mark" } else { "" },
-        if ends_without_newline { ", no newline at the end" } else { "" },
-    );
-    let more = next.as_ref().map(|next| format!("… truncated: {}", next.render(context, target)));
-    let text = render_text(page.text, &facts_line, more);
-    let outcome = read_outcome_fields(target, &version, rev, &stat, page.text.to_owned())
-        .with_field("encoding", encoding.name())
-        .with_field("ending", ending)
-        .with_some("bom", bom.then_some(true))
-        .with_field(
-            "lines",
-            OutcomeBuilder::new().with_field("from", from).with_field("to", to).with_field("total", total).into_json(),
-        )
-        .with_field("truncated", next.is_some())
-        .with_some("next", next.map(|next| next.to_json(target)));
-    let bytes = page.text.len() as u64;
-    Ok(OperationPlanningResult::Read { outcome: with_link_count(outcome, &stat).build_verbatim(text), bytes })
+    let completeness = next.map_or(Completeness::Complete, |next| Completeness::Truncated {
+        limit: "OUTCOME_PAGE_CHARS",
+        next: Continuation::Call(next),
+    });
+    let part = ReadPartFields::Lines(ReadLinesFields {
+        encoding: encoding.name(),
+        ending: counter.endings().uniform_ending().name(),
+        bom: !encoding.byte_order_mark().is_empty(),
+        lines: ReturnedRange { from: from as u64, to: to as u64, total: total as u64 },
+        ends_without_newline: span.end == body.len()
+            && !completeness.is_truncated()
+            && total > counter.endings().total(),
+        completeness,
+    });
+    let outcome = ReadOutcome::new(context, path, &file, page.text.to_owned(), part);
+    Ok(OperationPlanningResult::Read { outcome, bytes: page.text.len() as u64 })
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -105,16 +95,14 @@ fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> 
     Ok((first, last.min(total)))
 }
 
-fn lines_continuation(first: usize, range: Option<ReadRangeBounds>, format: ReadFormat) -> ReadContinuation {
-    let range = match range.and_then(|range| range.last) {
-        Some(last) => format!("{first}-{last}"),
-        None => format!("{first}-"),
-    };
-    ReadContinuation { argument: "lines", range, format }
+/// The rest of the requested lines after the line `shown`.
+fn range_after(shown: usize, range: Option<ReadRangeBounds>) -> String {
+    let last = range.and_then(|range| range.last).map(|last| last.to_string());
+    format!("{}-{}", shown + 1, last.unwrap_or_default())
 }
 
-/// Builds the `read` call for the rest of a cut line; `cut` is a byte position in the decoded text.
-fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, format: ReadFormat) -> ReadContinuation {
+/// The byte range of the rest of a cut line; `cut` is a byte position in the decoded text.
+fn rest_of_line(body: &str, cut: usize, encoding: Encoding, size: u64) -> String {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,
         Encoding::Utf16Le
@@ -125,7 +113,5 @@ fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, for
         | Encoding::Legacy(_) => encode(&body[..cut], encoding).map_or(0, |bytes| bytes.len() as u64),
     };
     let last = (offset + limits::OUTCOME_PAGE_CHARS as u64).min(size).saturating_sub(1);
-    // Byte ranges of encodings other than UTF-8 are returned as base64, so a request for text would fail.
-    let format = if matches!(encoding, Encoding::Utf8 | Encoding::Utf8Bom) { format } else { ReadFormat::Auto };
-    ReadContinuation { argument: "bytes", range: format!("{offset}-{last}"), format }
+    format!("{offset}-{last}")
 }
