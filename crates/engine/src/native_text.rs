@@ -13,6 +13,7 @@ mod moved_files;
 mod policy;
 mod read;
 mod review;
+mod search;
 mod session;
 pub(crate) mod usage;
 mod watch;

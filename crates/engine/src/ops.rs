@@ -89,6 +89,12 @@ pub use review::{
     ReviewedFileRow, ReviewedFileTextFields, SessionOrTurnStart, TextWithLineAuthors,
 };
 pub(crate) use search::SearchCaseSensitivity;
+pub use search::{
+    AlternativeQueryInterpretation, FileHitsRow, IncompleteSearchReason, IncompletelySearchedFileRow,
+    NearestSearchHits, RankedSearchHitRow, SearchAlternatives, SearchArgs, SearchCountFields, SearchHit,
+    SearchHitLocation, SearchHitsByPath, SearchHitsByRelevance, SearchHitsPage, SearchOutcome, SearchPageOutcome,
+    SearchQueryTexts, SearchTextLine, SearchTextLineKind, SearchTextRow, SearchTextRowStyle,
+};
 pub use session::{
     BegunSession, EndedSession, NewSessionFields, RequestedSessionAction, SessionFields, SessionOperationArgs,
     SessionOutcome,

@@ -187,7 +187,6 @@ impl Serialize for UtcTime {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-pub(crate) fn is_zero(count: &usize) -> bool {
-    *count == 0
+pub(crate) fn is_zero<T: PartialEq + Default>(count: &T) -> bool {
+    *count == T::default()
 }

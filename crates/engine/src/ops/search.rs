@@ -16,8 +16,16 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use index_lookup::WalkedDirectorySearchIndex;
 pub(crate) use matcher::SearchCaseSensitivity;
 use matcher::{QuerySyntax, SearchHitCollectionOptions, SearchHitsInOneText, SearchPattern, WordMatchMode};
-use query::{SearchQueryOptions, SearchQueryTexts};
-use results::{IncompleteSearchReason, SearchResults};
+pub use matcher::{SearchHit, SearchTextLine, SearchTextLineKind};
+pub use outcome::{
+    NearestSearchHits, RankedSearchHitRow, SearchAlternatives, SearchHitsByPath, SearchHitsByRelevance, SearchOutcome,
+    SearchPageOutcome,
+};
+pub use page::{SearchHitLocation, SearchHitsPage, SearchTextRow, SearchTextRowStyle};
+use query::SearchQueryOptions;
+pub use query::{AlternativeQueryInterpretation, SearchQueryTexts};
+use results::SearchResults;
+pub use results::{FileHitsRow, IncompleteSearchReason, IncompletelySearchedFileRow, SearchCountFields};
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::rank::SearchHitScorer;
@@ -30,38 +38,48 @@ use super::{
 use crate::{
     call_context::CallContext,
     call_options::{BeforeAfterContentInclusion, SearchHitOrder},
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
     index::{decode_indexable_text, may_be_text},
     limits,
     operation::{
-        Operation, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
+        ResolvedTarget, ResolvedTargets,
     },
     plan::FileKind,
     unsaved::UnsavedFile,
     workspace::FileReader,
 };
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SearchArgs {
-    query: SearchQueryTexts,
-    path: Option<String>,
-    regex: Option<bool>,
-    word: Option<bool>,
-    ignore_case: Option<bool>,
-    glob: Option<String>,
-    context: Option<u64>,
-    all: Option<bool>,
-    max: Option<u64>,
-    budget: Option<u64>,
-    cursor: Option<String>,
+pub struct SearchArgs {
+    pub query: SearchQueryTexts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regex: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore_case: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub glob: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 impl Operation for SearchArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = SearchOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.compile_pattern(context)?;
@@ -91,11 +109,13 @@ impl Operation for SearchArgs {
         if before_after == BeforeAfterContentInclusion::Omit {
             return outcome::native_outcome(self, &search_context, target, max);
         }
-        let (found, omissions) = self.search_tree(&search_context, target)?;
-        Ok(match ranking {
-            SearchHitOrder::ByRelevance => outcome::ranked_outcome(&found, &target.path, omissions, max),
-            SearchHitOrder::ByPath => outcome::by_path_outcome(&found, target, &self.query.display_text(), omissions),
-        })
+        let found = self.search_tree(&search_context, target)?;
+        let bytes = found.bytes_searched;
+        let outcome = match ranking {
+            SearchHitOrder::ByRelevance => outcome::hits_by_relevance(self, found, target, max),
+            SearchHitOrder::ByPath => outcome::hits_by_path(self, found, target, max),
+        };
+        Ok(OperationPlanningResult::Read { outcome, bytes })
     }
 }
 
@@ -104,9 +124,9 @@ impl SearchArgs {
         &self,
         search_context: &SearchPatternAndLimits<'_>,
         target: &ResolvedTarget,
-    ) -> Result<(SearchResults, walk::WalkOmissions), Error> {
+    ) -> Result<SearchResults, Error> {
         let (context, max) = (search_context.context, search_context.hits_max);
-        let (mut found, mut omissions) = (SearchResults::default(), walk::WalkOmissions::default());
+        let mut found = SearchResults::default();
         if target.stat.is_some_and(|stat| stat.kind == FileKind::File) {
             search_context.search_file(&mut found, &FileToSearch::ByPath(&target.path))?;
         } else {
@@ -121,8 +141,7 @@ impl SearchArgs {
             }
             let index_filter = context.workspace().index_filter(search_context.pattern.required_trigrams());
             let make = || (SearchResults::default(), WalkedDirectorySearchIndex::new(index_filter.as_deref()));
-            let thread_results;
-            (thread_results, omissions) = walk::walk_tree(
+            let (thread_results, omissions) = walk::walk_tree(
                 context,
                 &target.path,
                 IgnoredFileInclusionPolicy::from(self.all),
@@ -145,10 +164,12 @@ impl SearchArgs {
             )?;
             found = SearchResults::merge_all(thread_results.into_iter().map(|(found, _)| found));
             context.workspace().report_files_searched(found.files_visited());
-            found.unreadable_files += omissions.unlistable_directories;
+            found.counts.unreadable += omissions.unlistable_directories;
+            found.counts.ignored = omissions.ignored;
+            found.walk_limit_reached = omissions.limit_reached;
         }
         found.truncate(max, search_context.ranking());
-        Ok((found, omissions))
+        Ok(found)
     }
 
     fn compile_pattern(&self, context: &CallContext<'_>) -> Result<SearchPattern, Error> {
@@ -252,7 +273,7 @@ impl SearchPatternAndLimits<'_> {
             Err(error) if error.kind == ErrorKind::TooLarge => self.search_large(found, source),
             // A file that was removed or became inaccessible during the walk does not hide the hits of other files.
             Err(_) => {
-                found.unreadable_files += 1;
+                found.counts.unreadable += 1;
                 Ok(())
             }
         };
@@ -263,10 +284,10 @@ impl SearchPatternAndLimits<'_> {
     fn search_bytes(&self, found: &mut SearchResults, path: &RelPath, bytes: &[u8]) -> Result<(), Error> {
         let Self { context, pattern, context_lines, .. } = *self;
         let Some(text) = decode_indexable_text(bytes) else {
-            found.binary_files += 1;
+            found.counts.binary += 1;
             return Ok(());
         };
-        found.files_searched += 1;
+        found.counts.scanned += 1;
         found.bytes_searched += bytes.len() as u64;
         let ranker = self.ranker(path);
         let mut matched = pattern.find_hits(&text, self.hit_limits(ranker.as_ref()), context.control)?;
@@ -293,14 +314,14 @@ impl SearchPatternAndLimits<'_> {
     fn add_matches(&self, found: &mut SearchResults, path: &RelPath, matched: SearchHitsInOneText) {
         let SearchHitsInOneText { hits, hits_total, skipped_long_lines } = matched;
         if skipped_long_lines {
-            found.incomplete.add(path, IncompleteSearchReason::LineTooLong);
+            found.counts.add_incomplete(path, IncompleteSearchReason::LineTooLong);
         }
         found.hits_total += hits_total;
         self.context.control.report_found(hits_total as u64);
         found.hits_listed += hits.len();
         if !hits.is_empty() {
             found.files_with_hits += 1;
-            found.files.push((path.clone(), hits));
+            found.files.push(FileHitsRow::new(path.clone(), hits));
         }
         if found.hits_listed >= self.hits_max.saturating_mul(RETAINED_HITS_FACTOR) {
             found.truncate(self.hits_max, self.ranking());

@@ -3,12 +3,12 @@
 
 use stead_path::RelPath;
 
-use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults};
+use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults, results::SearchCountFields};
 use crate::{
     call_context::CallContext,
     errors::Error,
     index::{IndexBasedFileFilter, IndexBasedFileSkipReason, IndexBasedSearchFilter, IndexedSearchCandidates},
-    ops::walk::{IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
+    ops::walk::{IgnoredFileInclusionPolicy, ParallelWalkEntry},
 };
 
 pub(super) struct WalkedDirectorySearchIndex<'s> {
@@ -39,7 +39,7 @@ impl SearchArgs {
         &self,
         search_context: &SearchPatternAndLimits<'_>,
         start: &RelPath,
-    ) -> Result<Option<(SearchResults, WalkOmissions)>, Error> {
+    ) -> Result<Option<SearchResults>, Error> {
         let context = search_context.context;
         let plain = IgnoredFileInclusionPolicy::from(self.all) == IgnoredFileInclusionPolicy::Exclude
             && self.glob.is_none()
@@ -59,19 +59,20 @@ impl SearchArgs {
         else {
             return Ok(None);
         };
-        let mut found = SearchResults {
-            files_searched: text_files,
-            bytes_searched: bytes,
-            binary_files,
-            unreadable_files: unlistable_directories,
-            ..SearchResults::default()
+        let mut found = SearchResults { bytes_searched: bytes, ..SearchResults::default() };
+        found.counts = SearchCountFields {
+            scanned: text_files,
+            binary: binary_files,
+            unreadable: unlistable_directories,
+            ignored,
+            ..SearchCountFields::default()
         };
         for path in &candidates {
             context.control.check()?;
             search_context.search_file(&mut found, &FileToSearch::ByPath(path))?;
         }
         found.truncate(search_context.hits_max, search_context.ranking());
-        Ok(Some((found, WalkOmissions { unlistable_directories, limit_reached: false, ignored })))
+        Ok(Some(found))
     }
 }
 

@@ -41,18 +41,18 @@ impl SearchPatternAndLimits<'_> {
     ) -> Result<(), Error> {
         let path = source.path();
         if self.context.options.before_after == BeforeAfterContentInclusion::Include {
-            found.incomplete.add(path, IncompleteSearchReason::FileTooLarge);
+            found.counts.add_incomplete(path, IncompleteSearchReason::FileTooLarge);
             return Ok(());
         }
         match self.search_large_file(path, source)? {
             LargeFileSearchOutcome::Searched(matched, bytes) => {
-                found.files_searched += 1;
+                found.counts.scanned += 1;
                 found.bytes_searched += bytes;
                 self.add_matches(found, path, matched);
             }
-            LargeFileSearchOutcome::NotText | LargeFileSearchOutcome::RetryWith(_) => found.binary_files += 1,
-            LargeFileSearchOutcome::Stopped(reason) => found.incomplete.add(path, reason),
-            LargeFileSearchOutcome::Unreadable => found.unreadable_files += 1,
+            LargeFileSearchOutcome::NotText | LargeFileSearchOutcome::RetryWith(_) => found.counts.binary += 1,
+            LargeFileSearchOutcome::Stopped(reason) => found.counts.add_incomplete(path, reason),
+            LargeFileSearchOutcome::Unreadable => found.counts.unreadable += 1,
         }
         Ok(())
     }

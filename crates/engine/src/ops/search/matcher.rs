@@ -10,7 +10,7 @@ use std::{
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
 use stead_text::{
     rank::{SearchHitScore, SearchHitScorer, SymbolRole},
     visible::escape_deceptive_line,
@@ -22,7 +22,6 @@ use crate::{
     errors::{Error, ErrorKind},
     index::RequiredTrigrams,
     limits,
-    ops::outcome_builder::OutcomeBuilder,
 };
 
 pub(super) struct SearchPattern {
@@ -39,16 +38,48 @@ pub(super) struct SearchHitsInOneText {
     pub(super) skipped_long_lines: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SearchHit {
-    pub(super) line: u64,
+/// A line that matches a search.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct SearchHit {
+    pub line: u64,
     /// The column of a search hit's first match in the line, in characters counted from 1.
-    pub(super) column: usize,
+    pub column: usize,
     /// The matching line of a search hit without its line ending; a long line is truncated around the match.
-    pub(super) text: String,
-    pub(super) before: Vec<Arc<str>>,
-    pub(super) after: Vec<Arc<str>>,
-    pub(super) weight: SearchHitScore,
+    pub text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_lines")]
+    pub before: Vec<Arc<str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_lines")]
+    pub after: Vec<Arc<str>>,
+    #[serde(skip)]
+    pub weight: SearchHitScore,
+}
+
+pub(super) fn serialize_lines<S: Serializer>(lines: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(lines.iter().map(|line| &**line))
+}
+
+/// A numbered line in the text of a search result: a hit or a line of its context.
+#[derive(Debug)]
+pub struct SearchTextLine {
+    pub number: u64,
+    pub text: Arc<str>,
+    pub kind: SearchTextLineKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchTextLineKind {
+    Hit,
+    Context,
+}
+
+impl SearchTextLine {
+    pub(crate) fn render(&self) -> String {
+        let mark = match self.kind {
+            SearchTextLineKind::Hit => ":",
+            SearchTextLineKind::Context => "-",
+        };
+        format!("{}{mark} {}", self.number, escape_deceptive_line(self.text.trim_end_matches('\r')))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -314,50 +345,16 @@ impl SearchHit {
         }
     }
 
-    pub(super) fn to_json(&self) -> Map<String, Value> {
-        let lines =
-            |lines: &[Arc<str>]| (!lines.is_empty()).then(|| lines.iter().map(ToString::to_string).collect::<Vec<_>>());
-        OutcomeBuilder::new()
-            .with_field("line", self.line)
-            .with_field("column", self.column)
-            .with_field("text", self.text.clone())
-            .with_some("before", lines(&self.before))
-            .with_some("after", lines(&self.after))
-            .into_json()
-    }
-
-    pub(super) fn location_json(&self) -> Map<String, Value> {
-        let kind = match self.weight.role {
-            SymbolRole::Definition => Some("definition"),
-            SymbolRole::LikelyDefinition => Some("likely"),
-            SymbolRole::Usage => None,
-            SymbolRole::Import => Some("import"),
+    /// The line of the hit between its context lines.
+    pub(crate) fn text_lines(&self) -> impl Iterator<Item = SearchTextLine> {
+        let context = |(number, text): (u64, &Arc<str>)| SearchTextLine {
+            number,
+            text: Arc::clone(text),
+            kind: SearchTextLineKind::Context,
         };
-        OutcomeBuilder::new()
-            .with_field("line", self.line)
-            .with_field("column", self.column)
-            .with_some("kind", kind)
-            .into_json()
-    }
-
-    pub(super) fn render(&self, out: &mut String) {
-        self.render_filtered(out, &mut |_| true);
-    }
-
-    pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
-        let escape = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
-        for (at, line) in self.before.iter().enumerate() {
-            let number = self.line - (self.before.len() - at) as u64;
-            if wanted(number) {
-                out.push_str(&format!("{number}- {}\n", escape(line)));
-            }
-        }
-        out.push_str(&format!("{}: {}\n", self.line, escape(&self.text)));
-        for (number, line) in (self.line + 1..).zip(&self.after) {
-            if wanted(number) {
-                out.push_str(&format!("{number}- {}\n", escape(line)));
-            }
-        }
+        let hit = SearchTextLine { number: self.line, text: self.text.as_str().into(), kind: SearchTextLineKind::Hit };
+        let before = (self.line - self.before.len() as u64..).zip(&self.before).map(context);
+        before.chain([hit]).chain((self.line + 1..).zip(&self.after).map(context))
     }
 
     pub(super) fn has_no_context(&self) -> bool {

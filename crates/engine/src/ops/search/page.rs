@@ -1,20 +1,20 @@
-//! Renders a page of the native `search` outcome: the best hits first, within a budget, and the start of the next page.
-//! The text of a search page groups lines by file and shows equal lines only once. The JSON of a search page has the
-//! locations of the hits without their text.
+//! Selects the hits of a page of the native `search` outcome: the best hits first, within a budget. The text of a
+//! search page groups lines by file and shows equal lines only once. The JSON of a search page has the locations of the
+//! hits without their text.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
+use serde::Serialize;
 use stead_path::RelPath;
 use stead_text::{
     rank::{ScoredSearchHit, SymbolRole, natural_language, rank_order},
     visible::escape_deceptive_line,
 };
 
-use super::matcher::SearchHit;
-use crate::ops::outcome_builder::OutcomeBuilder;
-
-pub(super) type FileHits = (RelPath, Vec<SearchHit>);
+use super::{
+    matcher::{SearchHit, SearchTextLine, SearchTextLineKind},
+    results::FileHitsRow,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchPageRequest {
@@ -25,12 +25,34 @@ pub(super) struct SearchPageRequest {
     pub(super) budget_chars: usize,
 }
 
-#[derive(Debug)]
-pub(super) struct SearchPage {
-    pub(super) files: Vec<Map<String, Value>>,
-    pub(super) text: String,
+#[derive(Debug, Serialize)]
+pub struct SearchHitsPage {
+    pub files: Vec<FileHitsRow<SearchHitLocation>>,
+    #[serde(skip)]
+    pub rows: Vec<SearchTextRow>,
     /// The number of search hits up to the end of this page; `None` on the last page.
-    pub(super) next_start: Option<usize>,
+    #[serde(skip)]
+    pub next_start: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SearchHitLocation {
+    pub line: u64,
+    pub column: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+}
+
+impl From<&SearchHit> for SearchHitLocation {
+    fn from(hit: &SearchHit) -> Self {
+        let kind = match hit.weight.role {
+            SymbolRole::Definition => Some("definition"),
+            SymbolRole::LikelyDefinition => Some("likely"),
+            SymbolRole::Usage => None,
+            SymbolRole::Import => Some("import"),
+        };
+        Self { line: hit.line, column: hit.column, kind }
+    }
 }
 
 /// The search hits in display order, each as the index of its file and its index in the file.
@@ -39,12 +61,12 @@ pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 /// The maximum number of hits per file that a search by words shows before all other hits.
 const WORD_RANKED_LINES: usize = 3;
 
-pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
-    let paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
+pub(super) fn order_by_role(files: &[FileHitsRow<SearchHit>]) -> OrderedHitIndices {
+    let paths: Vec<String> = files.iter().map(|file| file.path.to_string()).collect();
     let mut positions = Vec::new();
     let mut candidates = Vec::new();
-    for (at, (_, hits)) in files.iter().enumerate() {
-        for (number, hit) in hits.iter().enumerate() {
+    for (at, file) in files.iter().enumerate() {
+        for (number, hit) in file.hits.iter().enumerate() {
             positions.push((at, number));
             candidates.push(ScoredSearchHit { path: &paths[at], line: hit.line, score: hit.weight });
         }
@@ -53,10 +75,10 @@ pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
 }
 
 /// Orders hits by how well files, and then lines, cover the words of a query in natural language.
-pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> OrderedHitIndices {
+pub(super) fn order_by_words(files: &[FileHitsRow<SearchHit>], words: &[String], scanned: u64) -> OrderedHitIndices {
     let mut word_counts = Vec::new();
     let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
-    for (path, hits) in files {
+    for FileHitsRow { path, hits, .. } in files {
         let length = hits.last().map_or(0, |hit| hit.line);
         let mut counts = natural_language::FileQueryWordCounts::new(&path.to_string(), length, words);
         let scores = hits.iter().enumerate().map(|(number, hit)| (counts.add_line(&hit.text, words), number));
@@ -76,67 +98,50 @@ pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64)
     first.chain(files.iter().flat_map(|at| part(at, WORD_RANKED_LINES, usize::MAX))).collect()
 }
 
-struct HitRow<'a> {
-    path: &'a RelPath,
-    hit: &'a SearchHit,
-    text: String,
-    repeat_count: usize,
-    style: HitRowStyle,
+/// One row in the text of a search page. Equal lines share a row.
+#[derive(Debug)]
+pub struct SearchTextRow {
+    pub path: RelPath,
+    pub role: SymbolRole,
+    pub style: SearchTextRowStyle,
+    pub lines: Vec<SearchTextLine>,
+    pub repeat_count: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HitRowStyle {
-    Line,
+pub enum SearchTextRowStyle {
+    LineOnly,
+    LineWithContext,
     /// The row of an import shows only the location, on a page that starts with a definition.
     LocationOnly,
 }
 
-/// The lines that a search page shows, so that no context line repeats them.
-struct AlreadyShownSearchLines(HashSet<(usize, u64)>);
-
-impl AlreadyShownSearchLines {
-    fn from_hits(files: &[FileHits]) -> Self {
-        let hit_lines = |(at, (_, hits)): (usize, &FileHits)| -> Vec<(usize, u64)> {
-            hits.iter().filter(|hit| !hit.has_no_context()).map(|hit| (at, hit.line)).collect()
-        };
-        Self(files.iter().enumerate().flat_map(hit_lines).collect())
-    }
-
-    fn render_hit(&mut self, at: usize, hit: &SearchHit) -> String {
-        if hit.has_no_context() {
-            return format!("{} {}\n", hit.line, escape_deceptive_line(hit.text.trim()));
-        }
-        let mut text = String::new();
-        hit.render_filtered(&mut text, &mut |number| self.0.insert((at, number)));
-        text
-    }
-}
-
-pub(super) fn render_page(files: &[FileHits], order: &OrderedHitIndices, wanted: SearchPageRequest) -> SearchPage {
-    let mut rows: Vec<HitRow<'_>> = Vec::new();
+pub(super) fn select_page(
+    files: &[FileHitsRow<SearchHit>],
+    order: &OrderedHitIndices,
+    wanted: SearchPageRequest,
+) -> SearchHitsPage {
+    let mut rows: Vec<SearchTextRow> = Vec::new();
     let mut known: HashMap<(SymbolRole, &str), usize> = HashMap::new();
-    let mut locations: Vec<(usize, Vec<Map<String, Value>>)> = Vec::new();
-    let mut lines = AlreadyShownSearchLines::from_hits(files);
+    let mut locations: Vec<(usize, Vec<SearchHitLocation>)> = Vec::new();
+    let mut shown_lines = hit_lines_with_context(files);
     let (mut used, mut shown) = (0usize, 0usize);
     for &(at, number) in order.iter().skip(wanted.start).take(wanted.hits_max) {
-        let (path, hits) = &files[at];
-        let hit = &hits[number];
+        let hit = &files[at].hits[number];
         let key = (hit.weight.role, hit.text.trim());
-        let is_import = hit.weight.role == SymbolRole::Import && hit.has_no_context();
-        let has_definition = rows.first().is_some_and(|row| row.hit.weight.role == SymbolRole::Definition);
-        let style = if is_import && has_definition { HitRowStyle::LocationOnly } else { HitRowStyle::Line };
-        let same = known.get(&key).filter(|_| hit.has_no_context() && style == HitRowStyle::Line);
+        let style = row_style(hit, rows.first());
+        let same = known.get(&key).filter(|_| style == SearchTextRowStyle::LineOnly);
         match same.and_then(|row| rows.get_mut(*row)) {
             Some(row) => row.repeat_count += 1,
             None => {
-                let text = match style {
-                    HitRowStyle::Line => lines.render_hit(at, hit),
-                    HitRowStyle::LocationOnly => {
-                        format!("{}:{}", escape_deceptive_line(&path.to_wire()), hit.line)
-                    }
+                // No context line repeats a line that the page shows elsewhere.
+                let is_new = |line: &SearchTextLine| {
+                    line.kind == SearchTextLineKind::Hit || shown_lines.insert((at, line.number))
                 };
-                let row = HitRow { path, hit, text, repeat_count: 1, style };
-                let cost = row.render_heading(rows.last()).chars().count() + row.text.chars().count();
+                let lines = hit.text_lines().filter(is_new).collect();
+                let (path, role) = (files[at].path.clone(), hit.weight.role);
+                let row = SearchTextRow { path, role, style, lines, repeat_count: 1 };
+                let cost = row.count_chars(rows.last());
                 if used + cost > wanted.budget_chars && shown > 0 {
                     break;
                 }
@@ -146,48 +151,64 @@ pub(super) fn render_page(files: &[FileHits], order: &OrderedHitIndices, wanted:
             }
         }
         shown += 1;
-        let location = hit.location_json();
         match locations.iter_mut().find(|(file, _)| *file == at) {
-            Some((_, hits)) => hits.push(location),
-            None => locations.push((at, vec![location])),
+            Some((_, hits)) => hits.push(hit.into()),
+            None => locations.push((at, vec![hit.into()])),
         }
     }
-    let file = |(at, hits): (usize, Vec<_>)| file_json(&files[at].0, hits);
     let end = wanted.start.saturating_add(shown);
-    let next_start = (end < order.len()).then_some(end);
-    SearchPage { files: locations.into_iter().map(file).collect(), text: render_rows(&rows), next_start }
-}
-
-pub(super) fn file_json(path: &RelPath, hits: Vec<Map<String, Value>>) -> Map<String, Value> {
-    OutcomeBuilder::new().with_field("path", path.to_string()).with_field("hits", hits).into_json()
-}
-
-fn render_rows(rows: &[HitRow<'_>]) -> String {
-    let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        text.push_str(&row.render_heading(number.checked_sub(1).and_then(|previous| rows.get(previous))));
-        text.push_str(row.text.trim_end_matches('\n'));
-        if row.repeat_count > 1 {
-            text.push_str(&format!(" (×{})", row.repeat_count));
-        }
-        let more = row.style == HitRowStyle::LocationOnly
-            && rows.get(number + 1).is_some_and(|row| row.style == HitRowStyle::LocationOnly);
-        text.push_str(if more { ", " } else { "\n" });
+    SearchHitsPage {
+        files: locations.into_iter().map(|(at, hits)| FileHitsRow::new(files[at].path.clone(), hits)).collect(),
+        rows,
+        next_start: (end < order.len()).then_some(end),
     }
-    text
 }
 
-impl HitRow<'_> {
-    fn render_heading(&self, previous: Option<&HitRow<'_>>) -> String {
-        let role = self.hit.weight.role;
-        if self.style == HitRowStyle::LocationOnly {
-            let first = previous.is_none_or(|row| row.style == HitRowStyle::Line);
+fn hit_lines_with_context(files: &[FileHitsRow<SearchHit>]) -> HashSet<(usize, u64)> {
+    let hit_lines = |(at, file): (usize, &FileHitsRow<SearchHit>)| -> Vec<(usize, u64)> {
+        file.hits.iter().filter(|hit| !hit.has_no_context()).map(|hit| (at, hit.line)).collect()
+    };
+    files.iter().enumerate().flat_map(hit_lines).collect()
+}
+
+fn row_style(hit: &SearchHit, first: Option<&SearchTextRow>) -> SearchTextRowStyle {
+    let has_definition = first.is_some_and(|row| row.role == SymbolRole::Definition);
+    if !hit.has_no_context() {
+        SearchTextRowStyle::LineWithContext
+    } else if hit.weight.role == SymbolRole::Import && has_definition {
+        SearchTextRowStyle::LocationOnly
+    } else {
+        SearchTextRowStyle::LineOnly
+    }
+}
+
+impl SearchTextRow {
+    /// Only a row with lines ends with a line break that counts.
+    fn count_chars(&self, previous: Option<&Self>) -> usize {
+        let line_break = usize::from(self.style != SearchTextRowStyle::LocationOnly);
+        self.render_heading(previous).chars().count() + self.render_lines().chars().count() + line_break
+    }
+
+    pub(crate) fn render_lines(&self) -> String {
+        let render = |line: &SearchTextLine| match self.style {
+            SearchTextRowStyle::LineOnly => format!("{} {}", line.number, escape_deceptive_line(line.text.trim())),
+            SearchTextRowStyle::LineWithContext => line.render(),
+            SearchTextRowStyle::LocationOnly => {
+                format!("{}:{}", escape_deceptive_line(&self.path.to_wire()), line.number)
+            }
+        };
+        self.lines.iter().map(render).collect::<Vec<_>>().join("\n")
+    }
+
+    pub(crate) fn render_heading(&self, previous: Option<&Self>) -> String {
+        if self.style == SearchTextRowStyle::LocationOnly {
+            let first = previous.is_none_or(|row| row.style != SearchTextRowStyle::LocationOnly);
             return if first { "[import] ".to_owned() } else { String::new() };
         }
-        if previous.is_some_and(|row| row.path == self.path && row.hit.weight.role == role) {
+        if previous.is_some_and(|row| row.path == self.path && row.role == self.role) {
             return String::new();
         }
-        let mark = match role {
+        let mark = match self.role {
             SymbolRole::Definition => " [def]",
             SymbolRole::LikelyDefinition => " [def?]",
             SymbolRole::Usage => "",
@@ -195,15 +216,4 @@ impl HitRow<'_> {
         };
         format!("{}{mark}\n", escape_deceptive_line(&self.path.to_wire()))
     }
-}
-
-pub(super) fn describe_definitions(files: &[FileHits]) -> Option<String> {
-    let count =
-        |role: SymbolRole| files.iter().flat_map(|(_, hits)| hits).filter(|hit| hit.weight.role == role).count();
-    let (word, count) = match (count(SymbolRole::Definition), count(SymbolRole::LikelyDefinition)) {
-        (0, 0) => return None,
-        (0, likely) => ("likely definition", likely),
-        (sure, _) => ("definition", sure),
-    };
-    Some(format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
 }

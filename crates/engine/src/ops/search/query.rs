@@ -13,9 +13,9 @@ use crate::{
     ops::search::matcher::{QuerySyntax, SearchCaseSensitivity, SearchPattern, WordMatchMode},
 };
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
-pub(super) enum SearchQueryTexts {
+pub enum SearchQueryTexts {
     /// The query is one text, or several texts separated by line feeds.
     Text(String),
     AnyOf(Vec<String>),
@@ -37,7 +37,7 @@ impl SearchQueryTexts {
         Ok(texts)
     }
 
-    pub(super) fn display_text(&self) -> Cow<'_, str> {
+    pub(crate) fn display_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) if text.contains('\n') => text.replace('\n', " | ").into(),
             Self::Text(text) => text.as_str().into(),
@@ -47,7 +47,7 @@ impl SearchQueryTexts {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AlternativeQueryInterpretation {
+pub enum AlternativeQueryInterpretation {
     WordParts,
     IgnoreCase,
     AsRegex,
@@ -57,7 +57,7 @@ pub(super) enum AlternativeQueryInterpretation {
 }
 
 impl AlternativeQueryInterpretation {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::WordParts => "as part of words",
             Self::IgnoreCase => "ignoring case",
@@ -68,7 +68,7 @@ impl AlternativeQueryInterpretation {
         }
     }
 
-    pub(super) fn describe(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::WordParts => "parts of words",
             Self::IgnoreCase => "case-insensitive",
