@@ -69,12 +69,12 @@ impl NativeText for FindOutcome {
             text.push('\n');
         }
         let (pattern, count) = (escape_deceptive_line(&self.pattern), self.matches.len());
-        text.push_str(&match (self.total, self.partial) {
-            (0, _) => format!("[no match for {pattern}"),
-            (_, true) => format!("[no match for {pattern}; {count} contain it"),
-            (_, false) => format!("[{count} match {pattern}"),
+        text.push_str(&match (&self.nearest, self.partial) {
+            (Some(_), _) => format!("[no match for {pattern}"),
+            (None, true) => format!("[no match for {pattern}; {count} contain it"),
+            (None, false) => format!("[{count} match {pattern}"),
         });
-        for (at, path) in self.nearest.iter().enumerate() {
+        for (at, path) in self.nearest.iter().flatten().enumerate() {
             text.push_str(if at == 0 { "; did you mean " } else { ", " });
             text.push_str(&escape_deceptive_line(&path.to_wire()));
         }

@@ -45,8 +45,9 @@ pub struct FindOutcome {
     /// Whether no path matches the pattern, so that the matches are paths that contain it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub nearest: Vec<RelPath>,
+    /// The paths with similar names; `None` if the call did not look for them.
+    #[serde(skip_serializing_if = "has_no_paths")]
+    pub nearest: Option<Vec<RelPath>>,
     #[serde(flatten)]
     pub completeness: Completeness<FindArgs>,
     /// The number of directories that could not be listed.
@@ -59,6 +60,11 @@ pub struct FindOutcome {
 }
 
 impl OperationOutcome for FindOutcome {}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn has_no_paths(paths: &Option<Vec<RelPath>>) -> bool {
+    paths.as_ref().is_none_or(Vec::is_empty)
+}
 
 #[derive(Debug, Serialize)]
 pub struct FoundPathRow {
@@ -95,11 +101,11 @@ impl Operation for FindArgs {
                 Ok(())
             })?;
         let (mut first, mut total) = ThreadFirstMatchingPaths::merge_all(results, max);
-        let (mut partial, mut nearest) = (false, Vec::new());
+        let (mut partial, mut nearest) = (false, None);
         if total == 0 && context.options.listing_style == ListingPageSizeAndDetail::NativePage {
             let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
             (first, total, partial) = (near.substring_matches, near.total, near.total > 0);
-            nearest = if partial { Vec::new() } else { near.nearest_names };
+            nearest = (!partial).then_some(near.nearest_names);
         }
         let matches: Vec<FoundPathRow> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
         let outcome = FindOutcome {
