@@ -154,8 +154,8 @@ fn render_by_path(found: &SearchHitsByPath) -> String {
         (0, _) => format!("[no match for \"{}\" in {} files", escape_deceptive_line(&query), counts.scanned),
         (_, 0) => format!("[{total} hits in {files} files"),
         (_, left) => format!(
-            "[{listed} hits in {files} files; truncated, {left} more: pass a narrower path or a glob, or raise max up to \
-             {most}"
+            "[{listed} hits in {files} files; truncated, {left} more: pass a narrower path or a glob, or raise max up \
+             to {most}"
         ),
     });
     for (count, what) in [(counts.binary, "not text"), (counts.large, "too large"), (counts.unreadable, "not readable")]
