@@ -17,6 +17,7 @@ mod search;
 mod session;
 pub(crate) mod usage;
 mod watch;
+mod written_files;
 
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 

@@ -66,6 +66,7 @@ pub(crate) use completed_call::outcome_from_entry;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub use diff::{DiffArgs, DiffOutcome, LineCountFields};
+pub use edit::{AppliedEditRow, EditArgs, EditItem, EditOutcome, EditRebaseFields, StaleEditHandling};
 pub(crate) use encode_content::encode_like;
 pub use events::{
     AlertAnsweredEvent, ApprovalResolvedEvent, PollSessionEventsArgs, SessionEventRow, SessionEventsOutcome,
@@ -76,6 +77,9 @@ pub use journal_feed::{EventJournalEntryFields, JournalCursor, JournalCursorArgu
 pub use list::{ListArgs, ListOutcome, ListedEntryRow, ListedLinkTarget};
 pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
+pub use patch::{
+    InexactPatchChunkRow, PatchArgs, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewline,
+};
 pub use policy::{
     ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow,
 };
@@ -107,6 +111,7 @@ pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
 pub use watch::{UnwatchArgs, WatchArgs, WatchChange, WatchOutcome};
 pub use watched::{CallerWatchEventReader, PollWatchEventsArgs, WatchEventsOutcome, events::WatchEventRow};
+pub use write::{ChangedLineCounts, StaleWriteHandling, WriteArgs, WriteOutcome};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;
 

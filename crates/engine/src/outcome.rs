@@ -110,14 +110,14 @@ pub struct SavedAndUnsavedVersion {
 #[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
 pub(crate) struct FileShownInOutcome<'a> {
     pub(crate) path: &'a RelPath,
-    /// The version and the name of the version that the outcome shows; `None` if the outcome shows only lines.
-    pub(crate) version: Option<(Version, &'a mut String)>,
+    /// The version that the outcome shows, with its name if it has one; `None` if the outcome shows only lines.
+    pub(crate) version: Option<(Version, Option<&'a mut String>)>,
     pub(crate) unsaved: &'a mut Option<SavedAndUnsavedVersion>,
 }
 
 impl<'a> FileShownInOutcome<'a> {
     pub(crate) fn new(path: &'a RelPath, fields: &'a mut FileVersionFields) -> Self {
-        Self { path, version: Some((fields.version, &mut fields.rev)), unsaved: &mut fields.unsaved }
+        Self { path, version: Some((fields.version, Some(&mut fields.rev))), unsaved: &mut fields.unsaved }
     }
 }
 
@@ -189,4 +189,8 @@ impl Serialize for UtcTime {
 
 pub(crate) fn is_zero<T: PartialEq + Default>(count: &T) -> bool {
     *count == T::default()
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -4,7 +4,7 @@
 
 mod args;
 pub(in crate::ops) mod errors;
-mod report;
+mod outcome;
 
 use std::borrow::Cow;
 
@@ -18,15 +18,13 @@ use stead_text::{
     merge::{self, MergeResult},
 };
 
-pub(crate) use self::args::EditArgs;
-use self::{
-    args::StaleEditHandling,
-    report::{EditRebaseStatus, EditReport},
+pub use self::{
+    args::{EditArgs, EditItem, StaleEditHandling},
+    outcome::{AppliedEditRow, EditOutcome, EditRebaseFields},
 };
 use crate::{
     authorization,
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -41,13 +39,14 @@ use crate::{
     },
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::{BaseVersion, Version},
-    workspace::BytesToRead,
+    workspace::{BytesToRead, CommitReceipt},
 };
 
 pub(crate) struct FileToEdit {
     bytes: Vec<u8>,
     text: String,
     version: Version,
+    rev: String,
     expectation: CommitExpectation,
 }
 
@@ -55,12 +54,12 @@ struct AppliedEditsResult {
     text: String,
     /// The result of each edit of the call; `None` if whole texts were merged instead.
     per_edit: Option<EditedText>,
-    rebase: EditRebaseStatus,
+    rebased: Option<EditRebaseFields>,
 }
 
 impl Operation for EditArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = EditOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         // The pipeline checks a base which says that the file must not exist; `plan` checks every other base.
@@ -79,10 +78,10 @@ impl Operation for EditArgs {
         let result = self.apply_edits(context, target, &current, &edits)?;
         let encoded = encode_content::encode_file(&result.text, None, Some(&current.bytes))?;
         let version = Version::hash_bytes(&encoded.bytes);
-        let report = EditReport::new(context, target, &current, &result, &encoded, version);
+        let outcome = EditOutcome::unchanged(context, target, &current, &result, &encoded);
         let created = current.expectation == CommitExpectation::Absent;
         if encoded.bytes == current.bytes && !created {
-            return Ok(OperationPlanningResult::Read { outcome: report.unchanged_outcome(context, target), bytes: 0 });
+            return Ok(OperationPlanningResult::Read { outcome, bytes: 0 });
         }
         let mut changes = planning::create_missing_parents(context, &target.path)?;
         changes.push(PlannedChange::Put {
@@ -97,12 +96,10 @@ impl Operation for EditArgs {
         if self.dry_run {
             // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
-            return Ok(OperationPlanningResult::Preview(report.preview_outcome(&current.text, &result.text)));
+            return Ok(OperationPlanningResult::Preview(outcome.preview(version, &current.text, &result.text)));
         }
-        Ok(OperationPlanningResult::Files {
-            plan,
-            build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)),
-        })
+        let build_outcome = Box::new(move |receipt: &CommitReceipt| outcome.committed(version, receipt));
+        Ok(OperationPlanningResult::Files { plan, build_outcome })
     }
 }
 
@@ -116,9 +113,13 @@ impl EditArgs {
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
                 return Err(older_revisions::missing_file_error(context, target, self.base.as_deref()));
             }
-            let bytes = Vec::new();
-            let version = Version::hash_bytes(&bytes);
-            return Ok(FileToEdit { bytes, text: String::new(), version, expectation: CommitExpectation::Absent });
+            return Ok(FileToEdit {
+                bytes: Vec::new(),
+                text: String::new(),
+                version: Version::hash_bytes(&[]),
+                rev: String::new(),
+                expectation: CommitExpectation::Absent,
+            });
         };
         write::require_regular_file(target, stat)?;
         let file = context
@@ -130,6 +131,7 @@ impl EditArgs {
         Ok(FileToEdit {
             text,
             version: file.version,
+            rev: context.revision_name(&target.path, &file.version),
             expectation: CommitExpectation::File(observed),
             bytes: file.bytes,
         })
@@ -150,7 +152,7 @@ impl EditArgs {
         match (base, self.mode) {
             (EditBaseVersionStatus::Unspecified | EditBaseVersionStatus::Current, _) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::NotNeeded))
+                Ok(AppliedEditsResult::from_edited(edited, None))
             }
             (EditBaseVersionStatus::Older(old), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, Some(&old)))
@@ -166,14 +168,16 @@ impl EditArgs {
                     is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
                 if edited.applied.iter().zip(edits).all(is_safe) {
-                    return Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::Unverified { from: written }));
+                    let rebased = EditRebaseFields::unverified(written, current);
+                    return Ok(AppliedEditsResult::from_edited(edited, Some(rebased)));
                 }
                 Err(errors::stale_base_error(context, target, current, None))
             }
             (EditBaseVersionStatus::Older(old), mode @ (StaleEditHandling::Anchored | StaleEditHandling::Merge)) => {
                 match apply_to_newer_text(&old.text, &current.text, edits, rules) {
                     Ok(edited) => {
-                        Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::rebased(&old, &current.text)))
+                        let rebased = EditRebaseFields::rebased(&old, current);
+                        Ok(AppliedEditsResult::from_edited(edited, Some(rebased)))
                     }
                     Err(refusals) if mode == StaleEditHandling::Anchored => Err(refused(refusals, Some(&old))),
                     Err(refusals) => match apply_edits(&old.text, edits, rules) {
@@ -187,8 +191,8 @@ impl EditArgs {
 }
 
 impl AppliedEditsResult {
-    fn from_edited(edited: EditedText, rebase: EditRebaseStatus) -> Self {
-        Self { text: edited.text.clone(), per_edit: Some(edited), rebase }
+    fn from_edited(edited: EditedText, rebased: Option<EditRebaseFields>) -> Self {
+        Self { text: edited.text.clone(), per_edit: Some(edited), rebased }
     }
 }
 
@@ -200,14 +204,13 @@ fn merge_edits(
     edits: &[FindReplaceEdit<'_>],
     ours: &str,
 ) -> Result<AppliedEditsResult, Error> {
+    let rebased = || Some(EditRebaseFields::merged(old, current));
     match merge::merge(&old.text, ours, &current.text) {
-        MergeResult::Clean(text) => {
-            Ok(AppliedEditsResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
-        }
+        MergeResult::Clean(text) => Ok(AppliedEditsResult { text, per_edit: None, rebased: rebased() }),
         MergeResult::Conflict(ranges) => {
             // A white space change by others, for example by a formatter, is not a conflict.
             if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
-                return Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
+                return Ok(AppliedEditsResult::from_edited(edited, rebased()));
             }
             Err(errors::merge_conflict_error(context, target, current, old, ours, &ranges))
         }

@@ -7,28 +7,25 @@
 mod base_versions;
 mod errors;
 mod files;
-mod report;
+mod outcome;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::patch::{
     FilePatch, PatchChunk, PatchChunkPlacementRules, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
     parse_patch,
 };
 
-use self::{
-    base_versions::PatchBaseVersions,
-    errors::PatchSectionLocation,
-    files::PatchedFileMap,
-    report::{PatchReport, PatchReportRow, PatchedFileChangeKind},
+pub use self::outcome::{
+    InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewline,
 };
+use self::{base_versions::PatchBaseVersions, errors::PatchSectionLocation, files::PatchedFileMap};
 use crate::{
     authorization,
     call_context::CallContext,
     call_options::{MissingParentPolicy, PatchChunkMatching, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -40,21 +37,22 @@ use crate::{
         older_revisions::{CurrentFileText, FileDisappearanceCause, find_removal_or_move},
         planning,
     },
+    outcome::is_default,
     plan::{FileKind, Plan},
     version::Version,
-    workspace::FinalSymlink,
+    workspace::{CommitReceipt, FinalSymlink},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PatchArgs {
-    patch: String,
-    #[serde(default)]
-    base: BTreeMap<String, String>,
-    #[serde(default)]
-    overwrite: bool,
-    #[serde(default)]
-    dry_run: bool,
+pub struct PatchArgs {
+    pub patch: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub base: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub overwrite: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dry_run: bool,
 }
 
 pub(crate) struct ResolvedPatch {
@@ -64,7 +62,7 @@ pub(crate) struct ResolvedPatch {
 
 impl Operation for PatchArgs {
     type Resolved = ResolvedPatch;
-    type Outcome = CallOutcome;
+    type Outcome = PatchOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let sections = self.parse_sections(context)?;
@@ -108,23 +106,21 @@ impl Operation for PatchArgs {
         }
         let changes = applier.files.planned_changes().map_err(errors::with_nothing_written)?;
         let plan = Plan::new(changes);
-        let already_applied: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_already_applied()).collect();
+        let already_applied: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].already_applied).collect();
         if !already_applied.is_empty() && !plan.is_empty() {
             return Err(errors::partly_applied_error(&sections, &already_applied));
         }
-        let report = PatchReport::new(context, rows, &plan);
         if self.dry_run {
             // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
-            return Ok(OperationPlanningResult::Preview(report.preview_outcome()));
+            return Ok(OperationPlanningResult::Preview(PatchOutcome::preview(rows)));
         }
         if plan.is_empty() {
-            return Ok(OperationPlanningResult::Read { outcome: report.unchanged_outcome(), bytes: 0 });
+            return Ok(OperationPlanningResult::Read { outcome: PatchOutcome::unchanged(context, rows), bytes: 0 });
         }
-        Ok(OperationPlanningResult::Files {
-            plan,
-            build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)),
-        })
+        let removals = outcome::planned_removals(&plan);
+        let build_outcome = Box::new(move |receipt: &CommitReceipt| PatchOutcome::committed(rows, &removals, receipt));
+        Ok(OperationPlanningResult::Files { plan, build_outcome })
     }
 }
 
@@ -179,7 +175,7 @@ impl MultiFilePatchApplier<'_, '_> {
         kind: &PatchSectionKind,
         targets: &[ResolvedTarget],
         at: PatchSectionLocation,
-    ) -> Result<PatchReportRow, Error> {
+    ) -> Result<PatchedFileRow, Error> {
         for target in targets {
             self.files.track(target);
         }
@@ -219,7 +215,7 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(())
     }
 
-    fn add_file(&mut self, written: &str, content: &str, target: &ResolvedTarget) -> Result<PatchReportRow, Error> {
+    fn add_file(&mut self, written: &str, content: &str, target: &ResolvedTarget) -> Result<PatchedFileRow, Error> {
         if let Some(row) = self.already_added(content, target)? {
             return Ok(row);
         }
@@ -230,10 +226,11 @@ impl MultiFilePatchApplier<'_, '_> {
             self.check_parent_exists(target)?;
         }
         let before = self.files.bytes_if_requested(&target.path)?;
-        let row = PatchReportRow::new(PatchedFileChangeKind::Add, &target.path)
-            .with_line_counts(stead_text::lines::count_lines(content.as_bytes()), 0);
-        self.files.put_bytes(&target.path, content.as_bytes().to_vec());
-        Ok(row.with_bytes(content.as_bytes()).with_before_after(self.context, before, Some(content.as_bytes())))
+        let content = content.as_bytes();
+        let mut row = PatchedFileRow::new(PatchedFileChangeKind::Add, &target.path).with_bytes(content);
+        row.added = stead_text::lines::count_lines(content);
+        self.files.put_bytes(&target.path, content.to_vec());
+        Ok(row.with_before_after(self.context, before, Some(content)))
     }
 
     fn update_file(
@@ -242,7 +239,7 @@ impl MultiFilePatchApplier<'_, '_> {
         chunks: &[PatchChunk],
         target: &ResolvedTarget,
         at: PatchSectionLocation,
-    ) -> Result<PatchReportRow, Error> {
+    ) -> Result<PatchedFileRow, Error> {
         self.require_file(target)?;
         self.bases.check_base(&mut self.files, written, target)?;
         let before = self.files.bytes(&target.path)?;
@@ -250,13 +247,13 @@ impl MultiFilePatchApplier<'_, '_> {
             Ok(applied) => applied,
             Err(_) if self.is_already_applied(&target.path, &before, chunks)? => {
                 return Ok(
-                    PatchReportRow::already_applied(PatchedFileChangeKind::Update, &target.path).with_bytes(&before)
+                    PatchedFileRow::already_applied(PatchedFileChangeKind::Update, &target.path).with_bytes(&before)
                 );
             }
             Err(error) => return Err(error),
         };
         let row =
-            PatchReportRow::new(PatchedFileChangeKind::Update, &target.path).with_chunks(&applied).with_bytes(&bytes);
+            PatchedFileRow::new(PatchedFileChangeKind::Update, &target.path).with_chunks(&applied).with_bytes(&bytes);
         let row = row.with_before_after(self.context, Some(before), Some(&bytes));
         self.files.put_bytes(&target.path, bytes);
         Ok(row)
@@ -268,9 +265,9 @@ impl MultiFilePatchApplier<'_, '_> {
         chunks: &[PatchChunk],
         target: &ResolvedTarget,
         at: PatchSectionLocation,
-    ) -> Result<PatchReportRow, Error> {
+    ) -> Result<PatchedFileRow, Error> {
         if self.files.kind(&target.path).is_none() && self.already_removed(target) {
-            return Ok(PatchReportRow::already_applied(PatchedFileChangeKind::Delete, &target.path));
+            return Ok(PatchedFileRow::already_applied(PatchedFileChangeKind::Delete, &target.path));
         }
         let kind = self.require_existing(target)?;
         if kind == FileKind::Directory {
@@ -279,7 +276,7 @@ impl MultiFilePatchApplier<'_, '_> {
         if kind == FileKind::File {
             self.bases.check_base(&mut self.files, written, target)?;
         }
-        let mut row = PatchReportRow::new(PatchedFileChangeKind::Delete, &target.path);
+        let mut row = PatchedFileRow::new(PatchedFileChangeKind::Delete, &target.path);
         if !chunks.is_empty() {
             self.require_file(target)?;
             let before = self.files.bytes(&target.path)?;
@@ -301,7 +298,7 @@ impl MultiFilePatchApplier<'_, '_> {
         source: &ResolvedTarget,
         destination: &ResolvedTarget,
         at: PatchSectionLocation,
-    ) -> Result<PatchReportRow, Error> {
+    ) -> Result<PatchedFileRow, Error> {
         if let Some(row) = self.already_moved(chunks, source, destination)? {
             return Ok(row);
         }
@@ -319,8 +316,8 @@ impl MultiFilePatchApplier<'_, '_> {
                 self.check_parent_exists(destination)?;
             }
         }
-        let mut row =
-            PatchReportRow::new(PatchedFileChangeKind::Move, &source.path).with_destination(&destination.path);
+        let mut row = PatchedFileRow::new(PatchedFileChangeKind::Move, &source.path);
+        row.to = Some(destination.path.clone());
         let mut before = if kind == FileKind::File { self.files.bytes_if_requested(&source.path)? } else { None };
         let mut after = before.clone();
         let mut changed = None;
@@ -337,7 +334,7 @@ impl MultiFilePatchApplier<'_, '_> {
             row = row.with_bytes(&bytes);
             self.files.put_bytes(&destination.path, bytes);
         } else if kind == FileKind::File {
-            row = row.with_version(self.files.version(&destination.path)?);
+            row.version = Some(self.files.version(&destination.path)?);
         }
         Ok(row.with_before_after(self.context, before, after.as_deref()))
     }
@@ -403,7 +400,7 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
     }
 
-    fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchReportRow>, Error> {
+    fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchedFileRow>, Error> {
         let path = &target.path;
         let is_same_size = target.stat.is_some_and(|stat| stat.size == content.len() as u64);
         if !self.detects_reapplied()
@@ -414,7 +411,7 @@ impl MultiFilePatchApplier<'_, '_> {
         {
             return Ok(None);
         }
-        Ok(Some(PatchReportRow::already_applied(PatchedFileChangeKind::Add, path).with_bytes(content.as_bytes())))
+        Ok(Some(PatchedFileRow::already_applied(PatchedFileChangeKind::Add, path).with_bytes(content.as_bytes())))
     }
 
     fn already_removed(&self, target: &ResolvedTarget) -> bool {
@@ -428,7 +425,7 @@ impl MultiFilePatchApplier<'_, '_> {
         chunks: &[PatchChunk],
         source: &ResolvedTarget,
         destination: &ResolvedTarget,
-    ) -> Result<Option<PatchReportRow>, Error> {
+    ) -> Result<Option<PatchedFileRow>, Error> {
         let is_gone = self.files.kind(&source.path).is_none() && self.files.is_untouched(&source.path);
         if !self.detects_reapplied() || !is_gone || self.files.kind(&destination.path) != Some(FileKind::File) {
             return Ok(None);
@@ -446,7 +443,7 @@ impl MultiFilePatchApplier<'_, '_> {
         if !chunks.is_empty() && !self.is_already_applied(&destination.path, &bytes, chunks)? {
             return Ok(None);
         }
-        let row = PatchReportRow::already_applied(PatchedFileChangeKind::Move, &source.path);
-        Ok(Some(row.with_destination(&destination.path).with_bytes(&bytes)))
+        let row = PatchedFileRow::already_applied(PatchedFileChangeKind::Move, &source.path).with_bytes(&bytes);
+        Ok(Some(PatchedFileRow { to: Some(destination.path.clone()), ..row }))
     }
 }

@@ -6,52 +6,100 @@ mod merge;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use stead_path::RelPath;
 use stead_text::diff;
 
-use self::merge::WriteMergeStatus;
 use super::{
     decode_diff_text,
     encode_content::{self, EncodedBytesToWrite},
-    outcome_builder::OutcomeBuilder,
     planning,
 };
 use crate::{
     call_context::CallContext,
     call_options::{ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
-    engine::CallOutcome,
+    engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
+    outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     resolve,
     version::{BaseVersion, Version},
     workspace::{BytesToRead, FileStat},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WriteArgs {
-    path: String,
-    content: String,
-    base: Option<String>,
-    encoding: Option<String>,
-    #[serde(default)]
-    mode: StaleWriteHandling,
+pub struct WriteArgs {
+    pub path: String,
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: StaleWriteHandling,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StaleWriteHandling {
+pub enum StaleWriteHandling {
     #[default]
     Exact,
     /// The mode `merge` merges the caller's changes with the changes of others since the base. Without a base, the mode
     /// `merge` uses the text that the session last saw.
     Merge,
+}
+
+#[derive(Debug, Serialize)]
+pub struct WriteOutcome {
+    pub path: RelPath,
+    #[serde(flatten)]
+    pub version: FileVersionFields,
+    pub size: u64,
+    pub created: bool,
+    pub changed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<ChangedLineCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_endings: Option<&'static str>,
+    #[serde(flatten)]
+    pub recorded: Option<RecordedEntryFields>,
+    #[serde(skip)]
+    pub before_after: Option<BeforeAfterBytes>,
+}
+
+impl OperationOutcome for WriteOutcome {
+    fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
+        self.before_after.take().into_iter().collect()
+    }
+
+    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
+        vec![FileShownInOutcome::new(&self.path, &mut self.version)]
+    }
+}
+
+/// The number of lines that a change adds and removes.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ChangedLineCounts {
+    pub added: usize,
+    pub removed: usize,
+}
+
+impl From<diff::DiffStat> for ChangedLineCounts {
+    fn from(lines: diff::DiffStat) -> Self {
+        Self { added: lines.added, removed: lines.removed }
+    }
 }
 
 struct FileBeforeWrite {
@@ -62,7 +110,7 @@ struct FileBeforeWrite {
 
 impl Operation for WriteArgs {
     type Resolved = RequestedPathIndex;
-    type Outcome = CallOutcome;
+    type Outcome = WriteOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let request = RequestedPath::write(&self.path);
@@ -80,12 +128,10 @@ impl Operation for WriteArgs {
         let now = WriteTargetCurrentContent::effective(context, current.as_ref());
         let before = now.as_ref().and_then(|now| now.bytes);
         let content = match_format(context.options.replacement_format, &self.content, before);
-        let endings = adopted_line_endings(&self.content, &content);
-        let (content, merge_status) = match (self.mode, &now) {
+        let line_endings = adopted_line_endings(&self.content, &content);
+        let (content, merged_from) = match (self.mode, &now) {
             (StaleWriteHandling::Merge, Some(now)) => self.merge_with_current(context, target, now, content)?,
-            (StaleWriteHandling::Merge, None) | (StaleWriteHandling::Exact, _) => {
-                (content, WriteMergeStatus::NotMerged)
-            }
+            (StaleWriteHandling::Merge, None) | (StaleWriteHandling::Exact, _) => (content, None),
         };
         let encoded = encode_content::encode_file(&content, self.encoding.as_deref(), before)?;
         let version = Version::hash_bytes(&encoded.bytes);
@@ -94,12 +140,24 @@ impl Operation for WriteArgs {
             && current.observed.version == version
             && context.options.applied_by == ChangeApplierChoice::Workspace
         {
-            return Ok(unchanged_outcome(context, target, &version, before, size, self.mode));
+            let outcome = WriteOutcome {
+                path: target.path.clone(),
+                version: FileVersionFields::new(version, context.revision_name(&target.path, &version)),
+                size,
+                created: false,
+                changed: false,
+                diff: None,
+                merged: self.merged(None),
+                merged_from: None,
+                encoding: None,
+                line_endings: None,
+                recorded: None,
+                before_after: context.before_after(&target.path, before, before),
+            };
+            return Ok(OperationPlanningResult::Read { outcome, bytes: 0 });
         }
-        let difference = match &current {
-            None => count_changed_lines(Some(b""), &encoded.bytes),
-            Some(_) => count_changed_lines(before, &encoded.bytes),
-        };
+        let created = current.is_none();
+        let diff = count_changed_lines(if created { Some(b"") } else { before }, &encoded.bytes);
         let before_after = context.before_after(&target.path, before, Some(&encoded.bytes));
         let mut changes = planning::create_missing_parents(context, &target.path)?;
         let EncodedBytesToWrite { bytes, non_utf8_encoding } = encoded;
@@ -108,34 +166,32 @@ impl Operation for WriteArgs {
         let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
         let mode = context.options.written_file_mode.mode_source();
         changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
-        let path = target.path.to_string();
-        let (created, mode) = (current.is_none(), self.mode);
+        let (path, merged) = (target.path.clone(), self.merged(merged_from.as_deref()));
         Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
-            build_outcome: Box::new(move |receipt| {
-                let rev = format!("r{}", receipt.entry);
-                let verb = if created { "created" } else { "wrote" };
-                let lines = difference.map(|lines| format!(", +{} -{}", lines.added, lines.removed));
-                let text = format!("{verb} {path} ({rev}, {size} bytes{})", lines.unwrap_or_default());
-                OutcomeBuilder::new()
-                    .with_field("path", path)
-                    .with_version(&version, rev)
-                    .with_field("size", size)
-                    .with_field("created", created)
-                    .with_field("changed", true)
-                    .with_some("diff", difference.map(line_counts_json))
-                    .with_fields(merge_status.outcome_fields(mode))
-                    .with_some("encoding", non_utf8_encoding)
-                    .with_some("line_endings", endings)
-                    .with_receipt(receipt)
-                    .build_one_line(text)
-                    .with_before_after(before_after)
+            build_outcome: Box::new(move |receipt| WriteOutcome {
+                path,
+                version: FileVersionFields::written(version, receipt),
+                size,
+                created,
+                changed: true,
+                diff,
+                merged,
+                merged_from,
+                encoding: non_utf8_encoding,
+                line_endings,
+                recorded: Some(receipt.into()),
+                before_after,
             }),
         })
     }
 }
 
 impl WriteArgs {
+    fn merged(&self, merged_from: Option<&str>) -> Option<bool> {
+        (self.mode == StaleWriteHandling::Merge).then_some(merged_from.is_some())
+    }
+
     fn read_write_target(
         &self,
         context: &CallContext<'_>,
@@ -228,51 +284,10 @@ fn base_required_error(context: &CallContext<'_>, target: &ResolvedTarget, versi
     if context.may_read(path) { resolve::with_current_version(context, error, path, *version) } else { error }
 }
 
-fn unchanged_outcome(
-    context: &CallContext<'_>,
-    target: &ResolvedTarget,
-    version: &Version,
-    before: Option<&[u8]>,
-    size: u64,
-    mode: StaleWriteHandling,
-) -> OperationPlanningResult {
-    let path = target.path.to_string();
-    let rev = context.revision_name(&target.path, version);
-    let text = format!("{path} already has this content ({rev}); nothing was changed");
-    let outcome = OutcomeBuilder::new()
-        .with_field("path", path)
-        .with_version(version, rev)
-        .with_field("size", size)
-        .with_field("created", false)
-        .with_field("changed", false)
-        .with_fields(WriteMergeStatus::NotMerged.outcome_fields(mode))
-        .build_one_line(text)
-        .with_before_after(context.before_after(&target.path, before, before));
-    OperationPlanningResult::Read { outcome, bytes: 0 }
-}
-
-impl WriteMergeStatus {
-    fn outcome_fields(&self, mode: StaleWriteHandling) -> Map<String, Value> {
-        let fields = OutcomeBuilder::new();
-        match (mode, self) {
-            (StaleWriteHandling::Exact, _) => fields,
-            (StaleWriteHandling::Merge, WriteMergeStatus::NotMerged) => fields.with_field("merged", false),
-            (StaleWriteHandling::Merge, WriteMergeStatus::MergedSince(from)) => {
-                fields.with_field("merged", true).with_field("merged_from", from.clone())
-            }
-        }
-        .into_json()
-    }
-}
-
-pub(crate) fn count_changed_lines(before: Option<&[u8]>, after: &[u8]) -> Option<diff::DiffStat> {
+fn count_changed_lines(before: Option<&[u8]>, after: &[u8]) -> Option<ChangedLineCounts> {
     let before = before?;
     if before.len().max(after.len()) as u64 > limits::DIFF_BYTES_MAX {
         return None;
     }
-    Some(diff::diff_stat(&decode_diff_text(before)?, &decode_diff_text(after)?))
-}
-
-fn line_counts_json(lines: diff::DiffStat) -> Value {
-    json!({ "added": lines.added, "removed": lines.removed })
+    Some(diff::diff_stat(&decode_diff_text(before)?, &decode_diff_text(after)?).into())
 }

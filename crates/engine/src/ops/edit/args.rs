@@ -2,57 +2,49 @@
 //! string, and a whole number written as `3.0`. If the caller uses a field name of another tool, the error of `edit`
 //! names the right field.
 
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 use stead_text::edit::{FindReplaceEdit, OccurrenceSelector};
 
 use super::bad_request;
-use crate::{errors::Error, limits};
+use crate::{errors::Error, limits, outcome::is_default};
 
-#[derive(Debug)]
-pub(crate) struct EditArgs {
-    pub(super) path: String,
-    pub(super) edits: Vec<EditItem>,
-    pub(super) base: Option<String>,
-    pub(super) mode: StaleEditHandling,
-    pub(super) dry_run: bool,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct EditArgs {
+    pub path: String,
+    #[serde(deserialize_with = "deserialize_edit_list")]
+    pub edits: Vec<EditItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: StaleEditHandling,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dry_run: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct EditItem {
-    pub(super) old: String,
-    pub(super) new: String,
-    #[serde(default, deserialize_with = "deserialize_whole_number")]
-    count: Option<usize>,
-    #[serde(default, deserialize_with = "deserialize_whole_number")]
-    near_line: Option<usize>,
-    #[serde(default)]
-    all: bool,
+pub struct EditItem {
+    pub old: String,
+    pub new: String,
+    #[serde(default, deserialize_with = "deserialize_whole_number", skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    #[serde(default, deserialize_with = "deserialize_whole_number", skip_serializing_if = "Option::is_none")]
+    pub near_line: Option<usize>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub all: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum StaleEditHandling {
+pub enum StaleEditHandling {
     Strict,
     /// `edit` accepts an older base if the text at every quoted place is unchanged.
     #[default]
     Anchored,
     /// `edit` merges its edits with all changes made to the file since the base.
     Merge,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawEditArgs {
-    path: String,
-    #[serde(deserialize_with = "deserialize_edit_list")]
-    edits: Vec<EditItem>,
-    base: Option<String>,
-    #[serde(default)]
-    mode: StaleEditHandling,
-    #[serde(default)]
-    dry_run: bool,
 }
 
 const MISPLACED_EDIT_FIELDS: &[&str] = &[
@@ -77,6 +69,12 @@ const MISPLACED_EDIT_FIELDS: &[&str] = &[
     "replace_all",
 ];
 
+impl Serialize for EditArgs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for EditArgs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = Map::<String, Value>::deserialize(deserializer)?;
@@ -85,9 +83,7 @@ impl<'de> Deserialize<'de> for EditArgs {
                 "`{name}` belongs to an edit: pass `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
             )));
         }
-        let RawEditArgs { path, edits, base, mode, dry_run } =
-            RawEditArgs::deserialize(Value::Object(fields)).map_err(D::Error::custom)?;
-        Ok(Self { path, edits, base, mode, dry_run })
+        Self::deserialize(Value::Object(fields)).map_err(D::Error::custom)
     }
 }
 

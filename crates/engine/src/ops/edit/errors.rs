@@ -27,7 +27,6 @@ use crate::{
     ops::{
         edit::{FileToEdit, OlderFileText, bad_request},
         older_revisions::{self, CurrentFileText, OlderRevisionMatch},
-        outcome_builder::OutcomeBuilder,
     },
     resolve,
 };
@@ -100,12 +99,12 @@ pub(super) fn edits_refused_error(
         return error;
     }
     let describe = |refusal: &EditError| {
-        let other = error_context.edit_error(refusal);
-        let fields = OutcomeBuilder::new()
-            .with_field("edit", refusal.edit_index)
-            .with_field("kind", other.kind.code())
-            .with_field("detail", other.message);
-        Value::Object(fields.with_fields(other.details).into_json())
+        let Error { kind, message, details, .. } = error_context.edit_error(refusal);
+        let mut described = json!({ "edit": refusal.edit_index, "kind": kind.code(), "detail": message });
+        if let Value::Object(fields) = &mut described {
+            fields.extend(details);
+        }
+        described
     };
     let others: Vec<Value> = refusals.iter().skip(1).take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
     error.with_detail("also_refused", others)

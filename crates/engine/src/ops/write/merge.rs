@@ -27,25 +27,20 @@ use crate::{
 /// The maximum number of conflict locations in an error message; the error's details list more.
 const CONFLICT_LINES_SHOWN: usize = 5;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WriteMergeStatus {
-    NotMerged,
-    MergedSince(String),
-}
-
 struct MergeBase {
     version: Version,
     bytes: Vec<u8>,
 }
 
 impl WriteArgs {
+    /// Returns the content to write and the revision of the common ancestor; no revision if nothing was merged.
     pub(super) fn merge_with_current<'c>(
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
         now: &WriteTargetCurrentContent<'_>,
         content: Cow<'c, str>,
-    ) -> Result<(Cow<'c, str>, WriteMergeStatus), Error> {
+    ) -> Result<(Cow<'c, str>, Option<String>), Error> {
         context.set_submitted_content(None);
         if self.encoding.as_deref().is_some_and(encode_content::is_base64) {
             return Err(Error::new(ErrorKind::BadRequest, "base64 content cannot be merged")
@@ -54,12 +49,12 @@ impl WriteArgs {
         let path = &target.path;
         let Some(known) = self.merge_base(context, target, now)? else {
             return match context.options.missing_base {
-                MissingBaseVersionPolicy::Overwrite => Ok((content, WriteMergeStatus::NotMerged)),
+                MissingBaseVersionPolicy::Overwrite => Ok((content, None)),
                 MissingBaseVersionPolicy::Refuse => Err(base_required_error(context, target, &now.version)),
             };
         };
         if known.version == now.version {
-            return Ok((content, WriteMergeStatus::NotMerged));
+            return Ok((content, None));
         }
         let theirs = now.bytes.ok_or_else(|| {
             Error::new(
@@ -74,14 +69,14 @@ impl WriteArgs {
         };
         let (base, ours) = align_formats(context.options, &base, &content, theirs);
         if base == text {
-            return Ok((content, WriteMergeStatus::NotMerged));
+            return Ok((content, None));
         }
         match merge(&base, &ours, &text) {
             // The merge result equals the content of the call, so the content already includes all changes of others.
-            MergeResult::Clean(text) if text == ours => Ok((Cow::Owned(text), WriteMergeStatus::NotMerged)),
+            MergeResult::Clean(text) if text == ours => Ok((Cow::Owned(text), None)),
             MergeResult::Clean(text) => {
                 context.set_submitted_content(Some((path.clone(), encode_like(&ours, theirs)?)));
-                Ok((Cow::Owned(text), WriteMergeStatus::MergedSince(context.revision_name(path, &known.version))))
+                Ok((Cow::Owned(text), Some(context.revision_name(path, &known.version))))
             }
             MergeResult::Conflict(ranges) => Err(merge_conflict_error(context, path, now, &ranges)),
         }
