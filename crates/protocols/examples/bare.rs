@@ -1,5 +1,5 @@
 //! A minimal HTTP server that reads a request and answers one kilobyte, built on the same libraries as stead. The
-//! benchmark `cargo xtask bench http` compares stead's HTTP server with this example.
+//! benchmark `cargo xtask bench http` compares stead's HTTP server with the minimal server of this example.
 #![expect(clippy::print_stdout, reason = "an example says where it listens")]
 
 use axum::{Router, body::Bytes, routing::get};

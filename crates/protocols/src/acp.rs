@@ -38,17 +38,17 @@ pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPol
 use conductor::{AcpConductorEnvelopeCodec, AcpPeerWriter};
 use router::AcpProxyMessageRouter;
 
-/// A session root opener opens the roots of ACP sessions for the proxy. The crate that accesses files implements this
-/// trait.
+/// A session root opener opens the roots of ACP sessions for the proxy.
 pub trait SessionRootOpener: Send + Sync {
     /// Opens a directory or a single file by its absolute path. The returned root gives no access to files outside the
     /// opened directory or file.
     fn open_root(&self, root: &str) -> Result<OpenedAcpSessionRoot, Error>;
 
-    /// The command that starts an MCP server for a working directory. With `None`, the agent gets no MCP server.
+    /// The command that starts an MCP server for a working directory. The agent gets no MCP server from the proxy if
+    /// the command is `None`.
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
-    /// Assigns the calls of the MCP server that has the ticket `ticket` to the session named `session`.
+    /// Assigns all calls of one MCP server, identified by its ticket, to the ACP session `session`.
     fn bind_server_to_session(
         &self,
         directory: &str,
@@ -56,7 +56,7 @@ pub trait SessionRootOpener: Send + Sync {
         session: &str,
     ) -> Result<(), Error>;
 
-    /// Adds a policy rule that always allows the change for which the approval was requested.
+    /// Adds a policy rule so that a change like the one in the approval request needs no further approval.
     fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error>;
 }
 
@@ -65,7 +65,8 @@ pub trait SessionRootOpener: Send + Sync {
 pub struct AcpProxyConfig {
     /// The file methods that the ACP proxy advertises to agents.
     pub file_capabilities: AcpFileCapabilities,
-    /// The text format of the files that agents write. A single write call can override this format.
+    /// The text format of the files that agents write. A write request of an agent can override the configured text
+    /// format.
     pub text_format: WriteFormatPolicy,
 }
 
@@ -81,7 +82,7 @@ pub enum AcpConnectionClosedBy {
 /// The callers of the engine in the sessions of one ACP connection.
 #[derive(Debug, Clone)]
 pub struct AcpConnectionCallers {
-    /// The agent as a caller of the engine. Each ACP session uses a copy of this caller with its own session id.
+    /// The agent as a caller of the engine. Each ACP session calls the engine as the agent, with its own session id.
     pub agent: Caller,
     /// The person at the editor as a caller of the engine, for review requests.
     pub person: Caller,
@@ -118,8 +119,8 @@ pub struct AcpPeerStreams {
     pub output: BoxedAcpMessageWriter,
 }
 
-/// Runs the proxy between an editor and an agent until one of them closes its side. The proxy then closes the agent's
-/// input, but does not wait until the agent's process exits.
+/// Runs the proxy between an editor and an agent until one of them closes its side. When the connection ends, the proxy
+/// closes the agent's input and does not wait until the agent's process exits.
 ///
 /// The proxy must run inside a tokio runtime. File requests of the agent can occupy the runtime's blocking threads.
 pub async fn proxy_editor_and_agent(

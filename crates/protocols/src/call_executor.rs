@@ -24,7 +24,7 @@ use crate::{
 /// The number of bytes of memory that one semaphore permit represents.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
-/// A call that waits for an event gets the longest allowed wait in addition to the usual deadline.
+/// The deadline of a call that waits for an event is extended by the longest allowed wait.
 fn call_deadline(cost_class: CallDurationClass) -> Duration {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => DEFAULT_CALL_DEADLINE,
@@ -75,7 +75,7 @@ impl ConnectionCurrentSession {
     }
 }
 
-/// If a client has other unanswered requests, its calls run on threads, so that several can share one commit.
+/// The calls of a client with several pending requests run on threads, so that these calls can share one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherRequestsPending {
     None,
@@ -115,7 +115,7 @@ impl CallSemaphores {
 pub(crate) struct WorkspaceConcurrentCallLimiter(CallSemaphores);
 
 impl WorkspaceConcurrentCallLimiter {
-    /// Allows `calls_max` calls that work on files, and the same number of calls that wait for an event.
+    /// Allows `calls_max` concurrent calls that work on files, and equally many calls that wait for an event.
     pub(crate) fn new(calls_max: usize) -> Self {
         Self(CallSemaphores::new(calls_max, calls_max))
     }
@@ -128,7 +128,7 @@ impl WorkspaceConcurrentCallLimiter {
 #[derive(Debug, Clone)]
 pub(crate) struct ClientCallSlots {
     client: CallSemaphores,
-    /// A server with a single client has no shared limits.
+    /// The limits that all clients of a server share, or `None` if the server has a single client.
     shared: Option<CallLimitsSharedByClients>,
 }
 
@@ -136,8 +136,7 @@ pub(crate) struct ClientCallSlots {
 struct CallLimitsSharedByClients {
     /// The waiting calls of all clients share a limit, because a call that waits for an event occupies a thread.
     waiting_calls: Arc<Semaphore>,
-    /// The first semaphore limits the memory of one client's calls, and the second limits the memory of all clients'
-    /// calls.
+    /// One semaphore limits the memory of one client's calls; the other limits the memory of all clients' calls.
     memory: [Arc<Semaphore>; 2],
     client_memory_units: u32,
 }
@@ -167,8 +166,8 @@ impl ClientCallSlots {
     }
 
     /// Acquires the permits of a call: first from the client's limit, then from the workspace's limit, then from the
-    /// server's limit. A client that waits for a slot of its own therefore holds no permit that other clients could
-    /// use. The closure `memory_bytes` estimates the memory of a long call.
+    /// server's limit. A call that waits for the limit of its client holds no permit that another client could use. The
+    /// closure `memory_bytes` estimates how many bytes of memory a long call needs.
     async fn acquire(
         &self,
         cost_class: CallDurationClass,
@@ -234,8 +233,8 @@ impl CallExecutor {
         self.engine.cost_class(&request.operation, &request.arguments, &request.options)
     }
 
-    /// Runs one call to completion and records it for the request log. The call is cancelled when the future from
-    /// `until_cancelled` resolves.
+    /// Runs one call to completion and records it for the request log. The engine call is cancelled when the future
+    /// that `until_cancelled` returns is ready.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         request: CallRequest,
@@ -289,8 +288,8 @@ impl CallExecutor {
     }
 }
 
-/// A call that waits for an event is cancelled when its client disconnects. Any other call runs to completion even if
-/// its client disconnects.
+/// A call that waits for an event is cancelled when its client disconnects. A call that does not wait for an event runs
+/// to completion even if its client disconnects.
 pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed: watch::Receiver<bool>) {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => std::future::pending().await,
@@ -347,8 +346,8 @@ pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
 }
 
 impl CallProgressReceiver {
-    /// Calls `notify` at most once per interval until the call ends, and only if the progress has increased. Every
-    /// notification is sent before this function returns, so that no notification follows the result of the call.
+    /// Reports the progress of a call with `notify`, at most once per interval. All progress notifications of a call
+    /// are sent before the result of the call.
     pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnectedError>>>(
         mut self,
         notify: impl Fn(CallProgress) -> F,
@@ -367,7 +366,7 @@ impl CallProgressReceiver {
         }
     }
 
-    /// The wait ends with an error if the call ends before the next progress notification is due.
+    /// Waits until the next progress notification is due, or returns an error if the call ends earlier.
     async fn wait_interval(&mut self) -> Result<(), watch::error::RecvError> {
         let interval = tokio::time::sleep(PROGRESS_INTERVAL);
         tokio::pin!(interval);

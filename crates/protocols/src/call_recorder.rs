@@ -46,7 +46,7 @@ pub(crate) struct RequestLogCallRecorder {
 }
 
 impl RequestLogCallRecorder {
-    /// The recorder passes the recorded calls to `on_end` when its last owner drops it.
+    /// The callback `on_end` receives the recorded calls when the last reference to the recorder is dropped.
     pub(crate) fn with_callback(on_end: impl FnOnce(LoggedCallsOfHttpRequest) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }

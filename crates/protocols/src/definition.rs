@@ -1,5 +1,5 @@
-//! Definitions of the dialects: their tools with arguments, results and errors. The definitions are generated from
-//! `definitions/`, compiled into the program as JSON, and parsed when a dialect is built.
+//! Definitions of the dialects: their tools with arguments, results and errors. Dialect definitions are generated from
+//! `definitions/` and compiled into the program as JSON.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{OperationEffectClass, SupervisionTier};
@@ -18,7 +18,7 @@ const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
 /// The text that replaces each dot in a tool name, because some clients do not accept dots.
 const DOT_REPLACEMENT: &str = "__";
 
-/// The program cannot parse a dialect definition that is compiled into it, so the build is broken.
+/// The error for a dialect definition that is compiled into the program but cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot parse a definition compiled into this program: {0}")]
 pub struct DialectDefinitionParseError(#[from] serde_json::Error);
@@ -60,14 +60,14 @@ impl ToolDefinition {
         self.name.replace('.', DOT_REPLACEMENT)
     }
 
-    /// Whether `name` is the name of this tool, with dots or with `__` instead of dots.
+    /// Whether `name` is the tool's name, written with dots or with `__` in place of each dot.
     pub fn matches_name(&self, name: &str) -> bool {
         self.name == name || (name.contains(DOT_REPLACEMENT) && self.dotless_name() == name)
     }
 
     /// The JSON Schema of the tool's arguments. A caller leaves out an optional argument and never sends null for it.
-    /// The schema omits `additionalProperties: false` to keep tool lists short. The error for an unknown argument lists
-    /// the known arguments.
+    /// The argument schema of a tool omits `additionalProperties: false`, so that tool lists stay short. The error for
+    /// an unknown argument lists the known arguments of the tool.
     pub fn input_schema(&self) -> Map<String, Value> {
         let listed = self.inputs.iter().filter(|input| !input.unlisted);
         let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema().into())).collect());
@@ -79,8 +79,8 @@ impl ToolDefinition {
         schema
     }
 
-    /// The JSON Schema of the tool's result, with every possible field. The fields in `common` may occur in the result
-    /// of any tool.
+    /// The JSON Schema of the tool's result, with every possible field. The fields in `common` can occur in the result
+    /// of every tool of the dialect.
     pub fn output_schema(&self, common: &[ToolResultFieldDefinition]) -> Map<String, Value> {
         let property = |output: &ToolResultFieldDefinition| {
             let kind = json!({ "type": output.kind });

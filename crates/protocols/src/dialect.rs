@@ -1,7 +1,7 @@
 //! Dialects: published sets of tools for the operations of the engine. A dialect translates a tool call into one engine
 //! call, and the outcome into the reply that its document specifies. Each tool call leaves one journal entry, and a
-//! dialect makes no decisions about files. Invalid arguments become [`CallOptions::argument_error`], with which the
-//! engine rejects and records the call.
+//! dialect makes no decisions about files. A dialect reports invalid arguments in [`CallOptions::argument_error`], so
+//! that the engine rejects and records the call.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,6 @@ impl TranslatedCall {
         Self { operation: operation.to_owned(), arguments: into_object(arguments), options }
     }
 
-    /// The engine records the call and rejects it with `error`.
     fn rejected(operation: &str, arguments: &Map<String, Value>, error: Error, options: CallOptions) -> Self {
         let options = CallOptions { argument_error: Some(error), ..options };
         Self { operation: operation.to_owned(), arguments: arguments.clone(), options }
@@ -91,7 +90,8 @@ pub enum ReplyStatus {
 pub enum DialectFilesystemReach {
     /// The dialect may access only the workspace.
     Workspace,
-    /// The dialect may access every file that the process may access. Relative paths in a call start at the workspace.
+    /// The dialect may access every file that the process may access. A relative path in a call of the dialect starts
+    /// at the workspace.
     WholeMachine,
 }
 
@@ -129,8 +129,8 @@ pub trait Dialect: Send + Sync {
         native.clone()
     }
 
-    /// The full name of a tool in the journal and in policy rules. With `None`, the journal and the policy rules use
-    /// the name of the operation.
+    /// The full name of a tool in the journal and in policy rules. If the full name is `None`, the journal and the
+    /// policy rules contain the name of the engine operation.
     fn full_name(&self, tool: &str) -> Option<String> {
         Some(format!("{}/{tool}", self.definition().dialect))
     }
@@ -140,13 +140,13 @@ pub trait Dialect: Send + Sync {
         DialectFilesystemReach::Workspace
     }
 
-    /// Restricts the caller's grants as the settings of the dialect require, and never extends them.
+    /// Removes grants of the caller that the settings of the dialect forbid, and never adds grants.
     fn restrict_grants(&self, _caller: &mut Caller) {}
 }
 
 impl dyn Dialect + '_ {
-    /// Translates a tool call, and applies the supervision tier in the tool's definition. Every protocol translates
-    /// tool calls with this function.
+    /// Translates a tool call, and applies the supervision tier in the tool's definition. All protocols translate tool
+    /// calls with `translate_with_tier`.
     pub fn translate_with_tier(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         let mut call = self.translate(tool, arguments);
         let tier = self.definition().find_tool(tool).and_then(|operation| operation.tier);
@@ -154,7 +154,7 @@ impl dyn Dialect + '_ {
         call
     }
 
-    /// Whether the policy blocks a tool for this caller on every path, so that tool lists omit the tool.
+    /// Whether the policy blocks a tool for the caller on every path, so that tool lists omit the tool.
     pub fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
         engine.is_tool_always_blocked(caller, tool.engine_operation(), self.full_name(&tool.name).as_deref())
     }
@@ -199,12 +199,12 @@ pub enum DialectSetupError {
     DuplicateTool {
         /// The name of the tool that two dialects have.
         tool: String,
-        /// The name of the dialect that was given first of the two.
+        /// The name of the earlier one of the two dialects that have the same tool.
         first: String,
-        /// The name of the dialect that was given second of the two.
+        /// The name of the later one of the two dialects that have the same tool.
         second: String,
     },
-    /// A dialect with access to the whole machine is combined with other dialects, which would also get this access.
+    /// A dialect that may access the whole machine must not be combined with other dialects.
     #[error("the dialect {0} is configured to access files outside the workspace; serve it without other dialects")]
     MustBeServedAlone(String),
     /// A setting of a dialect is invalid.
@@ -218,10 +218,10 @@ pub enum DialectSettingError {
     /// The dialect setting is not of the form `KEY=VALUE`.
     #[error("invalid dialect option '{0}'; expected KEY=VALUE")]
     NotKeyValue(String),
-    /// No selected dialect has an option of the given name.
+    /// The user gave an option name that none of the selected dialects has.
     #[error("no selected dialect has an option '{key}'; available: {known}")]
     UnknownOption {
-        /// The given name, which no selected dialect has as an option.
+        /// The unknown option name that the user gave.
         key: String,
         /// The names of the options that the selected dialects have.
         known: String,
@@ -238,8 +238,8 @@ pub enum DialectSettingError {
     },
 }
 
-/// The dialect settings from `--dialect-option KEY=VALUE`, by name. The last value of a dialect setting that is given
-/// twice counts.
+/// The dialect settings from `--dialect-option KEY=VALUE`, by name. If the user gives a dialect setting twice, the
+/// second value counts.
 #[derive(Debug, Clone, Default)]
 pub struct DialectSettings(BTreeMap<String, String>);
 
@@ -253,12 +253,13 @@ impl DialectSettings {
         settings.iter().map(pair).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The value of a dialect setting, if it was given.
+    /// The value that the user gave for a dialect setting.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether a dialect setting equals `value`. A dialect setting that was not given has the value `default`.
+    /// Whether a dialect setting has the value `value`. A dialect setting that the user did not give has the value
+    /// `default`.
     pub fn is_set_to(&self, key: &str, value: &str, default: &str) -> bool {
         self.get(key).unwrap_or(default) == value
     }
@@ -292,7 +293,7 @@ pub fn dialect_names() -> Vec<&'static str> {
 pub struct DialectSet(Vec<Box<dyn Dialect>>);
 
 impl DialectSet {
-    /// Builds the named dialects. The build fails if a setting belongs to none of the named dialects.
+    /// Builds the named dialects. The function fails if none of the named dialects has one of the given settings.
     pub fn from_names(
         names: &[String],
         settings: &[String],
@@ -326,13 +327,13 @@ impl DialectSet {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// The dialect that has a tool with this name.
+    /// Finds the dialect that has a tool with the name `tool`.
     pub fn find_by_tool(&self, tool: &str) -> Option<&dyn Dialect> {
         self.find_tool(tool).map(|(dialect, _)| dialect)
     }
 
-    /// Finds the dialect that has this tool, and the declared name of the tool. Many MCP clients do not accept dots, so
-    /// `tool` may contain `__` instead of each dot.
+    /// Finds the dialect that has the tool `tool`, and the declared name of the tool. Many MCP clients do not accept
+    /// dots, so `tool` may contain `__` instead of each dot.
     pub fn find_tool(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
         self.iter().find_map(|dialect| {
             let operations = &dialect.definition().operations;

@@ -1,5 +1,6 @@
-//! How each protocol, each dialect with published error words, and the command line report an error kind. The rows are
-//! generated from `definitions/errors.yaml`. A dialect may choose another word for some of its tools.
+//! The table of error kinds: how each protocol, some dialects and the command line report an error kind. The rows of
+//! the error table are generated from `definitions/errors.yaml`. A dialect may report an error kind with a different
+//! word for some of its tools.
 
 use axum::http::StatusCode;
 use stead_engine::ErrorKind;
@@ -52,7 +53,7 @@ pub enum CommandExit {
 }
 
 impl CommandExit {
-    /// The exit status of a command whose call failed with this kind of error.
+    /// The exit status of a command whose call failed with the error kind `kind`.
     pub fn for_error(kind: ErrorKind) -> Self {
         error_row(kind).exit
     }

@@ -68,9 +68,9 @@ pub struct AuthenticatedClientIdentity {
 pub enum WorkspaceOrAdminScope {
     /// The token gives access to one workspace.
     Workspace {
-        /// The id of the workspace, which is unique for each workspace.
+        /// The unique id of the workspace that the token gives access to.
         id: String,
-        /// The location of the workspace, for dialects that report it.
+        /// The path of the workspace root, which some dialects show in their replies.
         location: DialectWorkspaceRootPath,
         /// The function that opens the workspace. The server calls the opener once for each client that is not cached,
         /// and the opener may block.

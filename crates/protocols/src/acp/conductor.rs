@@ -16,29 +16,27 @@ use super::{
 };
 use crate::lines::Outbox;
 
-/// Each pair holds the conductor's initialization method and the method of its envelopes. Before version 5 of the
-/// official library, both method names started with an underscore.
+/// The method names that the conductor of a proxy chain uses for initialization and for envelopes. Before version 5 of
+/// the official ACP library, the method names of a conductor started with an underscore.
 const CONDUCTOR_METHODS: &[(&str, &str)] =
     &[("proxy/initialize", "proxy/successor"), ("_proxy/initialize", "_proxy/successor")];
 
 #[derive(Default)]
 pub(super) struct AcpConductorEnvelopeCodec {
-    /// The envelope method is set when the conductor initializes the connection.
+    /// The conductor's initialization request determines the method name of the envelopes.
     method: OnceLock<&'static str>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineFromAcpConductor {
-    /// The line from the conductor comes from the editor or from the previous proxy in the chain.
     FromEditor(Vec<u8>),
-    /// The line from the conductor comes from the agent or from the next proxy in the chain.
     FromAgent(Vec<u8>),
-    /// The line from the conductor is a response to a forwarded request, from either side of the chain.
     Response(Vec<u8>),
 }
 
 impl AcpConductorEnvelopeCodec {
-    /// Wraps a line for the successor. Responses and cancellations need no envelope.
+    /// Wraps a message for the next link of the proxy chain (the successor) into an envelope. The proxy sends responses
+    /// and cancellations to its successor without an envelope.
     pub(super) fn wrap_line(&self, line: Vec<u8>) -> Vec<u8> {
         let Ok(message) = AcpMessage::parse(&line) else { return line };
         let (id, method) = match &message.kind {
@@ -101,7 +99,6 @@ impl AcpPeerWriter {
         Self { outbox: Arc::new(Outbox::new(output)), envelope: None }
     }
 
-    /// The writer for the successor uses the same connection as the writer for the conductor.
     pub(super) fn for_successor(&self, envelope: Arc<AcpConductorEnvelopeCodec>) -> Self {
         Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
     }
@@ -117,7 +114,7 @@ impl AcpPeerWriter {
         self.outbox.flush().await
     }
 
-    /// The peer sees the end of its input when its connection is closed.
+    /// The editor or agent reads the end of its input after the proxy has closed the connection.
     pub(super) async fn close(&self) {
         self.outbox.replace(Box::new(tokio::io::sink())).await;
     }

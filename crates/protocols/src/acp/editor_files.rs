@@ -17,7 +17,8 @@ use super::{
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 
-/// The text of a file on disk, or an error if the file is not UTF-8. The editor may have newer, unsaved text.
+/// The text of a file on disk, or an error if the file is not UTF-8. The text on disk may be older than the unsaved
+/// text in the editor.
 struct DiskText(Result<String, AcpError>);
 
 impl AcpRunningFileCall<'_> {
@@ -64,7 +65,7 @@ impl AcpRunningFileCall<'_> {
         self.request_editor(WRITE_METHOD, &params).await?.map(|_| ()).map_err(AcpError::from_editor)
     }
 
-    /// The text of the file in the editor, or on disk if the editor does not offer reads.
+    /// Returns the editor's text of a file, or the text on disk if the editor offers no read method.
     pub(super) async fn current_text(&self) -> Result<Option<String>, AcpError> {
         let on_disk = self.read_disk_text().await?;
         match self.proxy.router.editor_capabilities().read_text_file {
@@ -73,7 +74,8 @@ impl AcpRunningFileCall<'_> {
         }
     }
 
-    /// The engine call authorizes and records the read. A missing file gives `None`.
+    /// The engine authorizes and records the read of a file's text on disk. The text on disk is `None` if the file does
+    /// not exist.
     async fn read_disk_text(&self) -> Result<Option<DiskText>, AcpError> {
         match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
             Ok(outcome) => Ok(Some(DiskText(acp::outcome_text(outcome)))),

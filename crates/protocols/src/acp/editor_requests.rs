@@ -22,7 +22,7 @@ type EditorResponseSenders = HashMap<AcpMessageId, oneshot::Sender<EditorRespons
 pub(super) struct PendingEditorRequestTable {
     id_prefix: String,
     next_id: AtomicU64,
-    /// The table of pending requests is `None` once the editor has disconnected.
+    /// The requests to the editor that wait for a response, or `None` after the editor has disconnected.
     pending: Mutex<Option<EditorResponseSenders>>,
 }
 
@@ -42,7 +42,6 @@ impl PendingEditorRequestTable {
         }
     }
 
-    /// A request is not registered if the editor has disconnected.
     pub(super) fn register(&self) -> Option<PendingRequestToEditor> {
         let id = format!("{}{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, response) = oneshot::channel();

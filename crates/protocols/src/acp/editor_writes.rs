@@ -1,6 +1,6 @@
-//! Writes of an agent that the editor applied, kept so that a person can review, keep or reject the writes. The session
-//! keeps the written texts in memory, because the journal does not contain them. At the memory limit, the session
-//! forgets the file that was written first, and later reviews report `truncated`.
+//! Writes of an agent that the editor applied, kept so that a person can review, keep or reject the writes. The journal
+//! does not contain texts that the editor wrote, so the ACP session keeps them in memory. An ACP session at its memory
+//! limit forgets the file that was written first, and its reviews report `truncated`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,12 +18,11 @@ use crate::limits::EDITOR_WRITES_BYTES_MAX;
 pub(super) enum ReviewStartPoint {
     #[default]
     Session,
-    /// The review shows the changes since the last prompt.
+    /// A review of the last turn shows the agent's changes since the person's last prompt.
     Turn,
 }
 
 impl ReviewStartPoint {
-    /// The review start point as the value of the engine's `since` argument.
     pub(super) fn name(self) -> &'static str {
         match self {
             ReviewStartPoint::Session => "session",
@@ -64,13 +63,13 @@ pub(super) struct SessionEditorWriteHistory {
     files: HashMap<AcpResolvedPath, AgentWriteHistoryOfOneFile>,
     write_order: VecDeque<AcpResolvedPath>,
     bytes: usize,
-    /// A session's write history is incomplete if a file was dropped because of the memory limit.
+    /// The write history of an ACP session is incomplete if the session forgot a file at its memory limit.
     pub(super) is_incomplete: bool,
 }
 
 pub(super) struct AttributedEditorFile {
     pub(super) attributed: TextWithLineAuthors,
-    /// The text before the agent's first write is `None` if the file did not exist.
+    /// The original text is `None` if the agent's first write created the file.
     pub(super) original_text: Option<Arc<str>>,
 }
 

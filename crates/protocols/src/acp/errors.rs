@@ -1,5 +1,6 @@
 //! ACP errors, which consist of a code, the fixed message of the code, and details in `data`. A path outside the roots
-//! gets the same error as a missing file. Error responses therefore do not reveal which files exist outside the roots.
+//! gets the same error as a missing file. An error response does not reveal whether a file exists outside the session
+//! roots.
 
 use serde_json::{Value, json};
 use stead_engine::Error;
@@ -26,7 +27,7 @@ pub(crate) enum AcpErrorCode {
 }
 
 impl AcpErrorCode {
-    /// Clients compare the fixed message of an ACP error code.
+    /// ACP clients compare error messages, so each ACP error code has one fixed message.
     fn number_and_message(self) -> (i64, &'static str) {
         match self {
             AcpErrorCode::ParseError => (-32700, "Parse error"),
@@ -86,7 +87,6 @@ impl AcpError {
         Self::new(AcpErrorCode::NotFound, json!({ "sessionId": session }))
     }
 
-    /// The ACP error for an engine error contains the path as the client wrote it.
     pub(crate) fn from_error(error: &Error, path: &str) -> Self {
         match error_row(error.kind).acp {
             AcpErrorCode::NotFound => Self::file_not_found(path),

@@ -1,5 +1,5 @@
-//! The ACP file methods, served by the engine. A write is based on the content that the session has last seen. If the
-//! file has changed since then, the engine merges both changes or refuses the write.
+//! The ACP file methods, served by the engine. A write of an agent is based on the file content that the session has
+//! last seen. The engine merges or refuses a write if the file has changed since the session last saw the file.
 
 use std::sync::Arc;
 
@@ -29,7 +29,6 @@ pub(super) struct AcpRunningFileCall<'p> {
     pub(super) proxy: &'p AcpProxy,
     pub(super) session: Arc<AcpSession>,
     pub(super) resolved_path: AcpResolvedPath,
-    /// The requested path is the file path as the client wrote it.
     pub(super) requested_path: String,
     pub(super) cancelled: watch::Receiver<bool>,
 }
@@ -100,8 +99,8 @@ impl<'p> AcpRunningFileCall<'p> {
         Ok(AcpWriteAdjustments::from_outcome(content, &call_outcome))
     }
 
-    /// Lets the engine apply a write, or only plan the write if the editor applies writes. If the write needs approval,
-    /// the person at the editor is asked and the engine call is repeated.
+    /// Lets the engine apply a write, or only plan the write if the editor applies writes. For a write that needs
+    /// approval, the proxy asks the person at the editor and then repeats the engine call.
     pub(super) async fn write_with_approval(
         &self,
         content: &str,
@@ -163,8 +162,8 @@ impl<'p> AcpRunningFileCall<'p> {
 }
 
 /// Selects up to `limit` lines of a file, starting at `line`. Lines are counted from 1, and line 0 means line 1. The
-/// selected lines keep their terminators, so that consecutive selections together are the whole file. The empty text
-/// after the last line terminator counts as a line.
+/// selected lines keep their terminators, so that consecutive selections together are the whole file. A text that ends
+/// with a line terminator has an empty last line.
 pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Result<&str, AcpError> {
     let skipped = line.unwrap_or(1).saturating_sub(1) as usize;
     let start = offset_after_lines(text, skipped).ok_or_else(|| past_end_error(text))?;

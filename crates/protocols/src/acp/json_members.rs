@@ -1,10 +1,10 @@
 //! Finds and changes single members of a JSON message without parsing the other members. A change keeps every byte
-//! outside the changed member. The scanner checks only the structure of the JSON, and allows any nesting depth. The
-//! proxy does not use `strict_json`, because it forwards unread values byte for byte.
+//! outside the changed member. The scanner checks only the structure of the JSON, and allows any nesting depth. The ACP
+//! proxy does not use the parser `strict_json`, because the proxy forwards unread values byte for byte.
 //!
 //! The feature `raw_value` of serde_json could also find the ranges of members, but must stay off. With `raw_value`,
-//! every `Value` in the program parses the text of a member with a reserved name as JSON. A client could use this
-//! reserved name to pass JSON that `strict_json` has not checked.
+//! serde_json parses the string value of a member with a reserved name as JSON. A client could use the reserved member
+//! name of `raw_value` to pass JSON that `strict_json` has not checked.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -104,7 +104,7 @@ pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Ve
     }
 }
 
-/// Appends a value to a JSON array. A text that is not an array is replaced by a new array.
+/// Appends a value to a JSON array. A JSON text that is not an array is replaced by an array with only the new value.
 pub(super) fn push_to_array(text: &[u8], value: &Value) -> Vec<u8> {
     let value = value.to_string().into_bytes();
     let inner = text.trim_ascii().strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));

@@ -1,6 +1,6 @@
-//! Classifies a line as a request, a notification or a response, and finds its id and method. A line that two parsers
-//! could interpret differently is never forwarded. A line is therefore rejected if a member that determines the kind of
-//! the message occurs twice.
+//! Classifies a line as a request, a notification or a response, and finds its id and method. The proxy forwards no
+//! message that two JSON parsers could interpret differently. A message is rejected if it contains a JSON-RPC member,
+//! such as `id` or `method`, twice.
 
 use std::ops::Range;
 
@@ -98,7 +98,6 @@ pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) ->
     }
 }
 
-/// The id of an error response is null if the id of the request is unknown.
 pub(super) fn error_line(id: Option<&AcpMessageId>, error: &AcpError) -> Vec<u8> {
     let id: Value = id.and_then(|id| serde_json::from_str(&id.0).ok()).unwrap_or_default();
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }))

@@ -29,8 +29,8 @@ enum PermissionChoice {
 }
 
 impl AcpRunningFileCall<'_> {
-    /// Asks the person at the editor to approve a write that the engine refused with `error`. The result `Ok` means
-    /// that the person approved the write, so that the caller can retry the write.
+    /// Asks the person at the editor to approve a write that the engine refused with `error`. Returns `Ok` if the
+    /// person at the editor approved the write.
     pub(super) async fn request_permission(&self, error: &Error) -> Result<(), AcpError> {
         let engine = self.root()?.executor.engine().clone();
         let id = error.details.get("approval").and_then(Value::as_str);

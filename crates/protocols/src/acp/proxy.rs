@@ -239,7 +239,8 @@ impl AcpProxy {
         Ok(())
     }
 
-    /// The setup of a session gives either the request for the agent or the error response for the editor.
+    /// Opens the roots of an ACP session, and returns a setup request for the agent or an error response for the
+    /// editor.
     async fn set_up_session(&self, setup: AcpSessionSetupRequest, line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let (root_opener, roots) = (self.root_opener.clone(), setup.params.roots.clone());
         let opening = tokio::task::spawn_blocking(move || {
@@ -266,8 +267,8 @@ impl AcpProxy {
         Ok(admitted.agent_line)
     }
 
-    /// Binds the ticket of an MCP server to its session before the agent can call that server. If the binding fails,
-    /// the MCP server's calls are recorded in a separate session with the agent's client name.
+    /// Binds the ticket of an MCP server to its session before the agent can call that server. If a ticket cannot be
+    /// bound, the calls of its MCP server belong to a session with the agent's client name.
     async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
         let root_opener = self.root_opener.clone();
         let binding = tokio::task::spawn_blocking(move || match &session.mcp_server {

@@ -1,7 +1,7 @@
 //! Review of an agent's work in the editor, with the methods `_stead/review`, `_stead/keep`, `_stead/reject` and
-//! `_stead/undo_turn`. The engine reviews the files that the engine wrote. The session remembers the agent's writes
-//! that the editor applied, and the editor reverts a rejected one. Review calls run as the person at the editor; the
-//! agent can neither send nor receive review messages.
+//! `_stead/undo_turn`. A review shows the writes of the engine, and the agent's writes that the editor applied. The
+//! editor reverts a rejected write that the editor applied. Review calls run as the person at the editor; the agent can
+//! neither send nor receive review messages.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -25,7 +25,7 @@ use crate::{
 };
 
 const METHOD_PREFIX: &str = "_stead/";
-/// The editor gets this notification when a lease blocks a write.
+/// The editor gets the notification `_stead/locked` when a lease blocks a write of the agent.
 const LOCKED_NOTIFICATION: &str = "_stead/locked";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ struct AcpReviewMethodHandler<'p> {
     proxy: &'p AcpProxy,
     session: Arc<AcpSession>,
     params: AcpReviewParams,
-    /// With `None`, the review call applies to all files.
+    /// A review call without a path applies to all files of the session.
     only_path: Option<AcpResolvedPath>,
     cancelled: watch::Receiver<bool>,
 }
@@ -302,7 +302,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
     }
 
-    /// Of the roots that belong to one workspace, only the first counts.
+    /// If several session roots belong to one workspace, a review call uses only the first of them.
     fn target_roots(&self) -> Vec<usize> {
         let mut known = HashSet::new();
         let roots = self.session.roots().iter().enumerate();
@@ -404,7 +404,7 @@ impl AcpReviewMethodHandler<'_> {
     }
 }
 
-/// The parameter `room` is the number of bytes of text that the review response can still contain.
+/// The parameter `room` is the number of bytes of file text that still fit into the review response.
 fn diff_content(path: &str, texts: Option<(Option<&str>, &str)>, room: &mut usize) -> Value {
     let note = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let Some((old, new)) = texts else {

@@ -36,9 +36,9 @@ pub(super) enum AcpRoutingDecision {
     ReplyToSender(Vec<u8>),
     /// A forwarded prompt starts a turn of its session.
     ForwardPrompt(String),
-    /// The forwarded line is the agent's response to the request for this new session.
+    /// The agent's response confirms a new session, and the proxy forwards the response to the editor.
     ForwardSessionCreated(Arc<AcpSession>),
-    /// Nothing is forwarded, because the router has already handled the line.
+    /// The router has handled the line itself, so the proxy forwards nothing.
     Consumed,
     /// The roots of the session are opened before the setup request is forwarded.
     SetUpSession(AcpSessionSetupRequest),
@@ -55,7 +55,7 @@ pub(super) struct AcpSessionSetupRequest {
 
 pub(super) struct AcpForwardedSessionSetup {
     pub(super) agent_line: Vec<u8>,
-    /// The session is `None` for a new session, because the agent chooses the id of a new session later.
+    /// The session is `None` while the agent has not yet chosen the id of a new session.
     pub(super) session: Option<Arc<AcpSession>>,
 }
 
@@ -100,7 +100,7 @@ impl AcpFileMethod {
 enum PendingAcpLifecycleRequest {
     Initialize,
     NewSession(Box<AcpSession>),
-    /// If loading the session fails, the `previous` session with the same id is used again.
+    /// If the agent cannot load a session, the proxy continues with the previous session of the same id.
     ExistingSession {
         id: String,
         previous: Option<Arc<AcpSession>>,

@@ -1,6 +1,6 @@
 //! An ACP session: its roots, its callers, its turns, and for each file the content that the agent has last seen. A
-//! path that several roots contain belongs to the innermost root, and no path outside the roots reaches an engine. The
-//! memory for seen texts is limited, and the oldest texts are evicted first.
+//! path inside several session roots belongs to the innermost root. A path outside the session roots reaches no engine.
+//! The memory for seen texts is limited, and the oldest texts are evicted first.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -56,7 +56,7 @@ pub(super) struct AcpResolvedPath {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The seen text does not include changes of others that the engine merged into a write of the agent.
+    /// The agent has not seen changes of other callers that the engine merged into the agent's write.
     Text(Arc<str>),
 }
 
@@ -82,7 +82,8 @@ pub(super) struct AcpSession {
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
     cancel_count: sync::watch::Sender<u64>,
-    /// The number of turn marks that are being recorded. A turn mark is the journal entry at which a prompt starts.
+    /// The number of turn marks that the session is writing to the journal. A turn mark is the journal entry at which a
+    /// prompt starts.
     open_turn_marks: sync::watch::Sender<usize>,
     pub(super) mcp_server: Option<AcpProxyAddedMcpServer>,
 }
@@ -160,7 +161,6 @@ impl AcpSession {
         self.roots.get(path.root_index)
     }
 
-    /// A path outside all session roots gives `None`.
     pub(super) fn resolve_path(&self, path: &str) -> Option<AcpResolvedPath> {
         let candidates = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root.resolve(path)?)));
         let (root, (path, trailing)) = candidates.min_by_key(|(_, (path, _))| path.components().count())?;
@@ -179,13 +179,13 @@ impl AcpSession {
         self.lock_seen_files().contents.get(path).cloned()
     }
 
-    /// A read gets the revision of a file before it starts. The read passes the revision to
-    /// [`AcpSession::remember_read`] after it ends.
+    /// Returns the number of the last update of a file's remembered content. A read of a file gets the update number
+    /// first, and finally passes it to [`AcpSession::remember_read`].
     pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> LastSeenContentUpdateNumber {
         LastSeenContentUpdateNumber(self.lock_seen_files().last_revision.get(path).copied())
     }
 
-    /// The content from a read is not remembered if the remembered content has changed since the read started.
+    /// Remembers the content from a read, unless the remembered content of the file has changed during the read.
     pub(super) fn remember_read(
         &self,
         path: &AcpResolvedPath,
@@ -226,8 +226,8 @@ impl AcpSession {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Blocks the session's writes while a turn mark is recorded. The guard is `None` if too many turn marks are being
-    /// recorded.
+    /// Blocks the session's writes while a turn mark is recorded. Returns `None` if the session is already recording
+    /// the maximum number of turn marks.
     pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkRecordingGuard> {
         let started = self.open_turn_marks.send_if_modified(|marks| {
             let has_room = *marks < REQUESTS_PENDING_MAX;
@@ -257,7 +257,7 @@ impl AcpSession {
         self.cancel_count.send_modify(|times| *times += 1);
     }
 
-    /// A cancellation before the call of this method has no effect.
+    /// Waits for the next cancellation of the session's requests; earlier cancellations do not count.
     pub(super) fn until_cancelled(&self) -> impl Future<Output = ()> + use<> {
         let mut cancelled = self.cancel_count.subscribe();
         async move {
@@ -283,10 +283,10 @@ impl AcpOpenedSessionRoot {
 }
 
 /// Starts to record a turn for a prompt, so that the agent's changes after the prompt can be reviewed and undone
-/// together. The caller forwards the prompt only after this function has returned.
+/// together. The proxy forwards the prompt to the agent only after `record_turn` has returned.
 ///
-/// File methods wait until the turn mark is recorded, so no write of the session comes between a prompt and its mark.
-/// The proxy cannot delay the writes of an MCP server in another process. If the session has an MCP server, the prompt
+/// The session's file methods wait for the turn mark, so that no write comes between a prompt and its turn mark. The
+/// proxy cannot delay the writes of an MCP server in another process. If the session has an MCP server, the prompt
 /// waits until the turn mark is recorded or a timeout expires.
 pub(super) async fn record_turn(session: Arc<AcpSession>) {
     // While a turn mark is being recorded, all writes wait. If too many marks are being recorded, another mark would
@@ -317,8 +317,8 @@ async fn record_turn_in_root(root: &AcpOpenedSessionRoot) {
 #[derive(Default)]
 struct AcpSessionSeenFileContents {
     contents: HashMap<AcpResolvedPath, LastSeenContent>,
-    /// The queue of remembered files holds a file once for each of its revisions, oldest first. Only the queue entry
-    /// with the last revision of a file is valid.
+    /// The files whose content the session remembers, with one entry per update, oldest first. Only the entry with a
+    /// file's last update number is valid.
     age_order: VecDeque<(AcpResolvedPath, u64)>,
     last_revision: HashMap<AcpResolvedPath, u64>,
     revision: u64,

@@ -1,5 +1,6 @@
 //! Rewrites the messages that initialize the connection and set up sessions. The rewrite changes the file capabilities
-//! that the agent sees, and adds an MCP server to the session. The rewrite keeps every other byte of a message.
+//! that the agent sees, and adds an MCP server to the session. A rewritten message keeps every byte outside the changed
+//! members.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,9 +28,9 @@ pub struct McpServerCommand {
 /// The environment variable that assigns the calls of an MCP server to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServerTicketEnvVar {
-    /// The name of the environment variable that contains the session ticket.
+    /// The name of the environment variable that passes the session ticket to the MCP server.
     pub variable: &'static str,
-    /// The value of the environment variable is the random ticket of the session.
+    /// The random session ticket, which is the value of the environment variable.
     pub secret: String,
 }
 
@@ -74,8 +75,8 @@ fn value_at(text: &[u8], path: &[&str]) -> Option<Value> {
     serde_json::from_slice(&text[json_members::find_path(text, path)?]).ok()
 }
 
-/// Rewrites an `initialize` request so that it advertises the file methods in `ours` to the agent. A request of a later
-/// protocol version without client capabilities stays unchanged, because later versions have no file methods.
+/// Rewrites an `initialize` request so that the agent sees the file methods in `ours`, not the editor's file methods.
+/// An `initialize` request without client capabilities stays unchanged if its ACP version has no file methods.
 pub(super) fn rewrite_initialize(
     line: &[u8],
     ours: AcpFileCapabilities,
@@ -133,7 +134,6 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
 pub(super) struct AcpSessionSetupParams {
     /// The first root of a session is the working directory; the additional directories follow.
     pub(super) roots: Vec<String>,
-    /// The session id is `None` in a request for a new session.
     pub(super) session_id: Option<String>,
 }
 
@@ -160,7 +160,7 @@ pub(super) fn not_absolute_error(path: &str) -> AcpError {
     AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// The MCP server is not added if the request already lists a server with the same name. The returned status says
+/// The MCP server is not added if the request already lists a server with the same name. Returns the request line, and
 /// whether the MCP server was added.
 pub(super) fn add_mcp_server(
     line: &[u8],

@@ -62,7 +62,7 @@ impl WriteFormatPolicy {
 pub(super) struct AcpWriteAdjustments {
     /// The response to a write reports the line endings only if the write converted them.
     line_endings: Option<&'static str>,
-    /// The response to a write reports the encoding only if it is not plain UTF-8.
+    /// The response to a write reports the encoding of the file only if the encoding is not plain UTF-8.
     encoding: Option<String>,
     merged: Option<bool>,
 }

@@ -1,5 +1,5 @@
-//! The shape of a dialect definition. `cargo xtask generate` includes this file, so that the YAML source of a
-//! definition and the generated JSON have the same shape. The fields of a struct have the same order in the JSON. A
+//! The shape of a dialect definition. The tool `cargo xtask generate` reads the YAML source and writes the generated
+//! JSON with the same structs. The generated JSON contains the fields of a struct in the order of their declaration. A
 //! definition with unknown keys is rejected.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct DialectDefinition {
     /// The fields that the result of every tool of the dialect may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub common_outputs: Vec<ToolResultFieldDefinition>,
-    /// The error kinds that the document of the dialect publishes. Only the YAML source of a definition contains the
+    /// The error kinds that the document of the dialect publishes. The generated JSON of a dialect definition omits the
     /// published error kinds.
     #[serde(default, skip_serializing)]
     pub kinds: Vec<DialectErrorDefinition>,
@@ -67,7 +67,8 @@ pub struct ToolDefinition {
     pub when_to_use: String,
     /// Whether the tool reads, writes or deletes files.
     pub effect: ToolFileEffect,
-    /// The engine operation that the tool calls. With `None`, the operation has the same name as the tool.
+    /// The engine operation that the tool calls. If the definition names no operation, the tool calls the engine
+    /// operation with the tool's own name.
     #[serde(default, rename = "becomes")]
     pub operation: Option<String>,
     /// The MCP annotations of the tool.
@@ -78,7 +79,8 @@ pub struct ToolDefinition {
     pub outputs: Vec<ToolResultFieldDefinition>,
     /// The errors of the tool that callers should handle.
     pub errors: Vec<ToolErrorDefinition>,
-    /// The supervision tier of the tool; a policy can require a stricter tier. With `None`, the tool is autonomous.
+    /// The supervision tier of the tool; a policy can require a stricter tier. A tool without a declared supervision
+    /// tier is autonomous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SupervisionTier>,
     /// The version of the tool's arguments and results.
@@ -235,19 +237,19 @@ pub enum ToolArgumentType {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolArgumentCheck {
-    /// The smallest accepted integer.
+    /// The smallest integer that the tool argument accepts.
     #[serde(skip_serializing_if = "is_default")]
     pub min: u64,
-    /// Whether an empty string is rejected.
+    /// Whether the tool argument must not be an empty string.
     #[serde(skip_serializing_if = "is_default")]
     pub non_empty: bool,
-    /// The form that a string must have.
+    /// The form that a string in the tool argument must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<ToolArgumentPattern>,
-    /// The check of every item of a list, or of every value of a map.
+    /// The check of every list item, or of every map value, in the tool argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<ToolArgumentCheck>>,
-    /// The checks of an object's fields, by name.
+    /// The checks of an object's fields in the tool argument, by field name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, ToolArgumentCheck>,
 }
@@ -256,9 +258,9 @@ pub struct ToolArgumentCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolArgumentPattern {
-    /// The string has 64 lowercase hexadecimal digits.
+    /// The argument string must have 64 lowercase hexadecimal digits.
     Sha256,
-    /// The string has 64 lowercase hexadecimal digits, or is empty.
+    /// The argument string must have 64 lowercase hexadecimal digits or be empty.
     Sha256OrEmpty,
 }
 
@@ -284,7 +286,8 @@ pub struct ToolResultFieldDefinition {
 pub struct ToolErrorDefinition {
     /// The error kind, as the tool reports it.
     pub kind: String,
-    /// Advice in one line for a caller that gets the error. A tool error has either `recovery` or `recoveries`.
+    /// Advice in one line for a caller that gets the error. A tool error's definition has either the advice `recovery`
+    /// or a list of `recoveries`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovery: String,
     /// Actions that recover from the tool error, each with the tool call that the caller should make.

@@ -1,6 +1,6 @@
 //! The dialect `acp` has the two file methods of the Agent Client Protocol, with absolute paths and ACP errors. Only
 //! the ACP proxy uses the dialect `acp`, because MCP clients do not accept tool names with a slash. A path outside the
-//! root gets the same error as a missing file.
+//! root directory gets the same ACP error as a missing file.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -46,8 +46,9 @@ pub(crate) struct AcpWriteParams {
     pub(crate) meta: Option<Value>,
 }
 
-/// Converts an absolute path to a path below a root; a path outside the root gives `None`. The `root_paths` are
-/// different absolute paths of the same root directory. The parser resolves `.` and `..` before any file is accessed.
+/// Converts an absolute path to a path below a root; a path outside the root gives `None`. The list `root_paths`
+/// contains all known absolute paths of one root directory. The parser resolves `.` and `..` before any file is
+/// accessed.
 pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<ParsedPath> {
     if !path.starts_with('/') {
         return None;
@@ -71,14 +72,14 @@ pub(crate) fn engine_path(path: &RelPath, trailing: PathKindImpliedBySpelling) -
     }
 }
 
-/// The requested lines are selected later from the outcome, so the call reads the whole file.
+/// The engine call for an ACP read reads the whole file, and the requested lines are selected from its result.
 pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
     let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
     TranslatedCall::new("read", json!({ "path": engine_path }), options)
 }
 
-/// If the file has changed since the caller read it, the engine merges the changes. A file that the caller has not read
-/// is overwritten.
+/// The engine merges a write with changes that others made since the caller read the file. An ACP write overwrites a
+/// file that the caller has not read.
 pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
     let mut arguments = json!({ "path": engine_path, "content": content, "mode": "merge" });
     if format.encoding == WriteEncodingPolicy::Utf8 {
@@ -131,7 +132,7 @@ pub struct AcpDialect {
 }
 
 impl AcpDialect {
-    /// Creates the `acp` dialect for one root directory, of which `root_paths` are different absolute paths.
+    /// Creates the `acp` dialect for one root directory; `root_paths` are all known absolute paths of the directory.
     pub fn new(root_paths: Vec<String>) -> Result<Self, DialectDefinitionParseError> {
         Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
     }

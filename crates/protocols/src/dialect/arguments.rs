@@ -1,5 +1,5 @@
 //! Reads the arguments of a tool call into a typed input. The definition of the tool says which arguments are accepted.
-//! Each dialect words the issues of rejected arguments as its document does.
+//! Each dialect reports rejected arguments with the sentences of its document.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
@@ -15,7 +15,7 @@ pub(super) enum ArgumentIntegerSyntax {
     Integer,
     /// An integer may be written with a zero fraction, such as `2.0`.
     ZeroFraction,
-    /// An integer may be written with a zero fraction or as a JSON string, and must fit 64 bits.
+    /// An integer may be written with a zero fraction or as a JSON string, but must fit into 64 bits.
     ZeroFractionOrText,
 }
 
@@ -45,11 +45,9 @@ pub(super) enum ArgumentProblem {
 
 #[derive(Debug)]
 pub(super) struct ArgumentIssue<'a> {
-    /// An unknown argument has no definition.
     pub(super) argument: Option<&'a ToolArgumentDefinition>,
-    /// The place of the rejected value, such as `edits.0.oldText`.
+    /// The place of the rejected value in the arguments, such as `edits.0.oldText`.
     pub(super) place: String,
-    /// A missing argument has no value.
     pub(super) value: Option<&'a Value>,
     pub(super) problem: ArgumentProblem,
 }
@@ -64,7 +62,7 @@ impl ArgumentIssue<'_> {
 pub(super) struct CheckedArguments<'a> {
     tool: &'a str,
     accepted: Map<String, Value>,
-    /// The issues of unknown arguments come first; the others have the order of the definition.
+    /// The issues of unknown arguments come first; the issues of known arguments follow in the order of the definition.
     pub(super) issues: Vec<ArgumentIssue<'a>>,
 }
 
@@ -107,7 +105,7 @@ impl<'a> CheckedArguments<'a> {
     }
 }
 
-/// The published JSON Schema of a value, and the checks that the schema does not mention.
+/// The published JSON Schema of an argument value, and the checks that the schema does not mention.
 #[derive(Clone, Copy)]
 struct ArgumentValueRule<'r> {
     schema: &'r Value,
@@ -141,7 +139,8 @@ impl<'a> ArgumentChecker<'a, '_> {
         None
     }
 
-    /// Returns an accepted value, with integers in their usual form. An integer that no JSON number can hold is dropped.
+    /// Returns the accepted argument value, with integers in their usual form. An accepted integer that does not fit
+    /// into a JSON number is left out of the arguments.
     fn check_value(&mut self, place: &str, rule: ArgumentValueRule<'_>, value: &'a Value) -> Option<Value> {
         let words = rule.list("enum");
         if !words.is_empty() && !words.contains(value) {
@@ -175,7 +174,6 @@ impl<'a> ArgumentChecker<'a, '_> {
         items.iter().enumerate().filter_map(each).collect()
     }
 
-    /// An object has either the fields of its schema, or any names with values of one schema.
     fn check_object(&mut self, place: &str, rule: ArgumentValueRule<'_>, given: &'a Map<String, Value>) -> Value {
         let Some(properties) = rule.schema["properties"].as_object() else {
             let rule = rule.items("additionalProperties");

@@ -1,7 +1,7 @@
 //! The dialect `comma` has eleven tools; a change must name the version of the file that it is based on. The dialect
-//! `comma` was published as code, called the original, and as a document. Replies use the published sentences verbatim
-//! where the code and the document agree. Where the code and the document differ, the dialect follows the document,
-//! unless an option selects the code.
+//! `comma` was published as code, called the original, and as a document. Replies use the published sentences of
+//! `comma` verbatim where its code and its document agree. Where the code and the document differ, the dialect follows
+//! the document, unless an option selects the code.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -40,7 +40,7 @@ const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaDialectCompatibility {
-    /// The published document of the dialect is stricter than its original code.
+    /// The published document of the `comma` dialect is stricter than its original code.
     Document,
     OriginalCode,
 }
@@ -101,7 +101,7 @@ impl CommaToolCall<'_> {
         self.path_arguments().first().copied().unwrap_or(default)
     }
 
-    /// The path arguments are checked in this order.
+    /// Returns the path arguments of a tool call in the order in which they are checked.
     fn path_arguments(&self) -> Vec<&str> {
         match &self.input {
             CommaToolInput::ReadFile(input) => vec![&input.path],

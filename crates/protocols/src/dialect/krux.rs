@@ -44,7 +44,7 @@ struct KruxCall<'a> {
 }
 
 impl KruxDialect {
-    /// The engine needs all capabilities for calls that report which capabilities the policy allows.
+    /// The engine needs the list of all krux capabilities to report which of them the policy allows.
     fn offered_tools(&self) -> Vec<OfferedToolAndOperation> {
         let offered = |tool: &ToolDefinition| OfferedToolAndOperation {
             operation: tool.engine_operation().to_owned(),

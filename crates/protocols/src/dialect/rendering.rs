@@ -1,19 +1,19 @@
 //! Helpers for the replies of several dialects: typed fields of outcomes and errors, lexically cleaned paths, and
-//! handles of trashed files. Lexically cleaned paths are only shown to the client; no access check uses them.
+//! handles of trashed files. Replies show lexically cleaned paths to the client; no access check uses lexically cleaned
+//! paths.
 
 use serde_json::Value;
 use stead_engine::{CallOutcome, Error};
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
 
-/// A missing field of an outcome is read as empty, zero or false.
+/// A field that the outcome of an engine call does not contain is read as empty, zero or false.
 pub(super) trait CallOutcomeFieldsExt {
     fn text_field(&self, name: &str) -> &str;
     fn number_field(&self, name: &str) -> u64;
     fn is_set(&self, name: &str) -> bool;
     fn list_field(&self, name: &str) -> &[Value];
-    /// The content of the first affected file before the call. For a read call, the content before the call is the
-    /// content that was read.
+    /// Returns the content that the first file of an engine call had before the call, or that a read call returned.
     fn bytes_before(&self) -> &[u8];
 }
 
@@ -43,8 +43,8 @@ pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> 
     error.details.get(name).and_then(Value::as_str)
 }
 
-/// Cleaning a path removes empty names and `.`, and a `..` removes the name before it. A relative path is joined to
-/// `directory` first.
+/// Removes empty names and `.` from a path; each `..` also removes the name before it. A relative path is first
+/// appended to the path `directory`.
 pub(super) fn clean_path(directory: &str, path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     let start = if path.starts_with('/') { "" } else { directory };
@@ -65,7 +65,7 @@ pub(super) fn trash_handle(id: &str, path: &str) -> String {
     format!("{TRASH_HANDLE_PREFIX}{id}/{name}")
 }
 
-/// A text that is not a trash handle is returned unchanged and matches no trash entry.
+/// A text that is not a trash handle is used unchanged as a trash id, which no trash entry has.
 pub(super) fn id_from_trash_handle(handle: &str) -> &str {
     let id = handle.strip_prefix(TRASH_HANDLE_PREFIX).and_then(|rest| rest.split('/').next());
     id.unwrap_or(handle)

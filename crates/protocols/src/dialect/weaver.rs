@@ -1,7 +1,7 @@
 //! The dialect `weaver` has five tools whose reply is a text with flags. The flags of a reply say whether the model or
 //! the user reads the text, and whether the text is an error. The dialect supports two published versions of its
-//! original code: 0.1.2, which its document describes, and the newest. A write through a symbolic link that leads out
-//! of the workspace is always refused, although the original code allows some.
+//! original code: 0.1.2, which its document describes, and the newest. The `weaver` dialect refuses every write through
+//! a symbolic link that leads out of the workspace.
 
 use serde_json::{Map, Value};
 use stead_engine::{
@@ -189,9 +189,7 @@ struct WeaverToolResult {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverToolResultVisibility {
-    /// A visible result has a text for the model, and can have a text for the user.
     Visible,
-    /// A silent result has only a text for the model.
     Silent,
     Error,
 }
@@ -209,7 +207,7 @@ impl WeaverToolResult {
         Self { for_llm, for_user: String::new(), kind: WeaverToolResultVisibility::Error }
     }
 
-    /// The original code leaves out `for_user` if the text for the user is empty.
+    /// A weaver reply contains `for_user` only if the text for the user is not empty, as in the original code.
     fn into_reply(self) -> DialectReply {
         let mut json = Map::new();
         json.insert("for_llm".into(), self.for_llm.clone().into());

@@ -1,5 +1,6 @@
 //! The tool `apply_patch` changes several files; either all changes are applied or none. The engine parses and applies
-//! the patch. Section headers are also parsed here, because replies contain the paths as they are written in the patch.
+//! the patch of an `apply_patch` call. The dialect also parses the section headers of a patch, because replies repeat
+//! the paths in the headers.
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchOptions, PatchParseOptions};

@@ -1,5 +1,5 @@
-//! The tool `edit_file` replaces quoted texts in one file. All quotes refer to the same version of the file, and either
-//! all edits are applied or none.
+//! The tool `edit_file` replaces quoted texts in one file. All quoted texts refer to the same version of the file.
+//! Either all edits of a call are applied or none.
 
 use serde_json::{Value, json};
 use stead_engine::{
@@ -77,7 +77,7 @@ pub(super) fn edit_reply(input: &CommaEditFileInput, outcome: &CallOutcome) -> C
 struct CommaAppliedEdit {
     index: u64,
     occurrences: u64,
-    /// The fallback is the original code's name of the strategy that found a similar text; an exact match has none.
+    /// The name of the strategy that found a text similar to the quote, or `None` if the quote matches exactly.
     fallback: Option<&'static str>,
     matched_text: Option<String>,
 }

@@ -157,7 +157,6 @@ impl CommaReplyEnvelope {
     }
 }
 
-/// The bytes of a changed file before or after the call are `None` if the file did not exist then.
 pub(super) fn before_and_after(outcome: &CallOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
     let file = outcome.before_after.get(index);
     file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))

@@ -252,7 +252,7 @@ fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
         .do_instead("Name the file that the link points to.")
 }
 
-/// The error for an existing destination suggests `overwrite` only if a move with `overwrite` can succeed.
+/// If the destination of a move exists, the error suggests `overwrite` only if `overwrite` can help.
 fn destination_exists_error(input: &CommaMoveFileInput, error: &Error) -> CommaToolError {
     let to = input.to_path.as_str();
     let exists =

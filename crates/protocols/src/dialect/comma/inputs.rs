@@ -30,7 +30,7 @@ tool_inputs! {
     Glob(CommaGlobInput) { pattern: String, root: String, exclude_globs: Option<Vec<String>>, max_results: u64 }
     CreateFile(CommaCreateFileInput) {
         path: String, content: String, create_parent_directories: bool,
-        /// The document describes an alias `createParents`, which the original code ignores.
+        /// The alias `createParents`, which the document of the dialect describes and the original code ignores.
         create_parents: bool,
     }
     WriteFile(CommaWriteFileInput) { path: String, content: String, expected_sha256: String }
@@ -49,7 +49,7 @@ pub(super) struct CommaTextEdit {
     pub(super) old_text: String,
     pub(super) new_text: String,
     pub(super) expected_occurrences: Option<u64>,
-    /// The document describes an argument `replaceAll`, which the original code ignores.
+    /// The argument `replaceAll`, which the document of the dialect describes and the original code ignores.
     #[serde(default)]
     pub(super) replace_all: bool,
 }

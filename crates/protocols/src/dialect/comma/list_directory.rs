@@ -1,7 +1,7 @@
 //! The tool `list_directory` lists the entries of a directory, sorted by depth, then by type, then by name. The
-//! original code sorts names by a collation, in which punctuation comes first, then digits, then letters. Case and
-//! accents decide the order of two names only if the names are otherwise equal. The collation is reproduced for Latin
-//! letters; other letters follow, sorted by code point.
+//! original code sorts names by a collation, in which punctuation comes first, then digits, then letters. The collation
+//! compares the case and accents of two names only if the names are otherwise equal. The dialect reproduces the
+//! collation for Latin letters; other letters follow in the order of their code points.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::limits::COMMA_LIST_DEPTH_MAX;
 
-/// The modification time that a reply contains for an entry whose modification time is unknown.
+/// The modification time in a reply for a directory entry whose real modification time is unknown.
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -212,8 +212,8 @@ fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     usage
 }
 
-/// A watch event in the session's events has the same form as a pushed watch event. Any other event, such as an
-/// answered approval, has the members `type`, `timestamp` and `data`.
+/// The reply of `session.events` shows a watch event in the same form as a pushed watch event. An event that is not a
+/// watch event, such as an answered approval, has the members `type`, `timestamp` and `data`.
 fn render_session_event(call: &KruxCall<'_>, native: &Map<String, Value>) -> Value {
     let (kind, time) = (native.get("type"), native.get("time"));
     if kind.and_then(Value::as_str) == Some(FILE_CHANGED_EVENT) {

@@ -51,8 +51,8 @@ impl KruxFileEncoding {
             .with_detail("encoding", self.name())
     }
 
-    /// A character that the end of the piece splits is left for the next piece. A character that the end of the file
-    /// splits is an error.
+    /// If the end of a file piece splits a character, the character belongs to the next piece. A file that ends in the
+    /// middle of a character cannot be decoded.
     pub(super) fn decode(self, bytes: &[u8], end: KruxMidFileOrEof) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
@@ -92,8 +92,8 @@ impl KruxFileEncoding {
     }
 }
 
-/// UTF-16 is read as little endian, unless a byte order mark says big endian. The byte order mark is not part of the
-/// decoded text.
+/// UTF-16 is read as little endian, unless a byte order mark says big endian. The decoded text of a UTF-16 file does
+/// not contain the byte order mark.
 fn decode_utf16(bytes: &[u8], end: KruxMidFileOrEof) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),

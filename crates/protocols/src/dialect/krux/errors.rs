@@ -68,7 +68,7 @@ pub(super) fn error_object(krux: &KruxDialect, tool: &str, arguments: &Map<Strin
     })
 }
 
-/// The path in an error has the caller's spelling if the error kind shows which input is wrong.
+/// A krux error repeats the path as the caller wrote it, if the error kind shows which input is wrong.
 fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str);
     let names = ["path", "source", "destination", "original_path", "trash_path"];
@@ -87,7 +87,6 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
-/// Some capabilities have an error type of their own for an error kind.
 fn error_type(krux: &KruxDialect, tool: &str, path: &str, error: &Error) -> KruxErrorType {
     let has = |detail| error.details.contains_key(detail);
     match (error.kind, tool) {
@@ -120,7 +119,7 @@ fn error_type(krux: &KruxDialect, tool: &str, path: &str, error: &Error) -> Krux
     }
 }
 
-/// An error type without a documented message gets the engine's message.
+/// A krux error type without a documented message gets the engine's error message.
 fn error_message(tool: &str, error_type: KruxErrorType, path: &str, error: &Error) -> String {
     match (error_type, tool.rsplit('.').next()) {
         (KruxErrorType::PathOutOfScope, _) => format!("Path '{path}' is outside the agent's allowed scope"),

@@ -118,7 +118,8 @@ pub(super) enum KruxAgentAndSessionInput {
     Unwatch { watch_id: String },
 }
 
-/// The first issue is the one of the input that the call contains first. Missing inputs come last.
+/// A krux error for invalid inputs names the invalid input that the call contains first. A krux error names a missing
+/// input only if all given inputs are valid.
 pub(super) fn first_issue_error(issues: &[ArgumentIssue<'_>], given: &Map<String, Value>) -> Option<Error> {
     let position = |issue: &ArgumentIssue<'_>| given.keys().position(|name| name == issue.argument_name());
     let issue = issues.iter().min_by_key(|issue| position(issue).unwrap_or(usize::MAX))?;

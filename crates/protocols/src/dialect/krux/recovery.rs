@@ -1,5 +1,5 @@
-//! Recovery actions for an error, which the definition declares with placeholders. The placeholders are replaced here,
-//! so that each action is a call that the client can send unchanged.
+//! The definition of a krux capability declares recovery actions with placeholders for each error. An error reply
+//! contains recovery actions with real values, so that the client can send these calls unchanged.
 
 use serde_json::{Map, Value, json};
 use stead_engine::Error;
@@ -15,7 +15,6 @@ use crate::definition::ErrorRecoveryAction;
 pub(super) struct KruxRecoveryPlaceholderValues<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
-    /// The watch id is empty if the error names no watch that the caller could end.
     pub(super) watch_id: &'a str,
     pub(super) paths: &'a KruxPathMapper,
 }
@@ -40,7 +39,7 @@ pub(super) fn recovery_actions(
     recoveries.filter(|action| is_applicable(action, subject)).map(|action| fill_action(action, subject)).collect()
 }
 
-/// An action that ends a watch can be suggested only if the id of a watch is known.
+/// A recovery action that ends a watch is suggested only if the error names a watch.
 fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> bool {
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }

@@ -1,6 +1,6 @@
 //! Error sentences of both versions of the original code, with the failed step, a path, and the error text of the
-//! operating system. Version 0.1.2 of the original code shows absolute paths. The newest version opens files relative
-//! to a handle of the workspace, so it shows relative paths.
+//! operating system. Version 0.1.2 of the original code shows absolute paths. The newest version of the original code
+//! opens files relative to the workspace, so it shows relative paths.
 
 use stead_engine::{Error, ErrorKind};
 
@@ -82,7 +82,7 @@ fn is_workspace_root_refused(error: &Error) -> bool {
     error_detail(error, "path") == Some(".")
 }
 
-/// The blocking file is used like a directory in the path of a failed call, such as `a` in `a/b`.
+/// Returns the file that a failed call used like a directory, such as `a` in the path `a/b`.
 fn blocking_file(error: &Error) -> Option<&str> {
     ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }

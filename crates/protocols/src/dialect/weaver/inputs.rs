@@ -1,5 +1,5 @@
-//! The inputs of the tools, and the sentences of the original code for invalid arguments, of which a reply has only the
-//! first.
+//! The inputs of the weaver tools, and the original code's sentences for invalid arguments. A reply contains only the
+//! first sentence.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -62,7 +62,6 @@ impl WeaverToolCall<'_> {
         }
     }
 
-    /// A read of the whole file, or a call of another tool, has no window.
     pub(super) fn window(&self) -> Option<WeaverReadWindow> {
         match (&self.input, self.dialect.generation) {
             (WeaverToolInput::ReadFile(input), WeaverGeneration::Newest) => {
@@ -106,7 +105,8 @@ impl WeaverToolCall<'_> {
     }
 }
 
-/// The original code looks for byte arguments in line mode after it has read all other arguments but `max_lines`.
+/// In line mode, a reply reports an argument for byte ranges before an invalid `max_lines`, but after every other
+/// issue.
 pub(super) fn first_issue_sentence(
     tool: &ToolDefinition,
     issues: &[ArgumentIssue<'_>],
@@ -152,7 +152,7 @@ fn issue_sentence(issue: &ArgumentIssue<'_>) -> Option<String> {
     })
 }
 
-/// A display path is shown in error sentences and page headers; no access check uses a display path.
+/// A weaver reply shows the display path of a file in error sentences and page headers; no access check uses it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WeaverDisplayPath<'a> {
     pub(super) workspace_root: &'a str,

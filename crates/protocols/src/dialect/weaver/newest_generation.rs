@@ -75,7 +75,7 @@ impl WeaverReadWindow {
         }
     }
 
-    /// A range of lines has no byte range, because the engine must read the whole file.
+    /// A read of lines has no byte range, because the engine must read the whole file to find the lines.
     pub(super) fn byte_range(self) -> Option<String> {
         match self {
             WeaverReadWindow::Bytes { offset, length } => {

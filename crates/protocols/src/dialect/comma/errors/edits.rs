@@ -1,5 +1,5 @@
-//! The error sentences of `edit_file` and `apply_patch`. Errors of `edit_file` and `apply_patch` without a sentence of
-//! their own get the sentence that all tools share.
+//! The error sentences of `edit_file` and `apply_patch`. An error without a sentence of its own gets the error sentence
+//! that all comma tools share.
 
 use serde_json::Value;
 use stead_engine::{Error, ErrorKind};
