@@ -187,3 +187,16 @@ impl Dialect for AcpDialect {
         DialectReply::from_json(result.map_err(|error| error.to_json()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::arguments::tests::example_arguments, *};
+
+    #[test]
+    fn declared_arguments_decode() {
+        let definition = DialectDefinition::from_json(DEFINITION_JSON).unwrap();
+        let arguments = |method: &str| Value::Object(example_arguments(definition.find_tool(method).unwrap()));
+        assert!(serde_json::from_value::<AcpReadParams>(arguments(READ_METHOD)).is_ok());
+        assert!(serde_json::from_value::<AcpWriteParams>(arguments(WRITE_METHOD)).is_ok());
+    }
+}

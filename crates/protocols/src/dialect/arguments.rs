@@ -9,11 +9,32 @@ use crate::definition::{
     UnknownArgumentRule,
 };
 
+/// Declares the input of a dialect: an enum with one variant per tool, and the structs of the tools' arguments. An
+/// input can also be serialized, so that tests can compare it with the definition.
+macro_rules! tool_inputs {
+    ($inputs:ident with $case:literal fields: $($tool:literal => $variant:ident($input:ident $({
+        $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)?
+    })?),)+) => {
+        #[derive(Debug, serde::Serialize, serde::Deserialize)]
+        pub(super) enum $inputs { $(#[serde(rename = $tool)] $variant($input),)+ }
+
+        $($(#[derive(Debug, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = $case)]
+        pub(super) struct $input { $($(#[$attribute])* pub(super) $field: $type,)* })?)+
+    };
+}
+
+pub(super) use tool_inputs;
+
+/// The largest safe integer of JavaScript.
+const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
+
 /// The JSON values that a dialect accepts as an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArgumentIntegerSyntax {
     Integer,
-    /// An integer may be written with a zero fraction, such as `2.0`.
+    /// An integer may be written with a zero fraction, such as `2.0`. Such an integer is dropped if it is no safe
+    /// integer of JavaScript.
     ZeroFraction,
     /// An integer may be written with a zero fraction or as a JSON string, but must fit into 64 bits.
     ZeroFractionOrText,
@@ -85,13 +106,9 @@ impl<'a> CheckedArguments<'a> {
         }
         for argument in &tool.inputs {
             let schema = Value::Object(argument.schema());
-            let rule = ArgumentValueRule { schema: &schema, check: Some(&argument.check) };
+            let rule = ArgumentValueRule { schema: &schema, check: Some(&argument.check), required: argument.required };
             let mut checker = ArgumentChecker { argument, integers, issues: &mut checked.issues };
-            let value = match given.get(&argument.name) {
-                Some(value) => checker.check_value(&argument.name, rule, value),
-                None if argument.required => checker.reject(&argument.name, None, ArgumentProblem::Missing),
-                None => None,
-            };
+            let value = checker.check_value(&argument.name, rule, given.get(&argument.name));
             let value = value.or_else(|| argument.default.clone());
             checked.accepted.extend(value.map(|value| (argument.name.clone(), value)));
         }
@@ -110,16 +127,19 @@ impl<'a> CheckedArguments<'a> {
 struct ArgumentValueRule<'r> {
     schema: &'r Value,
     check: Option<&'r ToolArgumentCheck>,
+    required: bool,
 }
 
 impl<'r> ArgumentValueRule<'r> {
     fn items(self, keyword: &str) -> Self {
-        Self { schema: &self.schema[keyword], check: self.check.and_then(|check| check.items.as_deref()) }
+        let check = self.check.and_then(|check| check.items.as_deref());
+        Self { schema: &self.schema[keyword], check, required: true }
     }
 
     fn field(self, name: &str) -> Self {
         let check = self.check.and_then(|check| check.fields.get(name));
-        Self { schema: &self.schema["properties"][name], check }
+        let required = self.list("required").iter().any(|required| required == name);
+        Self { schema: &self.schema["properties"][name], check, required }
     }
 
     fn list(self, keyword: &str) -> &'r [Value] {
@@ -134,77 +154,73 @@ struct ArgumentChecker<'a, 'i> {
 }
 
 impl<'a> ArgumentChecker<'a, '_> {
-    fn reject(&mut self, place: &str, value: Option<&'a Value>, problem: ArgumentProblem) -> Option<Value> {
-        self.issues.push(ArgumentIssue { argument: Some(self.argument), place: place.to_owned(), value, problem });
-        None
+    /// Returns an accepted value, with integers in their usual form. An integer that no JSON number can hold is dropped.
+    fn check_value(&mut self, place: &str, rule: ArgumentValueRule<'_>, value: Option<&'a Value>) -> Option<Value> {
+        let checked = match value {
+            None if rule.required => Err(ArgumentProblem::Missing),
+            None => return None,
+            Some(value) => self.check_given(place, rule, value),
+        };
+        checked.unwrap_or_else(|problem| {
+            let (argument, place) = (Some(self.argument), place.to_owned());
+            self.issues.push(ArgumentIssue { argument, place, value, problem });
+            None
+        })
     }
 
-    /// Returns the accepted argument value, with integers in their usual form. An accepted integer that does not fit
-    /// into a JSON number is left out of the arguments.
-    fn check_value(&mut self, place: &str, rule: ArgumentValueRule<'_>, value: &'a Value) -> Option<Value> {
+    fn check_given(
+        &mut self,
+        place: &str,
+        rule: ArgumentValueRule<'_>,
+        value: &'a Value,
+    ) -> Result<Option<Value>, ArgumentProblem> {
         let words = rule.list("enum");
         if !words.is_empty() && !words.contains(value) {
-            return self.reject(place, Some(value), ArgumentProblem::NotOneOf);
+            return Err(ArgumentProblem::NotOneOf);
         }
-        let Ok(expected) = ArgumentJsonType::deserialize(&rule.schema["type"]) else { return Some(value.clone()) };
-        let problem = match (expected, value) {
-            (ArgumentJsonType::Integer, value) => match self.integers.parse(value, rule.check) {
-                Ok(number) => return number.map(Value::Number),
-                Err(problem) => Some(problem),
-            },
-            (ArgumentJsonType::Array, Value::Array(items)) => {
-                if items.len() as u64 >= rule.schema["minItems"].as_u64().unwrap_or_default() {
-                    return Some(self.check_items(place, rule.items("items"), items));
-                }
-                Some(ArgumentProblem::EmptyList)
-            }
-            (ArgumentJsonType::Object, Value::Object(fields)) => return Some(self.check_object(place, rule, fields)),
-            (ArgumentJsonType::String, Value::String(text)) => rule.check.and_then(|check| text_problem(check, text)),
-            (ArgumentJsonType::Boolean, Value::Bool(_)) => None,
-            (expected, _) => Some(ArgumentProblem::WrongType(expected)),
+        let Ok(expected) = ArgumentJsonType::deserialize(&rule.schema["type"]) else {
+            return Ok(Some(value.clone()));
         };
-        match problem {
-            Some(problem) => self.reject(place, Some(value), problem),
-            None => Some(value.clone()),
-        }
-    }
-
-    fn check_items(&mut self, place: &str, rule: ArgumentValueRule<'_>, items: &'a [Value]) -> Value {
-        let each = |(index, item)| self.check_value(&format!("{place}.{index}"), rule, item);
-        items.iter().enumerate().filter_map(each).collect()
+        Ok(Some(match (expected, value) {
+            (ArgumentJsonType::String, Value::String(text)) => {
+                check_text(rule.check, text)?;
+                value.clone()
+            }
+            (ArgumentJsonType::Integer, value) => {
+                return self.integers.parse(value, rule.check).map(|number| number.map(Value::Number));
+            }
+            (ArgumentJsonType::Boolean, Value::Bool(_)) => value.clone(),
+            (ArgumentJsonType::Array, Value::Array(items)) => {
+                if (items.len() as u64) < rule.schema["minItems"].as_u64().unwrap_or_default() {
+                    return Err(ArgumentProblem::EmptyList);
+                }
+                let check =
+                    |(index, item)| self.check_value(&format!("{place}.{index}"), rule.items("items"), Some(item));
+                items.iter().enumerate().filter_map(check).collect()
+            }
+            (ArgumentJsonType::Object, Value::Object(given)) => self.check_object(place, rule, given),
+            (expected, _) => return Err(ArgumentProblem::WrongType(expected)),
+        }))
     }
 
     fn check_object(&mut self, place: &str, rule: ArgumentValueRule<'_>, given: &'a Map<String, Value>) -> Value {
-        let Some(properties) = rule.schema["properties"].as_object() else {
-            let rule = rule.items("additionalProperties");
-            let each = |(name, value): (&String, &'a Value)| {
-                Some((name.clone(), self.check_value(&format!("{place}.{name}"), rule, value)?))
-            };
-            return given.iter().filter_map(each).collect();
+        let mut check = |name: &String, rule: ArgumentValueRule<'_>| {
+            Some((name.clone(), self.check_value(&format!("{place}.{name}"), rule, given.get(name))?))
         };
-        let required = rule.list("required");
-        let each = |name: &String| {
-            let place = format!("{place}.{name}");
-            let value = match given.get(name) {
-                Some(value) => self.check_value(&place, rule.field(name), value),
-                None if required.iter().any(|required| required == name) => {
-                    self.reject(&place, None, ArgumentProblem::Missing)
-                }
-                None => None,
-            };
-            Some((name.clone(), value?))
-        };
-        properties.keys().filter_map(each).collect()
+        match rule.schema["properties"].as_object() {
+            Some(fields) => fields.keys().filter_map(|name| check(name, rule.field(name))).collect(),
+            None => given.keys().filter_map(|name| check(name, rule.items("additionalProperties"))).collect(),
+        }
     }
 }
 
-fn text_problem(check: &ToolArgumentCheck, text: &str) -> Option<ArgumentProblem> {
+fn check_text(check: Option<&ToolArgumentCheck>, text: &str) -> Result<(), ArgumentProblem> {
     let is_sha256 = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    match check.pattern {
-        None if check.non_empty && text.is_empty() => Some(ArgumentProblem::EmptyText),
-        Some(ToolArgumentPattern::Sha256OrEmpty) if text.is_empty() => None,
-        Some(pattern) if !is_sha256 => Some(ArgumentProblem::PatternMismatch(pattern)),
-        Some(ToolArgumentPattern::Sha256 | ToolArgumentPattern::Sha256OrEmpty) | None => None,
+    match check.and_then(|check| check.pattern) {
+        None if check.is_some_and(|check| check.non_empty) && text.is_empty() => Err(ArgumentProblem::EmptyText),
+        Some(ToolArgumentPattern::Sha256OrEmpty) if text.is_empty() => Ok(()),
+        Some(pattern) if !is_sha256 => Err(ArgumentProblem::PatternMismatch(pattern)),
+        Some(ToolArgumentPattern::Sha256 | ToolArgumentPattern::Sha256OrEmpty) | None => Ok(()),
     }
 }
 
@@ -232,7 +248,60 @@ impl ArgumentIntegerSyntax {
             return number.as_i128();
         }
         let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+        if self == ArgumentIntegerSyntax::ZeroFraction && float > SAFE_INTEGER_MAX {
+            return Some(i128::MAX);
+        }
         let limit = if float < 0.0 { i128::MIN } else { i128::MAX };
         Some(format!("{float:.0}").parse().unwrap_or(limit))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde::Serialize;
+    use serde_json::json;
+
+    use super::*;
+
+    fn example_value(schema: &Value, check: &ToolArgumentCheck) -> Value {
+        let no_check = ToolArgumentCheck::default();
+        let items = check.items.as_deref().unwrap_or(&no_check);
+        match (schema["enum"].get(0), schema["type"].as_str()) {
+            (Some(word), _) => word.clone(),
+            (None, Some("integer")) => 1.into(),
+            (None, Some("boolean")) => true.into(),
+            (None, Some("array")) => json!([example_value(&schema["items"], items)]),
+            (None, Some("object")) => match schema["properties"].as_object() {
+                Some(fields) => {
+                    let check = |name| check.fields.get(name).unwrap_or(&no_check);
+                    fields.iter().map(|(name, field)| (name.clone(), example_value(field, check(name)))).collect()
+                }
+                None => json!({ "x": example_value(&schema["additionalProperties"], items) }),
+            },
+            (None, _) => check.pattern.map_or("x".to_owned(), |_| "0a".repeat(32)).into(),
+        }
+    }
+
+    pub(in super::super) fn example_arguments(tool: &ToolDefinition) -> Map<String, Value> {
+        let example = |input: &ToolArgumentDefinition| {
+            (input.name.clone(), example_value(&Value::Object(input.schema()), &input.check))
+        };
+        tool.inputs.iter().map(example).collect()
+    }
+
+    /// An input type has exactly the fields that the definition declares, and needs only the required ones.
+    pub(in super::super) fn assert_inputs_match_definition<T: DeserializeOwned + Serialize>(definition_json: &str) {
+        let definition = DialectDefinition::from_json(definition_json).unwrap();
+        for tool in &definition.operations {
+            let read = |arguments: &Map<String, Value>| {
+                let checked = CheckedArguments::new(&definition, tool, ArgumentIntegerSyntax::Integer, arguments);
+                assert!(checked.issues.is_empty(), "{}: {:?}", tool.name, checked.issues);
+                json!(checked.decode::<T>().unwrap())
+            };
+            let mut arguments = example_arguments(tool);
+            assert_eq!(read(&arguments), json!({ tool.name.as_str(): arguments }));
+            arguments.retain(|name, _| tool.inputs.iter().any(|input| input.required && input.name == *name));
+            read(&arguments);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The dialect `jettson` has four tools that return plain objects. An error is returned as `{"error": "…"}`, with the
 //! documented prefix and sentence. Replies contain the argument `path` as the caller wrote it.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPermission, Error, ErrorKind,
@@ -14,7 +13,7 @@ use stead_path::{
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall,
-    arguments::{ArgumentIntegerSyntax, ArgumentIssue, CheckedArguments},
+    arguments::{ArgumentIntegerSyntax, ArgumentIssue, CheckedArguments, tool_inputs},
     rendering::{CallOutcomeFieldsExt, error_detail},
 };
 use crate::{
@@ -33,40 +32,33 @@ pub(super) fn build(_settings: &DialectSettings, _location: &DialectWorkspaceRoo
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-enum JettsonToolInput {
-    #[serde(rename = "jettson_files_read")]
-    Read { path: String },
-    #[serde(rename = "jettson_files_write")]
-    Write { path: String, content: String },
-    #[serde(rename = "jettson_files_list")]
-    List { path: String },
-    #[serde(rename = "jettson_files_delete")]
-    Delete { path: String },
+tool_inputs! {
+    JettsonToolInput with "snake_case" fields:
+    "jettson_files_read" => Read(JettsonReadInput { path: String }),
+    "jettson_files_write" => Write(JettsonWriteInput { path: String, content: String }),
+    "jettson_files_list" => List(JettsonListInput { path: String }),
+    "jettson_files_delete" => Delete(JettsonDeleteInput { path: String }),
 }
 
 impl JettsonToolInput {
     fn path(&self) -> &str {
         match self {
-            JettsonToolInput::Read { path }
-            | JettsonToolInput::Write { path, .. }
-            | JettsonToolInput::List { path }
-            | JettsonToolInput::Delete { path } => path,
+            JettsonToolInput::Read(input) => &input.path,
+            JettsonToolInput::Write(input) => &input.path,
+            JettsonToolInput::List(input) => &input.path,
+            JettsonToolInput::Delete(input) => &input.path,
         }
     }
 
     fn engine_arguments(&self) -> Value {
+        let path = self.path();
         match self {
             // The call reads only the first bytes of a long file. The outcome contains the size of the whole file,
             // which shows that the file is longer.
-            JettsonToolInput::Read { path } => {
-                json!({ "path": path, "bytes": format!("0-{}", JETTSON_READ_BYTES_MAX - 1) })
-            }
-            JettsonToolInput::Write { path, content } => {
-                json!({ "path": path, "content": content, "encoding": "utf-8" })
-            }
-            JettsonToolInput::List { path } => json!({ "path": path, "all": true }),
-            JettsonToolInput::Delete { path } => json!({ "path": path }),
+            JettsonToolInput::Read(_) => json!({ "path": path, "bytes": format!("0-{}", JETTSON_READ_BYTES_MAX - 1) }),
+            JettsonToolInput::Write(input) => json!({ "path": path, "content": input.content, "encoding": "utf-8" }),
+            JettsonToolInput::List(_) => json!({ "path": path, "all": true }),
+            JettsonToolInput::Delete(_) => json!({ "path": path }),
         }
     }
 }
@@ -80,12 +72,13 @@ impl JettsonDialect {
             Some(name) => return Err(format!("{name} is required.")),
             None => {}
         }
-        match checked.decode()? {
-            JettsonToolInput::Write { content, .. } if content.len() > JETTSON_WRITE_BYTES_MAX => {
-                Err("content exceeds 5 MB.".to_owned())
-            }
-            input => Ok(input),
+        let input = checked.decode()?;
+        if let JettsonToolInput::Write(write) = &input
+            && write.content.len() > JETTSON_WRITE_BYTES_MAX
+        {
+            return Err("content exceeds 5 MB.".to_owned());
         }
+        Ok(input)
     }
 }
 
@@ -133,15 +126,15 @@ impl Dialect for JettsonDialect {
 fn render_success(input: &JettsonToolInput, outcome: &CallOutcome) -> Value {
     let path = input.path();
     match input {
-        JettsonToolInput::Read { .. } => {
+        JettsonToolInput::Read(_) => {
             let (bytes, size) = (outcome.bytes_before(), outcome.number_field("size"));
             let truncated = size > JETTSON_READ_BYTES_MAX as u64;
             let complete = if truncated { trim_partial_character(bytes) } else { bytes };
             let content = String::from_utf8_lossy(complete);
             json!({ "path": path, "content": content, "size_bytes": size, "truncated": truncated })
         }
-        JettsonToolInput::Write { content, .. } => json!({ "path": path, "bytes_written": content.len() }),
-        JettsonToolInput::List { .. } => {
+        JettsonToolInput::Write(input) => json!({ "path": path, "bytes_written": input.content.len() }),
+        JettsonToolInput::List(_) => {
             let entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
             let mut listing = json!({ "path": path, "entries": entries });
             if outcome.is_set("truncated") {
@@ -149,7 +142,7 @@ fn render_success(input: &JettsonToolInput, outcome: &CallOutcome) -> Value {
             }
             listing
         }
-        JettsonToolInput::Delete { .. } => json!({ "path": path, "deleted": true }),
+        JettsonToolInput::Delete(_) => json!({ "path": path, "deleted": true }),
     }
 }
 
@@ -179,15 +172,15 @@ fn error_sentence(input: &JettsonToolInput, error: &Error) -> String {
     match (kind, input) {
         (ErrorKind::InvalidPath | ErrorKind::PathEscape, _) => PATH_ESCAPES_MESSAGE.to_owned(),
         (ErrorKind::NotFound, _) => format!("no such file: {path}"),
-        (ErrorKind::IsDirectory, JettsonToolInput::Delete { .. }) => {
+        (ErrorKind::IsDirectory, JettsonToolInput::Delete(_)) => {
             format!("{path} is a directory — use Jettson Shell with rmdir for that.")
         }
         (ErrorKind::IsDirectory, _) => format!("{path} is a directory."),
-        (ErrorKind::NotDirectory, JettsonToolInput::Read { .. } | JettsonToolInput::Delete { .. }) => {
+        (ErrorKind::NotDirectory, JettsonToolInput::Read(_) | JettsonToolInput::Delete(_)) => {
             format!("no such file: {path}")
         }
-        (ErrorKind::NotDirectory, JettsonToolInput::List { .. }) => format!("{path} is not a directory."),
-        (ErrorKind::NotDirectory, JettsonToolInput::Write { .. }) => {
+        (ErrorKind::NotDirectory, JettsonToolInput::List(_)) => format!("{path} is not a directory."),
+        (ErrorKind::NotDirectory, JettsonToolInput::Write(_)) => {
             let file = error_detail(error, "file").or_else(|| error_detail(error, "path"));
             format!("{} is not a directory.", file.unwrap_or(path))
         }
@@ -206,6 +199,11 @@ mod tests {
         assert_eq!(trim_partial_character(b"a\xff"), b"a\xff");
         assert_eq!(trim_partial_character(b"ab"), b"ab");
         assert_eq!(trim_partial_character(b""), b"");
+    }
+
+    #[test]
+    fn inputs_match_definition() {
+        super::super::arguments::tests::assert_inputs_match_definition::<JettsonToolInput>(DEFINITION_JSON);
     }
 
     #[test]

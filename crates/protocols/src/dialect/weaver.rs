@@ -132,12 +132,12 @@ impl WeaverDialect {
     fn success_result(&self, call: &WeaverToolCall<'_>, outcome: &CallOutcome) -> WeaverToolResult {
         match &call.input {
             WeaverToolInput::ReadFile(_) => newest_generation::render_page(call, outcome),
-            WeaverToolInput::ListDir { .. } => WeaverToolResult::visible(render_listing(outcome)),
-            WeaverToolInput::WriteFile { path, .. } => WeaverToolResult::silent(format!("File written: {path}")),
-            WeaverToolInput::AppendFile { path, .. } => WeaverToolResult::silent(format!("Appended to {path}")),
-            WeaverToolInput::EditFile { path, .. } => match self.generation {
-                WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {path}")),
-                WeaverGeneration::Newest => newest_generation::edit_result(path, outcome),
+            WeaverToolInput::ListDir(_) => WeaverToolResult::visible(render_listing(outcome)),
+            WeaverToolInput::WriteFile(input) => WeaverToolResult::silent(format!("File written: {}", input.path)),
+            WeaverToolInput::AppendFile(input) => WeaverToolResult::silent(format!("Appended to {}", input.path)),
+            WeaverToolInput::EditFile(input) => match self.generation {
+                WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {}", input.path)),
+                WeaverGeneration::Newest => newest_generation::edit_result(&input.path, outcome),
             },
         }
     }
@@ -154,7 +154,7 @@ impl Dialect for WeaverDialect {
         match self.parse_call(tool, arguments) {
             Ok(call) => {
                 let missing_parents = match (&call.input, self.generation) {
-                    (WeaverToolInput::AppendFile { .. }, WeaverGeneration::V0_1_2) => MissingParentPolicy::Refuse,
+                    (WeaverToolInput::AppendFile(_), WeaverGeneration::V0_1_2) => MissingParentPolicy::Refuse,
                     (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => MissingParentPolicy::Create,
                 };
                 let options = CallOptions { missing_parents, ..options };

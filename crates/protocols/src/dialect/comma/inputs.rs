@@ -3,44 +3,33 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::super::arguments::{ArgumentIssue, ArgumentJsonType, ArgumentProblem};
+use super::super::arguments::{ArgumentIssue, ArgumentJsonType, ArgumentProblem, tool_inputs};
 use crate::{definition::ToolArgumentPattern, limits::COMMA_ECHOED_ARGS_CHARS_MAX};
 
-macro_rules! tool_inputs {
-    ($($tool:ident($input:ident) { $($(#[$attribute:meta])* $name:ident: $type:ty),+ $(,)? })+) => {
-        #[derive(Debug, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub(super) enum CommaToolInput { $($tool($input),)+ }
-
-        $(#[derive(Debug, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        pub(super) struct $input { $($(#[$attribute])* pub(super) $name: $type,)+ })+
-    };
-}
-
 tool_inputs! {
-    ReadFile(CommaReadFileInput) {
+    CommaToolInput with "camelCase" fields:
+    "read_file" => ReadFile(CommaReadFileInput {
         path: String, start_line: Option<u64>, end_line: Option<u64>, max_bytes: u64, allow_binary: bool,
-    }
-    ListDirectory(CommaListDirectoryInput) { path: String, recursive: bool, max_depth: u64, include_hidden: bool }
-    SearchFiles(CommaSearchFilesInput) {
+    }),
+    "list_directory" => ListDirectory(CommaListDirectoryInput { path: String, recursive: bool, max_depth: u64, include_hidden: bool }),
+    "search_files" => SearchFiles(CommaSearchFilesInput {
         query: String, mode: CommaSearchMode, root: String, #[serde(default)] include_globs: Vec<String>,
         exclude_globs: Option<Vec<String>>, max_results: u64, context_lines: u64,
-    }
-    Glob(CommaGlobInput) { pattern: String, root: String, exclude_globs: Option<Vec<String>>, max_results: u64 }
-    CreateFile(CommaCreateFileInput) {
+    }),
+    "glob" => Glob(CommaGlobInput { pattern: String, root: String, exclude_globs: Option<Vec<String>>, max_results: u64 }),
+    "create_file" => CreateFile(CommaCreateFileInput {
         path: String, content: String, create_parent_directories: bool,
         /// The alias `createParents`, which the document of the dialect describes and the original code ignores.
         create_parents: bool,
-    }
-    WriteFile(CommaWriteFileInput) { path: String, content: String, expected_sha256: String }
-    EditFile(CommaEditFileInput) { path: String, expected_sha256: Option<String>, edits: Vec<CommaTextEdit> }
-    DeleteFile(CommaDeleteFileInput) { path: String, expected_sha256: Option<String>, permanent: bool }
-    RestoreFile(CommaRestoreFileInput) { trashed_path: String, target_path: Option<String> }
-    MoveFile(CommaMoveFileInput) { from_path: String, to_path: String, expected_sha256: String, overwrite: bool }
-    ApplyPatch(CommaApplyPatchInput) {
+    }),
+    "write_file" => WriteFile(CommaWriteFileInput { path: String, content: String, expected_sha256: String }),
+    "edit_file" => EditFile(CommaEditFileInput { path: String, expected_sha256: Option<String>, edits: Vec<CommaTextEdit> }),
+    "delete_file" => DeleteFile(CommaDeleteFileInput { path: String, expected_sha256: Option<String>, permanent: bool }),
+    "restore_file" => RestoreFile(CommaRestoreFileInput { trashed_path: String, target_path: Option<String> }),
+    "move_file" => MoveFile(CommaMoveFileInput { from_path: String, to_path: String, expected_sha256: String, overwrite: bool }),
+    "apply_patch" => ApplyPatch(CommaApplyPatchInput {
         patch: String, #[serde(default)] expected_sha256_by_path: Map<String, Value>, atomic: bool,
-    }
+    }),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -148,7 +137,7 @@ mod tests {
 
     use super::{
         super::{
-            super::arguments::{ArgumentIntegerSyntax, CheckedArguments},
+            super::arguments::{ArgumentIntegerSyntax, CheckedArguments, tests::assert_inputs_match_definition},
             DEFINITION_JSON,
         },
         *,
@@ -163,6 +152,11 @@ mod tests {
             return String::new();
         }
         invalid_arguments_message(name, &checked.issues, arguments)
+    }
+
+    #[test]
+    fn inputs_match_definition() {
+        assert_inputs_match_definition::<CommaToolInput>(DEFINITION_JSON);
     }
 
     #[test]

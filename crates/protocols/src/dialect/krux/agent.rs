@@ -21,41 +21,41 @@ pub(super) fn translate(
     mut options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
     let (operation, arguments) = match input {
-        KruxAgentAndSessionInput::Alert { message, severity } => {
-            ("alert", json!({ "message": message, "severity": severity }))
+        KruxAgentAndSessionInput::Alert(input) => {
+            ("alert", json!({ "message": input.message, "severity": input.severity }))
         }
-        KruxAgentAndSessionInput::DiskUsage {} => ("usage", json!({})),
-        KruxAgentAndSessionInput::BeginSession {} => ("session", json!({ "action": "begin" })),
-        KruxAgentAndSessionInput::EndSession { session_id } => {
+        KruxAgentAndSessionInput::DiskUsage(_) => ("usage", json!({})),
+        KruxAgentAndSessionInput::BeginSession(_) => ("session", json!({ "action": "begin" })),
+        KruxAgentAndSessionInput::EndSession(input) => {
             let mut arguments = json!({ "action": "end" });
-            if let Some(id) = session_id {
+            if let Some(id) = &input.session_id {
                 arguments["id"] = id.as_str().into();
             }
             ("session", arguments)
         }
-        KruxAgentAndSessionInput::ListEvents { cursor, wait_ms } => {
-            let mut arguments = json!({ "wait_ms": wait_ms.unwrap_or(0) });
-            if let Some(cursor) = cursor {
+        KruxAgentAndSessionInput::ListEvents(input) => {
+            let mut arguments = json!({ "wait_ms": input.wait_ms.unwrap_or(0) });
+            if let Some(cursor) = &input.cursor {
                 arguments["since"] = cursor.as_str().into();
             }
             ("events", arguments)
         }
-        KruxAgentAndSessionInput::Policy {} | KruxAgentAndSessionInput::Capabilities { .. } => {
+        KruxAgentAndSessionInput::Policy(_) | KruxAgentAndSessionInput::Capabilities(_) => {
             options.offered_tools = call.dialect.offered_tools();
             ("policy", json!({}))
         }
-        KruxAgentAndSessionInput::Session {} | KruxAgentAndSessionInput::Whoami {} => ("session", json!({})),
-        KruxAgentAndSessionInput::Watch { path, recursive, event_types, pattern } => {
-            let path = require_absolute("path", path)?;
+        KruxAgentAndSessionInput::Session(_) | KruxAgentAndSessionInput::Whoami(_) => ("session", json!({})),
+        KruxAgentAndSessionInput::Watch(input) => {
+            let path = require_absolute("path", &input.path)?;
             // An empty list of event types means all event types.
-            let types = event_types.as_deref().unwrap_or_default();
-            let mut arguments = json!({ "path": path, "recursive": recursive, "types": types });
-            if let Some(pattern) = pattern {
+            let types = input.event_types.as_deref().unwrap_or_default();
+            let mut arguments = json!({ "path": path, "recursive": input.recursive, "types": types });
+            if let Some(pattern) = &input.pattern {
                 arguments["glob"] = pattern.as_str().into();
             }
             ("watch", arguments)
         }
-        KruxAgentAndSessionInput::Unwatch { watch_id } => ("unwatch", json!({ "watch": watch_id })),
+        KruxAgentAndSessionInput::Unwatch(input) => ("unwatch", json!({ "watch": input.watch_id })),
     };
     Ok(TranslatedCall::new(operation, arguments, options))
 }
@@ -64,34 +64,34 @@ pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxAgentAndSessionInp
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let path = || field("path").as_str().map(|path| call.dialect.paths.absolute_path(path));
     match input {
-        KruxAgentAndSessionInput::Session {} => render_session(call, outcome),
-        KruxAgentAndSessionInput::Whoami {} => render_whoami(outcome),
-        KruxAgentAndSessionInput::Capabilities { category } => render_capabilities(call, category.as_deref(), outcome),
-        KruxAgentAndSessionInput::Policy {} => render_policy(call, outcome),
-        KruxAgentAndSessionInput::Alert { .. } => {
+        KruxAgentAndSessionInput::Session(_) => render_session(call, outcome),
+        KruxAgentAndSessionInput::Whoami(_) => render_whoami(outcome),
+        KruxAgentAndSessionInput::Capabilities(input) => render_capabilities(call, input.category.as_deref(), outcome),
+        KruxAgentAndSessionInput::Policy(_) => render_policy(call, outcome),
+        KruxAgentAndSessionInput::Alert(_) => {
             json!({ "alert_id": field("alert"), "status": "sent", "sent_at": field("time") })
         }
-        KruxAgentAndSessionInput::DiskUsage {} => render_disk_usage(call, outcome),
-        KruxAgentAndSessionInput::BeginSession {} => json!({
+        KruxAgentAndSessionInput::DiskUsage(_) => render_disk_usage(call, outcome),
+        KruxAgentAndSessionInput::BeginSession(_) => json!({
             "session_id": field("session"),
             "agent": agent_name(&field("principal")),
             "created_at": field("started"),
         }),
-        KruxAgentAndSessionInput::ListEvents { .. } => {
+        KruxAgentAndSessionInput::ListEvents(_) => {
             let events = outcome.list_field("events").iter().filter_map(Value::as_object);
             let events: Vec<Value> = events.map(|event| render_session_event(call, event)).collect();
             json!({ "events": events, "cursor": field("cursor"), "truncated": field("truncated") })
         }
-        KruxAgentAndSessionInput::EndSession { .. } => json!({
+        KruxAgentAndSessionInput::EndSession(_) => json!({
             "session_id": field("session"),
             "ended_at": field("ended"),
             "duration_seconds": field("seconds"),
             "invocation_count": field("calls"),
         }),
-        KruxAgentAndSessionInput::Watch { .. } => json!({
+        KruxAgentAndSessionInput::Watch(_) => json!({
             "watch_id": field("watch"), "path": path(), "recursive": field("recursive"), "cursor": field("cursor"),
         }),
-        KruxAgentAndSessionInput::Unwatch { .. } => {
+        KruxAgentAndSessionInput::Unwatch(_) => {
             json!({ "watch_id": field("watch"), "path": path(), "cancelled": true })
         }
     }

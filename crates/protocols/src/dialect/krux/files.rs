@@ -38,15 +38,15 @@ pub(super) fn translate(
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
             TranslatedCall::new("read", arguments, options)
         }
-        KruxFileInput::Write { path, content, encoding, create_parents } => {
-            let path = absolute(path)?;
-            let options = if *create_parents { options } else { refuse_parents };
-            let (content, encoding) = match encoding {
-                KruxFileEncoding::Utf8 => (content.clone(), "utf-8"),
+        KruxFileInput::Write(input) => {
+            let path = absolute(&input.path)?;
+            let options = if input.create_parents { options } else { refuse_parents };
+            let (content, encoding) = match input.encoding {
+                KruxFileEncoding::Utf8 => (input.content.clone(), "utf-8"),
                 KruxFileEncoding::Ascii
                 | KruxFileEncoding::Latin1
                 | KruxFileEncoding::Utf16
-                | KruxFileEncoding::Binary => (STANDARD.encode(encoding.encode(content)?), "base64"),
+                | KruxFileEncoding::Binary => (STANDARD.encode(input.encoding.encode(&input.content)?), "base64"),
             };
             let arguments = json!({ "path": path, "content": content, "encoding": encoding });
             TranslatedCall::new(
@@ -55,22 +55,22 @@ pub(super) fn translate(
                 CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..options },
             )
         }
-        KruxFileInput::Append { path, content } => {
-            let arguments = json!({ "path": absolute(path)?, "content": content });
+        KruxFileInput::Append(input) => {
+            let arguments = json!({ "path": absolute(&input.path)?, "content": input.content });
             let options = CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..refuse_parents };
             TranslatedCall::new("append", arguments, options)
         }
-        KruxFileInput::List { path, include_hidden, .. } => {
-            let arguments = json!({ "path": absolute(path)?, "all": include_hidden });
+        KruxFileInput::List(input) => {
+            let arguments = json!({ "path": absolute(&input.path)?, "all": input.include_hidden });
             let listing_style = ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX);
             TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
         }
-        KruxFileInput::Stat { path } => {
+        KruxFileInput::Stat(input) => {
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
-            TranslatedCall::new("stat", json!({ "path": absolute(path)? }), options)
+            TranslatedCall::new("stat", json!({ "path": absolute(&input.path)? }), options)
         }
-        KruxFileInput::Delete { path } => {
-            TranslatedCall::new("remove", json!({ "path": absolute(path)? }), refuse_parents)
+        KruxFileInput::Delete(input) => {
+            TranslatedCall::new("remove", json!({ "path": absolute(&input.path)? }), refuse_parents)
         }
         KruxFileInput::Restore(input) => translate_restore(input, refuse_parents)?,
         KruxFileInput::Copy(input) => translate_copy_or_move(call, input, "copy", refuse_parents)?,
@@ -126,11 +126,11 @@ pub(super) fn render_outcome(
     let size = outcome.number_field("size");
     Ok(match input {
         KruxFileInput::Read(input) => render_read(input, outcome)?,
-        KruxFileInput::Write { .. } => json!({ "path": path, "size": size, "checksum": version }),
-        KruxFileInput::Append { .. } => json!({ "path": path, "new_size": size }),
-        KruxFileInput::List { sort_by, .. } => render_listing(sort_by, outcome, &path),
-        KruxFileInput::Stat { .. } => render_stat(outcome),
-        KruxFileInput::Delete { .. } => json!({
+        KruxFileInput::Write(_) => json!({ "path": path, "size": size, "checksum": version }),
+        KruxFileInput::Append(_) => json!({ "path": path, "new_size": size }),
+        KruxFileInput::List(input) => render_listing(&input.sort_by, outcome, &path),
+        KruxFileInput::Stat(_) => render_stat(outcome),
+        KruxFileInput::Delete(_) => json!({
             "deleted_path": path,
             "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("path")),
             "recoverable_until": outcome.text_field("recoverable_until"),

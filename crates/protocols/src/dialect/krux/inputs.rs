@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stead_engine::Error;
 
-use super::{super::arguments::ArgumentIssue, encoding::KruxFileEncoding, errors::invalid_input};
+use super::{
+    super::arguments::{ArgumentIssue, tool_inputs},
+    encoding::KruxFileEncoding,
+    errors::invalid_input,
+};
 use crate::{
     definition::{ToolArgumentDefinition, ToolArgumentType},
     limits::ECHOED_NAME_CHARS_MAX,
@@ -18,104 +22,51 @@ pub(super) enum KruxToolInput {
     Agent(KruxAgentAndSessionInput),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum KruxFileInput {
-    #[serde(rename = "filesystem.read")]
-    Read(KruxReadInput),
-    #[serde(rename = "filesystem.write")]
-    Write { path: String, content: String, encoding: KruxFileEncoding, create_parents: bool },
-    #[serde(rename = "filesystem.append")]
-    Append { path: String, content: String },
-    #[serde(rename = "filesystem.list")]
-    List { path: String, include_hidden: bool, sort_by: String },
-    #[serde(rename = "filesystem.stat")]
-    Stat { path: String },
-    #[serde(rename = "filesystem.delete")]
-    Delete { path: String },
-    #[serde(rename = "filesystem.restore")]
-    Restore(KruxRestoreInput),
-    #[serde(rename = "filesystem.copy")]
-    Copy(KruxCopyMoveInput),
-    #[serde(rename = "filesystem.move")]
-    Move(KruxCopyMoveInput),
+tool_inputs! {
+    KruxFileInput with "snake_case" fields:
+    "filesystem.read" => Read(KruxReadInput {
+        path: String, encoding: KruxFileEncoding, offset: Option<u64>, limit: Option<u64>,
+    }),
+    "filesystem.write" => Write(KruxWriteInput {
+        path: String, content: String, encoding: KruxFileEncoding, create_parents: bool,
+    }),
+    "filesystem.append" => Append(KruxAppendInput { path: String, content: String }),
+    "filesystem.list" => List(KruxListInput { path: String, include_hidden: bool, sort_by: String }),
+    "filesystem.stat" => Stat(KruxStatInput { path: String }),
+    "filesystem.delete" => Delete(KruxDeleteInput { path: String }),
+    "filesystem.restore" => Restore(KruxRestoreInput {
+        trash_path: Option<String>, original_path: Option<String>, destination: Option<String>, overwrite: bool,
+    }),
+    "filesystem.copy" => Copy(KruxCopyMoveInput { source: String, destination: String, overwrite: bool }),
+    "filesystem.move" => Move(KruxCopyMoveInput),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KruxReadInput {
-    pub(super) path: String,
-    pub(super) encoding: KruxFileEncoding,
-    pub(super) offset: Option<u64>,
-    pub(super) limit: Option<u64>,
+tool_inputs! {
+    KruxSearchInput with "snake_case" fields:
+    "filesystem.search" => ByName(KruxNameSearchInput {
+        path: String, pattern: String, max_results: u64, include_hidden: bool,
+    }),
+    "filesystem.search_content" => ByContent(KruxContentSearchInput {
+        path: String, pattern: String, regex: bool, case_sensitive: bool, include_glob: Option<String>,
+        max_results: u64, context_lines: u64, include_hidden: bool, files_only: bool,
+    }),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KruxRestoreInput {
-    pub(super) trash_path: Option<String>,
-    pub(super) original_path: Option<String>,
-    pub(super) destination: Option<String>,
-    pub(super) overwrite: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KruxCopyMoveInput {
-    pub(super) source: String,
-    pub(super) destination: String,
-    pub(super) overwrite: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum KruxSearchInput {
-    #[serde(rename = "filesystem.search")]
-    ByName(KruxNameSearchInput),
-    #[serde(rename = "filesystem.search_content")]
-    ByContent(KruxContentSearchInput),
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KruxNameSearchInput {
-    pub(super) path: String,
-    pub(super) pattern: String,
-    pub(super) max_results: u64,
-    pub(super) include_hidden: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KruxContentSearchInput {
-    pub(super) path: String,
-    pub(super) pattern: String,
-    pub(super) regex: bool,
-    pub(super) case_sensitive: bool,
-    pub(super) include_glob: Option<String>,
-    pub(super) max_results: u64,
-    pub(super) context_lines: u64,
-    pub(super) include_hidden: bool,
-    pub(super) files_only: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum KruxAgentAndSessionInput {
-    #[serde(rename = "agent.session")]
-    Session {},
-    #[serde(rename = "agent.whoami")]
-    Whoami {},
-    #[serde(rename = "agent.capabilities")]
-    Capabilities { category: Option<String> },
-    #[serde(rename = "agent.policy")]
-    Policy {},
-    #[serde(rename = "alerts.send")]
-    Alert { message: String, severity: String },
-    #[serde(rename = "system.disk_usage")]
-    DiskUsage {},
-    #[serde(rename = "session.create")]
-    BeginSession {},
-    #[serde(rename = "session.events")]
-    ListEvents { cursor: Option<String>, wait_ms: Option<u64> },
-    #[serde(rename = "session.end")]
-    EndSession { session_id: Option<String> },
-    #[serde(rename = "filesystem.watch")]
-    Watch { path: String, recursive: bool, event_types: Option<Vec<String>>, pattern: Option<String> },
-    #[serde(rename = "filesystem.unwatch")]
-    Unwatch { watch_id: String },
+tool_inputs! {
+    KruxAgentAndSessionInput with "snake_case" fields:
+    "agent.session" => Session(KruxEmptyInput {}),
+    "agent.whoami" => Whoami(KruxEmptyInput),
+    "agent.capabilities" => Capabilities(KruxCapabilitiesInput { category: Option<String> }),
+    "agent.policy" => Policy(KruxEmptyInput),
+    "alerts.send" => Alert(KruxAlertInput { message: String, severity: String }),
+    "system.disk_usage" => DiskUsage(KruxEmptyInput),
+    "session.create" => BeginSession(KruxEmptyInput),
+    "session.events" => ListEvents(KruxListEventsInput { cursor: Option<String>, wait_ms: Option<u64> }),
+    "session.end" => EndSession(KruxEndSessionInput { session_id: Option<String> }),
+    "filesystem.watch" => Watch(KruxWatchInput {
+        path: String, recursive: bool, event_types: Option<Vec<String>>, pattern: Option<String>,
+    }),
+    "filesystem.unwatch" => Unwatch(KruxUnwatchInput { watch_id: String }),
 }
 
 /// A krux error for invalid inputs names the invalid input that the call contains first. A krux error names a missing
@@ -143,5 +94,15 @@ fn expected_value(input: &ToolArgumentDefinition) -> String {
             let words = schema["items"]["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
             format!("must be a list of {}", words.collect::<Vec<_>>().join(", "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::super::arguments::tests::assert_inputs_match_definition, *};
+
+    #[test]
+    fn inputs_match_definition() {
+        assert_inputs_match_definition::<KruxToolInput>(super::super::DEFINITION_JSON);
     }
 }

@@ -58,12 +58,12 @@ pub(super) fn error_sentence_v0_1_2(
             "failed to resolve path: not a directory".to_owned()
         }
         (ErrorKind::NotDirectory, DialectFilesystemReach::WholeMachine)
-            if matches!(call.input, WeaverToolInput::WriteFile { .. }) =>
+            if matches!(call.input, WeaverToolInput::WriteFile(_)) =>
         {
             let blocked = file.map_or_else(|| path.absolute_path(), |file| clean_path("/", file));
             format!("failed to create directory: mkdir {blocked}: not a directory")
         }
-        (ErrorKind::NotFound, _) if matches!(call.input, WeaverToolInput::EditFile { .. }) => {
+        (ErrorKind::NotFound, _) if matches!(call.input, WeaverToolInput::EditFile(_)) => {
             format!("file not found: {}", call.path())
         }
         (kind, _) => edit_error(error).unwrap_or_else(|| failed_step(call, path, kind, error)),
@@ -90,13 +90,13 @@ fn blocking_file(error: &Error) -> Option<&str> {
 fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match &call.input {
         // The original code can open a directory as a file; only the read from the directory fails.
-        WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile { .. } if kind == ErrorKind::IsDirectory => {
+        WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile(_) if kind == ErrorKind::IsDirectory => {
             ("failed to read file", "read")
         }
-        WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile { .. } => ("failed to read file", "open"),
-        WeaverToolInput::WriteFile { .. } => ("failed to write file", "open"),
-        WeaverToolInput::ListDir { .. } => ("failed to read directory", "open"),
-        WeaverToolInput::AppendFile { .. } => ("failed to open file", "open"),
+        WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile(_) => ("failed to read file", "open"),
+        WeaverToolInput::WriteFile(_) => ("failed to write file", "open"),
+        WeaverToolInput::ListDir(_) => ("failed to read directory", "open"),
+        WeaverToolInput::AppendFile(_) => ("failed to open file", "open"),
     };
     format!("{prefix}: {verb} {}: {}", path.absolute_path(), os_error_message(kind, error))
 }
@@ -113,22 +113,22 @@ pub(super) fn error_sentence_newest(call: &WeaverToolCall<'_>, path: &WeaverDisp
     if error.kind == ErrorKind::InvalidPath && !is_root {
         let escapes = format!("path escapes workspace: {}", call.path());
         return match &call.input {
-            WeaverToolInput::ListDir { .. } => format!("failed to read directory: {escapes}"),
+            WeaverToolInput::ListDir(_) => format!("failed to read directory: {escapes}"),
             WeaverToolInput::ReadFile(_)
-            | WeaverToolInput::WriteFile { .. }
-            | WeaverToolInput::EditFile { .. }
-            | WeaverToolInput::AppendFile { .. } => escapes,
+            | WeaverToolInput::WriteFile(_)
+            | WeaverToolInput::EditFile(_)
+            | WeaverToolInput::AppendFile(_) => escapes,
         };
     }
     let kind = if is_root { ErrorKind::IsDirectory } else { error.kind };
     match &call.input {
         WeaverToolInput::ReadFile(_) => read_error(call, path, kind, error),
-        WeaverToolInput::ListDir { .. } if kind == ErrorKind::NotDirectory && blocking_file(error).is_none() => {
+        WeaverToolInput::ListDir(_) if kind == ErrorKind::NotDirectory && blocking_file(error).is_none() => {
             format!("failed to read directory: readdirent {}: not a directory", path.absolute_path())
         }
-        WeaverToolInput::ListDir { .. } => format!("failed to read directory: {}", openat_error(path, kind, error)),
-        WeaverToolInput::WriteFile { .. } => write_error(call, path, kind, error),
-        WeaverToolInput::EditFile { .. } | WeaverToolInput::AppendFile { .. } => {
+        WeaverToolInput::ListDir(_) => format!("failed to read directory: {}", openat_error(path, kind, error)),
+        WeaverToolInput::WriteFile(_) => write_error(call, path, kind, error),
+        WeaverToolInput::EditFile(_) | WeaverToolInput::AppendFile(_) => {
             edit_error(error).unwrap_or_else(|| file_access_error("failed to read file", path, kind, error))
         }
     }

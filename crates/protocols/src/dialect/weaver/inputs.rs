@@ -1,33 +1,24 @@
 //! The inputs of the weaver tools, and the original code's sentences for invalid arguments. A reply contains only the
 //! first sentence.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::arguments::{ArgumentIssue, ArgumentProblem},
+    super::arguments::{ArgumentIssue, ArgumentProblem, tool_inputs},
     WeaverDialect, WeaverGeneration, clean_path,
     newest_generation::{WeaverPageUnit, WeaverReadWindow},
 };
 use crate::definition::{ToolArgumentType, ToolDefinition};
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum WeaverToolInput {
-    ReadFile(WeaverReadFileInput),
-    WriteFile { path: String, content: String, overwrite: Option<bool> },
-    ListDir { path: String },
-    EditFile { path: String, old_text: String, new_text: String },
-    AppendFile { path: String, content: String },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WeaverReadFileInput {
-    pub(super) path: String,
-    pub(super) offset: Option<u64>,
-    pub(super) length: Option<u64>,
-    pub(super) start_line: Option<u64>,
-    pub(super) max_lines: Option<u64>,
+tool_inputs! {
+    WeaverToolInput with "snake_case" fields:
+    "read_file" => ReadFile(WeaverReadFileInput {
+        path: String, offset: Option<u64>, length: Option<u64>, start_line: Option<u64>, max_lines: Option<u64>,
+    }),
+    "write_file" => WriteFile(WeaverWriteFileInput { path: String, content: String, overwrite: Option<bool> }),
+    "list_dir" => ListDir(WeaverListDirInput { path: String }),
+    "edit_file" => EditFile(WeaverEditFileInput { path: String, old_text: String, new_text: String }),
+    "append_file" => AppendFile(WeaverAppendFileInput { path: String, content: String }),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,11 +45,11 @@ pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, uni
 impl WeaverToolCall<'_> {
     pub(super) fn path(&self) -> &str {
         match &self.input {
-            WeaverToolInput::ReadFile(WeaverReadFileInput { path, .. })
-            | WeaverToolInput::WriteFile { path, .. }
-            | WeaverToolInput::ListDir { path }
-            | WeaverToolInput::EditFile { path, .. }
-            | WeaverToolInput::AppendFile { path, .. } => path,
+            WeaverToolInput::ReadFile(input) => &input.path,
+            WeaverToolInput::WriteFile(input) => &input.path,
+            WeaverToolInput::ListDir(input) => &input.path,
+            WeaverToolInput::EditFile(input) => &input.path,
+            WeaverToolInput::AppendFile(input) => &input.path,
         }
     }
 
@@ -73,7 +64,7 @@ impl WeaverToolCall<'_> {
 
     pub(super) fn existing_file_rule(&self) -> WeaverWriteExistingFileRule {
         match (&self.input, self.dialect.generation) {
-            (WeaverToolInput::WriteFile { overwrite, .. }, WeaverGeneration::Newest) if *overwrite != Some(true) => {
+            (WeaverToolInput::WriteFile(input), WeaverGeneration::Newest) if input.overwrite != Some(true) => {
                 WeaverWriteExistingFileRule::Refuse
             }
             (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => WeaverWriteExistingFileRule::Replace,
@@ -87,20 +78,19 @@ impl WeaverToolCall<'_> {
                 Some(range) => json!({ "path": path, "bytes": range }),
                 None => json!({ "path": path }),
             },
-            WeaverToolInput::WriteFile { content, .. } => match self.existing_file_rule() {
-                WeaverWriteExistingFileRule::Replace => {
-                    json!({ "path": path, "content": content, "encoding": "utf-8" })
+            WeaverToolInput::WriteFile(input) => {
+                let mut arguments = json!({ "path": path, "content": input.content, "encoding": "utf-8" });
+                if self.existing_file_rule() == WeaverWriteExistingFileRule::Refuse {
+                    // An empty base version means that the file must not exist.
+                    arguments["base"] = "".into();
                 }
-                // An empty base version means that the file must not exist.
-                WeaverWriteExistingFileRule::Refuse => {
-                    json!({ "path": path, "content": content, "encoding": "utf-8", "base": "" })
-                }
-            },
-            WeaverToolInput::ListDir { .. } => json!({ "path": path, "all": true }),
-            WeaverToolInput::EditFile { old_text, new_text, .. } => {
-                json!({ "path": path, "edits": [{ "old": old_text, "new": new_text }] })
+                arguments
             }
-            WeaverToolInput::AppendFile { content, .. } => json!({ "path": path, "content": content }),
+            WeaverToolInput::ListDir(_) => json!({ "path": path, "all": true }),
+            WeaverToolInput::EditFile(input) => {
+                json!({ "path": path, "edits": [{ "old": input.old_text, "new": input.new_text }] })
+            }
+            WeaverToolInput::AppendFile(input) => json!({ "path": path, "content": input.content }),
         }
     }
 }
@@ -178,9 +168,17 @@ impl WeaverDisplayPath<'_> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::super::{DialectSettings, DialectWorkspaceRootPath},
+        super::{
+            super::{DialectSettings, DialectWorkspaceRootPath, arguments::tests::assert_inputs_match_definition},
+            DEFINITION_JSON,
+        },
         *,
     };
+
+    #[test]
+    fn inputs_match_definition() {
+        assert_inputs_match_definition::<WeaverToolInput>(DEFINITION_JSON);
+    }
 
     #[test]
     fn parses_read_windows_with_published_messages() {
