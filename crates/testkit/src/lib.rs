@@ -16,6 +16,7 @@ pub mod multi_process;
 pub mod patch_cases;
 pub mod pin;
 pub mod race;
+pub mod session_fixture;
 pub mod socket_relay;
 pub mod stress;
 pub mod test_certificate;

@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::session_fixture::SessionFixture;
 
 pub(crate) struct CliFixture {
     pub(crate) directory: TempDir,
@@ -53,6 +54,11 @@ impl CliFixture {
             .env("XDG_STATE_HOME", self.state())
             .env_remove("NO_COLOR");
         command
+    }
+
+    /// Starts a server such as `stead mcp`, and connects to its standard input and output.
+    pub(crate) fn connect(&self, arguments: &[&str]) -> SessionFixture {
+        SessionFixture::start(&mut self.command(arguments))
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {

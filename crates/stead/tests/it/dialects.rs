@@ -1,47 +1,26 @@
 //! Tests the published dialects through `stead mcp --dialect` over pipes.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
-};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use serde_json::{Value, json};
+use testkit::session_fixture::SessionFixture;
 
 use crate::cli_fixture::CliFixture;
 
 struct DialectMcpClient {
-    child: Child,
-    output: ChildStdin,
-    input: BufReader<ChildStdout>,
-    next_id: u64,
+    session: SessionFixture,
 }
 
 impl DialectMcpClient {
     fn start(fixture: &CliFixture, arguments: &[&str]) -> Self {
-        let mut command = fixture.command(&["mcp", "--durability", "fast", "--dialect"]);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let output = child.stdin.take().unwrap();
-        let input = BufReader::new(child.stdout.take().unwrap());
-        let mut client = Self { child, output, input, next_id: 0 };
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
-        client.request("initialize", &hello);
-        client
-    }
-
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        self.next_id += 1;
-        let request = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
-        writeln!(self.output, "{request}").unwrap();
-        let mut line = String::new();
-        self.input.read_line(&mut line).unwrap();
-        serde_json::from_str::<Value>(&line).expect("one response per line")["result"].clone()
+        let mut session = fixture.connect(&[&["mcp", "--durability", "fast", "--dialect"], arguments].concat());
+        session.initialize(&json!({}));
+        Self { session }
     }
 
     /// Calls a tool, and checks that the text and the error flag of the result agree with the structured content.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let result = self.session.call_tool(tool, arguments)["result"].take();
         let object = result["structuredContent"].clone();
         match object.get("for_llm") {
             Some(text) => {
@@ -61,9 +40,8 @@ impl DialectMcpClient {
         self.call(tool, arguments)["for_llm"].as_str().unwrap().to_owned()
     }
 
-    fn close(mut self) {
-        drop(self.output);
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    fn close(self) {
+        assert!(self.session.close().is_empty(), "one response per request");
     }
 }
 

@@ -1,72 +1,41 @@
 //! Tests `stead mcp` over pipes, and over the socket pairs that some clients use.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
-    process::{Child, Stdio},
+    process::Stdio,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
+use testkit::session_fixture::SessionFixture;
 
 use crate::cli_fixture::CliFixture;
 
-struct McpStdioClient<W, R> {
-    child: Child,
-    output: W,
-    input: BufReader<R>,
-    next_id: u64,
-}
-
-impl<W: Write, R: Read> McpStdioClient<W, R> {
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        self.next_id += 1;
-        let id = self.next_id;
-        writeln!(self.output, "{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).unwrap();
-        let mut line = String::new();
-        self.input.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).expect("standard output has only protocol messages");
-        assert_eq!(answer["id"], id);
-        answer["result"].clone()
-    }
-
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
-    }
-
-    fn run_conversation(mut self, fixture: &CliFixture) {
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
-        assert_eq!(self.request("initialize", &hello)["serverInfo"]["name"], "stead");
-        let definition = stead_protocols::definition::DialectDefinition::native().unwrap();
-        let listed = |one: &&stead_protocols::definition::ToolDefinition| {
-            one.listed == stead_protocols::definition::ToolVisibility::Listed
-        };
-        let shown = definition.operations.iter().filter(listed).count();
-        assert_eq!(self.request("tools/list", &json!({}))["tools"].as_array().map(Vec::len), Some(shown));
-        let written = self.call("write", &json!({ "path": "a.txt", "content": "a\n", "base": "" }));
-        assert_eq!(written["isError"], false, "{written}");
-        assert_eq!(std::fs::read(fixture.workspace().join("a.txt")).unwrap(), b"a\n");
-        assert_eq!(self.call("read", &json!({ "path": "a.txt" }))["structuredContent"]["content"], "a\n");
-        let refused = self.call("write", &json!({ "path": ".git/hooks/pre-commit", "content": "x", "base": "" }));
-        assert_eq!(refused["structuredContent"]["error"]["kind"], "approval_pending", "{refused}");
-        let Self { mut child, output, mut input, .. } = self;
-        drop(output);
-        let mut rest = String::new();
-        input.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "");
-        assert_eq!(child.wait().unwrap().code(), Some(0));
-        let log = fixture.run_successfully(&["log", "--principal", "agent:mcp"]).text();
-        assert_eq!(log.lines().count(), 3, "{log}");
-    }
+fn run_conversation(mut session: SessionFixture, fixture: &CliFixture) {
+    assert_eq!(session.initialize(&json!({}))["serverInfo"]["name"], "stead");
+    let definition = stead_protocols::definition::DialectDefinition::native().unwrap();
+    let listed = |one: &&stead_protocols::definition::ToolDefinition| {
+        one.listed == stead_protocols::definition::ToolVisibility::Listed
+    };
+    let shown = definition.operations.iter().filter(listed).count();
+    let tools = session.request_ok("tools/list", &json!({}));
+    assert_eq!(tools["tools"].as_array().map(Vec::len), Some(shown));
+    let written = session.call_tool("write", &json!({ "path": "a.txt", "content": "a\n", "base": "" }));
+    assert_eq!(written["result"]["isError"], false, "{written}");
+    assert_eq!(std::fs::read(fixture.workspace().join("a.txt")).unwrap(), b"a\n");
+    let read = session.call_tool("read", &json!({ "path": "a.txt" }));
+    assert_eq!(read["result"]["structuredContent"]["content"], "a\n");
+    let protected = json!({ "path": ".git/hooks/pre-commit", "content": "x", "base": "" });
+    let refused = session.call_tool("write", &protected);
+    assert_eq!(refused["result"]["structuredContent"]["error"]["kind"], "approval_pending", "{refused}");
+    assert!(session.close().is_empty(), "standard output has only the responses");
+    let log = fixture.run_successfully(&["log", "--principal", "agent:mcp"]).text();
+    assert_eq!(log.lines().count(), 3, "{log}");
 }
 
 #[test]
 fn mcp_is_served_over_pipes() {
     let fixture = CliFixture::new();
-    let mut command = fixture.command(&["mcp"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let output = child.stdin.take().unwrap();
-    let input = BufReader::new(child.stdout.take().unwrap());
-    McpStdioClient { child, output, input, next_id: 0 }.run_conversation(&fixture);
+    run_conversation(fixture.connect(&["mcp"]), &fixture);
 }
 
 #[test]
@@ -79,7 +48,7 @@ fn mcp_is_served_over_sockets() {
     let child = command.spawn().unwrap();
     // Dropping the command closes its copies of the server's ends, so the client notices when the server exits.
     drop(command);
-    McpStdioClient { child, output: near_in, input: BufReader::new(near_out), next_id: 0 }.run_conversation(&fixture);
+    run_conversation(SessionFixture::over_streams(child, near_in, near_out), &fixture);
 }
 
 #[test]

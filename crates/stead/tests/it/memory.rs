@@ -2,11 +2,11 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    io::Write,
 };
 
 use serde_json::{Value, json};
+use testkit::session_fixture::SessionFixture;
 
 use crate::cli_fixture::CliFixture;
 
@@ -15,49 +15,20 @@ const BASE_MEMORY_MB_MAX: u64 = 60;
 const THREAD_MEMORY_MB_MAX: u64 = 60;
 const THREADS_MAX: usize = 8;
 
-struct RpcSearchMemoryTestProcess {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl RpcSearchMemoryTestProcess {
-    fn start(fixture: &CliFixture) -> Self {
-        let mut command = fixture.command(&["rpc"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, input, output }
-    }
-
-    fn search(&mut self, arguments: &Value) -> Value {
-        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "search", "params": arguments });
-        writeln!(self.input, "{request}").unwrap();
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        let mut answer: Value = serde_json::from_str(&line).unwrap();
-        assert!(answer.get("error").is_none(), "{answer}");
-        answer["result"].take()
-    }
-
-    fn peak_memory_mb(self) -> u64 {
-        let Self { mut child, input, output } = self;
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        let kilobytes: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
-        drop((input, output));
-        child.wait().unwrap();
-        kilobytes / 1024
-    }
+fn peak_memory_mb(session: &SessionFixture) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", session.child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+    kilobytes / 1024
 }
 
 fn search_within_memory_bound(fill: impl Fn(&CliFixture), arguments: &Value) -> Value {
     let fixture = CliFixture::new();
     fill(&fixture);
-    let mut server = RpcSearchMemoryTestProcess::start(&fixture);
-    let found = server.search(arguments);
+    let mut session = fixture.connect(&["rpc"]);
+    let found = session.request_ok("search", arguments);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX) as u64;
-    let (peak, most) = (server.peak_memory_mb(), BASE_MEMORY_MB_MAX + threads * THREAD_MEMORY_MB_MAX);
+    let (peak, most) = (peak_memory_mb(&session), BASE_MEMORY_MB_MAX + threads * THREAD_MEMORY_MB_MAX);
     assert!(peak <= most, "{peak} MB of {most}: {arguments}");
     found
 }

@@ -1,12 +1,8 @@
 //! Tests that an agent cannot approve its own calls, widen its scope, exceed its quota, change its rules or edit the
 //! journal.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
-};
-
 use serde_json::{Value, json};
+use testkit::session_fixture::SessionFixture;
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
@@ -15,67 +11,19 @@ const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [
                      tier = \"approval_required\"\n[agent.\"agent:*\".quota]\nbytes = 2000\n";
 const POLICY_FLAGS: &[&str] = &["--policy", "conf/rules.toml"];
 
-struct TestAgentClient {
-    child: Child,
-    output: ChildStdin,
-    input: BufReader<ChildStdout>,
-    next_id: u64,
-}
-
-impl TestAgentClient {
-    fn connect(fixture: &CliFixture, protocol: &str) -> Self {
-        let words = [POLICY_FLAGS, &[protocol, "--principal", "agent:a", "--durability", "fast"]].concat();
-        let mut child =
-            fixture.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let output = child.stdin.take().unwrap();
-        let input = BufReader::new(child.stdout.take().unwrap());
-        let mut agent = Self { child, output, input, next_id: 0 };
-        if protocol == "mcp" {
-            let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {}, "roots": {} },
-                "clientInfo": { "name": "agent", "version": "1" } });
-            agent.request("initialize", &hello);
-            agent.send_message(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        }
-        agent
+/// Connects as an agent that accepts every elicitation and claims the whole machine as its root.
+fn connect_agent(fixture: &CliFixture, protocol: &str) -> SessionFixture {
+    let words = [POLICY_FLAGS, &[protocol, "--principal", "agent:a", "--durability", "fast"]].concat();
+    let mut agent = fixture.connect(&words);
+    agent.answer_server = |method| match method {
+        "elicitation/create" => Some(json!({ "action": "accept", "content": { "approve": true, "answer": "yes" } })),
+        "roots/list" => Some(json!({ "roots": [{ "uri": "file:///", "name": "everything" }] })),
+        _ => None,
+    };
+    if protocol == "mcp" {
+        agent.initialize(&json!({ "elicitation": {}, "roots": {} }));
     }
-
-    fn send_message(&mut self, message: &Value) {
-        writeln!(self.output, "{message}").unwrap();
-    }
-
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send_message(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        loop {
-            let mut line = String::new();
-            assert!(self.input.read_line(&mut line).unwrap() > 0, "the server ended during {method} {params}");
-            let heard: Value = serde_json::from_str(&line).unwrap();
-            match heard["method"].as_str() {
-                Some("elicitation/create") => {
-                    let yes = json!({ "action": "accept", "content": { "approve": true, "answer": "yes" } });
-                    self.send_message(&json!({ "jsonrpc": "2.0", "id": heard["id"], "result": yes }));
-                }
-                Some("roots/list") => {
-                    let roots = json!({ "roots": [{ "uri": "file:///", "name": "everything" }] });
-                    self.send_message(&json!({ "jsonrpc": "2.0", "id": heard["id"], "result": roots }));
-                }
-                Some(_) => {}
-                None if heard["id"] == id => return heard,
-                None => {}
-            }
-        }
-    }
-
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
-    }
-
-    fn close(self) {
-        let Self { mut child, output, .. } = self;
-        drop(output);
-        assert!(child.wait().unwrap().success());
-    }
+    agent
 }
 
 fn is_refused(answer: &Value) -> bool {
@@ -111,8 +59,8 @@ impl PrivilegeEscalationFixture {
         std::fs::write(fixture.directory.path().join("secret"), "correct horse\n").unwrap();
         run_with_policy(&fixture, &["approvals", "setup", "--secret-file", "../secret"]);
         std::os::unix::fs::symlink(fixture.state(), at("state")).unwrap();
-        let mut agent = TestAgentClient::connect(&fixture, "mcp");
-        let request = agent.call("remove", &json!({ "path": "a.txt" }));
+        let mut agent = connect_agent(&fixture, "mcp");
+        let request = agent.call_tool("remove", &json!({ "path": "a.txt" }));
         let error = &request["result"]["structuredContent"]["error"];
         let pending_approval = error["approval"].as_str().expect("a pending approval").to_owned();
         agent.close();
@@ -165,7 +113,7 @@ fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn arguments_cannot_change_the_caller_identity() {
     let escalation = PrivilegeEscalationFixture::new();
-    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
+    let mut agent = connect_agent(&escalation.fixture, "mcp");
     let words = [
         ("principal", json!("user:tester")),
         ("as", json!("user:tester")),
@@ -190,7 +138,7 @@ fn arguments_cannot_change_the_caller_identity() {
         for (word, value) in &words {
             let mut arguments = arguments.clone();
             arguments[*word] = value.clone();
-            let answer = agent.call(tool, &arguments);
+            let answer = agent.call_tool(tool, &arguments);
             assert!(is_refused(&answer), "{tool} with {word}: {answer}");
             // A protocol might read the same fields beside the arguments.
             let mut params = json!({ "name": tool, "arguments": arguments });
@@ -210,9 +158,9 @@ fn arguments_cannot_change_the_caller_identity() {
 fn no_protocol_lets_an_agent_answer_approvals() {
     let escalation = PrivilegeEscalationFixture::new();
     let id = json!({ "id": escalation.pending_approval, "reason": "I say so" });
-    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
+    let mut agent = connect_agent(&escalation.fixture, "mcp");
     for tool in ["approve", "deny", "approvals", "approvals.approve", "approvals_approve", "stead.approve"] {
-        let answer = agent.call(tool, &id);
+        let answer = agent.call_tool(tool, &id);
         assert!(is_refused(&answer) || tool == "approvals", "{tool}: {answer}");
         escalation.assert_unchanged(tool);
     }
@@ -223,11 +171,11 @@ fn no_protocol_lets_an_agent_answer_approvals() {
     // The agent answers elicitations that were never sent.
     for number in 0..20 {
         let yes = json!({ "action": "accept", "content": { "id": escalation.pending_approval } });
-        agent.send_message(&json!({ "jsonrpc": "2.0", "id": number, "result": yes }));
+        agent.send(&json!({ "jsonrpc": "2.0", "id": number, "result": yes }));
     }
     escalation.assert_unchanged("answers unasked");
     agent.close();
-    let mut rpc = TestAgentClient::connect(&escalation.fixture, "rpc");
+    let mut rpc = connect_agent(&escalation.fixture, "rpc");
     for method in ["approve", "deny", "approvals.approve", "stead.approve"] {
         let answer = rpc.request(method, &id);
         assert!(is_refused(&answer), "{method}: {answer}");
@@ -246,10 +194,10 @@ fn no_protocol_lets_an_agent_answer_approvals() {
 #[test]
 fn agent_cannot_answer_its_own_elicitation() {
     let escalation = PrivilegeEscalationFixture::new();
-    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
+    let mut agent = connect_agent(&escalation.fixture, "mcp");
     for _ in 0..3 {
-        // The helper `request` accepts every elicitation.
-        let answer = agent.call("remove", &json!({ "path": "a.txt" }));
+        // The agent accepts every elicitation.
+        let answer = agent.call_tool("remove", &json!({ "path": "a.txt" }));
         assert!(is_refused(&answer), "{answer}");
         escalation.assert_unchanged("accepted by itself");
     }
@@ -276,7 +224,7 @@ fn agent_cannot_answer_its_own_elicitation() {
         assert!(is_refused(&answer), "{state}: {answer}");
         escalation.assert_unchanged(state);
     }
-    let mut second = TestAgentClient::connect(&escalation.fixture, "mcp");
+    let mut second = connect_agent(&escalation.fixture, "mcp");
     let answer = second.request("tools/call", &ask(&json!({ "requestState": sealed, "inputResponses": yes })));
     assert!(is_refused(&answer), "{answer}");
     second.close();
@@ -288,9 +236,9 @@ fn agent_cannot_answer_its_own_elicitation() {
 #[test]
 fn agents_cannot_change_the_policy_that_binds_them() {
     let escalation = PrivilegeEscalationFixture::new();
-    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
-    let base =
-        agent.call("stat", &json!({ "path": "conf/rules.toml" }))["result"]["structuredContent"]["version"].clone();
+    let mut agent = connect_agent(&escalation.fixture, "mcp");
+    let base = agent.call_tool("stat", &json!({ "path": "conf/rules.toml" }))["result"]["structuredContent"]["version"]
+        .clone();
     let mut attempts = Vec::new();
     for name in ["conf/rules.toml", "way/rules.toml", "link", "twin"] {
         let patch = |text: &str| json!({ "patch": format!("*** Begin Patch\n{text}\n*** End Patch\n") });
@@ -319,7 +267,7 @@ fn agents_cannot_change_the_policy_that_binds_them() {
         ]);
     }
     for (tool, arguments) in attempts {
-        let answer = agent.call(tool, &arguments);
+        let answer = agent.call_tool(tool, &arguments);
         // Changing a link to the policy file is allowed, because it leaves the rules in force.
         let link = ["link", "way"].iter().any(|link| {
             let patched = arguments["patch"].as_str().unwrap_or_default();
@@ -331,7 +279,7 @@ fn agents_cannot_change_the_policy_that_binds_them() {
         assert!(is_refused(&answer) || taken, "{tool} {arguments}: {answer}");
         assert!(taken || is_refused_by_policy(&answer), "{tool} {arguments}: {answer}");
         if taken {
-            let undone = agent.call("undo", &json!({}));
+            let undone = agent.call_tool("undo", &json!({}));
             assert!(!is_refused(&undone), "{undone}");
         }
         escalation.assert_unchanged(&format!("{tool} {arguments}"));
@@ -343,7 +291,7 @@ fn agents_cannot_change_the_policy_that_binds_them() {
 #[test]
 fn state_directory_and_journal_are_unreachable() {
     let escalation = PrivilegeEscalationFixture::new();
-    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
+    let mut agent = connect_agent(&escalation.fixture, "mcp");
     let state = escalation.fixture.state().display().to_string();
     let places =
         [state.clone(), format!("{state}/x"), "state".into(), "state/x".into(), "../state".into(), "../secret".into()];
@@ -358,7 +306,7 @@ fn state_directory_and_journal_are_unreachable() {
             ("move", json!({ "from": "a.txt", "to": format!("{place}/taken") })),
             ("watch", json!({ "path": place })),
         ] {
-            let answer = agent.call(tool, &arguments);
+            let answer = agent.call_tool(tool, &arguments);
             assert!(is_refused(&answer) && is_refused_by_policy(&answer), "{tool} {arguments}: {answer}");
         }
         for uri in [format!("stead:///{place}"), format!("file://{state}"), "stead:///%2e%2e/state".into()] {
@@ -369,7 +317,7 @@ fn state_directory_and_journal_are_unreachable() {
         }
         escalation.assert_unchanged(place);
     }
-    agent.send_message(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+    agent.notify("notifications/roots/list_changed", &json!({}));
     for (tool, arguments) in [
         ("history", json!({ "truncate": true })),
         ("undo", json!({ "entry": "r1" })),
@@ -378,7 +326,7 @@ fn state_directory_and_journal_are_unreachable() {
         ("respond", json!({ "id": "a1", "answer": "yes" })),
         ("read", json!({ "path": "/etc/passwd" })),
     ] {
-        let answer = agent.call(tool, &arguments);
+        let answer = agent.call_tool(tool, &arguments);
         assert!(is_refused(&answer), "{tool} {arguments}: {answer}");
     }
     agent.close();
@@ -390,16 +338,19 @@ fn state_directory_and_journal_are_unreachable() {
 fn connections_share_one_quota_and_rate_limit() {
     let escalation = PrivilegeEscalationFixture::new();
     let mut agents = [
-        TestAgentClient::connect(&escalation.fixture, "mcp"),
-        TestAgentClient::connect(&escalation.fixture, "mcp"),
-        TestAgentClient::connect(&escalation.fixture, "rpc"),
+        connect_agent(&escalation.fixture, "mcp"),
+        connect_agent(&escalation.fixture, "mcp"),
+        connect_agent(&escalation.fixture, "rpc"),
     ];
     let [one, two, three] = &mut agents;
     let mut refused = 0;
     for round in 0..20 {
         let file = |who: &str| json!({ "path": format!("{who}{round}"), "content": "x".repeat(100), "base": "" });
-        let answers =
-            [one.call("write", &file("a")), two.call("write", &file("b")), three.request("write", &file("c"))];
+        let answers = [
+            one.call_tool("write", &file("a")),
+            two.call_tool("write", &file("b")),
+            three.request("write", &file("c")),
+        ];
         refused += answers.iter().filter(|answer| is_refused(answer)).count();
     }
     let held: u64 = std::fs::read_dir(escalation.fixture.workspace())
@@ -409,7 +360,7 @@ fn connections_share_one_quota_and_rate_limit() {
         .map(|meta| meta.len())
         .sum();
     assert!(refused > 40 && held <= 2_000 && held > 1_700, "{refused} refused, {held} held");
-    agents.into_iter().for_each(TestAgentClient::close);
+    agents.into_iter().for_each(|agent| drop(agent.close()));
     let usage = run_with_policy(&escalation.fixture, &["policy", "list", "--principal", "agent:a", "--json"]).json();
     assert_eq!(usage["quota"]["bytes"]["limit"], 2_000, "{usage}");
     run_with_policy(&escalation.fixture, &["log", "verify"]);

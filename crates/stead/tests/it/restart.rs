@@ -1,11 +1,7 @@
 //! Kills a working server repeatedly with SIGKILL. After the kills, sessions are still open, the recorded usage equals
 //! the files on disk, and no approval is used twice.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    os::unix::process::ExitStatusExt,
-    process::Stdio,
-};
+use std::os::unix::process::ExitStatusExt;
 
 use serde_json::{Value, json};
 
@@ -26,18 +22,13 @@ fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
 
 /// Sends the requests `asks` to a new server, and kills the server after `heard` answers.
 fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
-    let words = ["--policy", "../policy.toml", "rpc", "--principal", "agent:a"];
-    let mut child =
-        fixture.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut output = child.stdin.take().unwrap();
+    let mut session = fixture.connect(&["--policy", "../policy.toml", "rpc", "--principal", "agent:a"]);
     for (id, (method, params)) in asks.iter().enumerate() {
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        writeln!(output, "{message}").unwrap();
+        session.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     }
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(heard);
-    let answers = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
+    let answers = (0..heard).map(|_| session.receive()).collect();
+    session.child.kill().unwrap();
+    assert_eq!(session.child.wait().unwrap().signal(), Some(SIGKILL));
     answers
 }
 

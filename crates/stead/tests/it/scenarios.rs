@@ -1,15 +1,14 @@
 //! Runs every scenario of the krux capabilities on a real directory, with `stead rpc` and `stead mcp` over pipes.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    os::unix::fs::symlink,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
-};
+use std::os::unix::fs::symlink;
 
 use serde_json::{Map, Value, json};
-use testkit::krux_scenario::{
-    self, InitialItem, KruxScenarioActualReply, KruxScenarioOtherCallerKind, KruxScenarioSubject,
-    ScenarioApprovalAnswer, ScenarioRequirement,
+use testkit::{
+    krux_scenario::{
+        self, InitialItem, KruxScenarioActualReply, KruxScenarioOtherCallerKind, KruxScenarioSubject,
+        ScenarioApprovalAnswer, ScenarioRequirement,
+    },
+    session_fixture::SessionFixture,
 };
 
 use crate::cli_fixture::CliFixture;
@@ -25,10 +24,7 @@ const POLICY_FILE: &str = "policy.toml";
 pub(crate) struct ProtocolProcess {
     fixture: CliFixture,
     protocol: TestedStdioProtocol,
-    child: Child,
-    output: Option<ChildStdin>,
-    input: BufReader<ChildStdout>,
-    next_id: u64,
+    session: SessionFixture,
 }
 
 impl ProtocolProcess {
@@ -39,42 +35,21 @@ impl ProtocolProcess {
             TestedStdioProtocol::Rpc => "rpc",
         };
         std::fs::write(fixture.directory.path().join(POLICY_FILE), "").unwrap();
-        let mut command = fixture.command(&[command, "--durability", "fast", "--dialect", "krux"]);
-        command.args(["--principal", "agent:tester", "--policy", &format!("../{POLICY_FILE}")]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let output = child.stdin.take();
-        let input = BufReader::new(child.stdout.take().unwrap());
-        let mut served = Self { fixture, protocol, child, output, input, next_id: 0 };
+        let policy = format!("../{POLICY_FILE}");
+        let options = ["--durability", "fast", "--dialect", "krux", "--principal", "agent:tester", "--policy", &policy];
+        let mut session = fixture.connect(&[&[command], &options[..]].concat());
         if protocol == TestedStdioProtocol::Mcp {
-            let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
-            served.request("initialize", &hello);
+            session.initialize(&json!({}));
         }
-        served
-    }
-
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        self.next_id += 1;
-        let request = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
-        writeln!(self.output.as_mut().unwrap(), "{request}").unwrap();
-        loop {
-            let mut line = String::new();
-            self.input.read_line(&mut line).unwrap();
-            let answer: Value = serde_json::from_str(&line).expect("one message a line");
-            // Events may arrive before the response.
-            if answer.get("id").is_some() {
-                return answer;
-            }
-        }
+        Self { fixture, protocol, session }
     }
 
     pub(crate) fn fixture(&self) -> &CliFixture {
         &self.fixture
     }
 
-    pub(crate) fn close(mut self) {
-        drop(self.output.take());
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    pub(crate) fn close(self) {
+        self.session.close();
     }
 }
 
@@ -122,26 +97,20 @@ impl KruxScenarioSubject for ProtocolProcess {
         operation: &str,
         arguments: &Map<String, Value>,
     ) {
-        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
         let principal = match somebody {
             KruxScenarioOtherCallerKind::Agent => "agent:other",
             KruxScenarioOtherCallerKind::Person => "user:ann",
         };
-        let mut command = self.fixture.command(&["rpc", "--durability", "fast", "--principal", principal]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
-        let ran = child.wait_with_output().unwrap();
-        let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
-        assert!(answer.get("result").is_some(), "{answer}");
+        let mut session = self.fixture.connect(&["rpc", "--durability", "fast", "--principal", principal]);
+        session.request_ok(operation, &json!(arguments));
+        session.close();
     }
 
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let inputs = Value::Object(inputs.clone());
         match self.protocol {
             TestedStdioProtocol::Mcp => {
-                let params = json!({ "name": capability.replace('.', "__"), "arguments": inputs });
-                let answer = self.request("tools/call", &params);
+                let answer = self.session.call_tool(&capability.replace('.', "__"), &inputs);
                 let result = &answer["result"];
                 KruxScenarioActualReply {
                     object: result["structuredContent"].clone(),
@@ -149,7 +118,7 @@ impl KruxScenarioSubject for ProtocolProcess {
                 }
             }
             TestedStdioProtocol::Rpc => {
-                let answer = self.request(capability, &inputs);
+                let answer = self.session.request(capability, &inputs);
                 let failed = answer.get("error").is_some();
                 let object = if failed { &answer["error"]["data"] } else { &answer["result"] };
                 KruxScenarioActualReply { object: object.clone(), is_error: failed }

@@ -4,11 +4,11 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::json;
-use testkit::wait::wait_until;
+use testkit::{session_fixture::SessionFixture, wait::wait_until};
 
 use crate::{
     cli_fixture::CliFixture,
@@ -24,10 +24,6 @@ fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
     command.args(["-D", "-f", "-qq", "-e", &format!("trace={call}"), "-e", "signal=none"]);
     command.args(["-e", &format!("inject={call}:delay_enter={SYSCALL_DELAY_US}"), "-o"]).arg(seen).arg(BINARY);
     command
-}
-
-fn stdout_lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
-    BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok)
 }
 
 #[test]
@@ -73,29 +69,13 @@ fn last_read_is_journaled_despite_an_open_stream() {
 fn last_read_is_journaled_despite_a_slow_device() {
     let fixture = CliFixture::new();
     let seen = fixture.directory.path().join("seen");
-    let mut child = delayed_syscall_command("syncfs", &seen)
-        .args(["rpc"])
-        .current_dir(fixture.workspace())
-        .env("USER", "tester")
-        .env("XDG_STATE_HOME", fixture.state())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut output = child.stdin.take().unwrap();
-    let mut answers = stdout_lines(&mut child);
-    let mut ask = |method: &str, params: serde_json::Value| {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        writeln!(output, "{message}").unwrap();
-        let answer = answers.next().unwrap();
-        assert!(answer.contains("\"result\""), "{answer}");
-    };
-    ask("write", json!({ "path": "a.txt", "content": "one\n", "base": "" }));
+    let mut command = delayed_syscall_command("syncfs", &seen);
+    let command = command.arg("rpc").current_dir(fixture.workspace());
+    let mut session = SessionFixture::start(command.env("USER", "tester").env("XDG_STATE_HOME", fixture.state()));
+    session.request_ok("write", &json!({ "path": "a.txt", "content": "one\n", "base": "" }));
     wait_until("the change is brought to the device", || std::fs::read(&seen).is_ok_and(|seen| !seen.is_empty()));
-    ask("read", json!({ "path": "a.txt" }));
-    drop(output);
-    assert!(child.wait().unwrap().success());
+    session.request_ok("read", &json!({ "path": "a.txt" }));
+    session.close();
     let log = fixture.run_successfully(&["log", "--json"]).text();
     assert!(log.contains("\"operation\":\"read\""), "{log}");
 }
