@@ -84,6 +84,15 @@ impl<W: Workspace + 'static> EngineFixture<W> {
         }
     }
 
+    /// Calls an operation that succeeds, and returns its text and its JSON object for a snapshot.
+    #[track_caller]
+    pub fn call_rendered(&self, operation: &str, arguments: Value) -> String {
+        match self.call(operation, arguments.clone()) {
+            Ok(outcome) => format!("{}\n\n{:#}", outcome.text, Value::Object(outcome.json)),
+            Err(error) => panic!("{operation} {arguments}: {error}"),
+        }
+    }
+
     /// Calls an operation that fails with an error of this kind, and returns the error.
     #[track_caller]
     pub fn call_err(&self, operation: &str, arguments: Value, kind: ErrorKind) -> Error {

@@ -156,7 +156,8 @@ fn run_tests(options: XtaskTestOptions) -> Result<(), String> {
             command.args(["test", "--workspace", "--all-targets"])
         }
     };
-    command.arg("--locked").args(FEATURES);
+    // A snapshot that differs fails its test and leaves no file behind.
+    command.arg("--locked").args(FEATURES).env("INSTA_UPDATE", "no");
     if options.scope != XtaskTestThoroughness::Quick {
         command.envs(find_tools(options)?);
     }

@@ -1,6 +1,7 @@
 //! Tests of `read`: ranges of lines and bytes, encodings, pages and errors.
 
-use serde_json::{Value, json};
+use insta::assert_snapshot;
+use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};
 use testkit::engine_fixture::{EngineFixture, confined_agent};
 
@@ -9,18 +10,7 @@ const FIVE_LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 #[test]
 fn text_read_returns_metadata() {
     let fixture = EngineFixture::with_files(&[("a.txt", FIVE_LINES)]);
-    let outcome = fixture.call("read", json!({ "path": "a.txt" })).unwrap();
-    let version = Version::hash_bytes(FIVE_LINES.as_bytes());
-    let expected = json!({
-        "path": "a.txt", "content": FIVE_LINES, "version": version.to_string(), "rev": version.short_form(), "size": 24,
-        "encoding": "utf-8", "ending": "lf", "lines": { "from": 1, "to": 5, "total": 5 }, "truncated": false,
-    });
-    assert_eq!(Value::Object(outcome.json.clone()), expected);
-    assert_eq!(outcome.json.keys().next().unwrap(), "path");
-    assert_eq!(
-        outcome.text,
-        format!("{FIVE_LINES}[a.txt: lines 1-5 of 5, {}, 24 bytes, utf-8, lf]", version.short_form())
-    );
+    assert_snapshot!(fixture.call_rendered("read", json!({ "path": "a.txt" })));
     assert_eq!(fixture.entry_count(), 1);
 }
 

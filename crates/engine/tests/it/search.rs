@@ -1,5 +1,6 @@
 //! Tests of `find` and `search`, also with paths that the caller may not see.
 
+use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, ErrorKind, Globs, Grants};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
@@ -81,21 +82,13 @@ fn results_beyond_the_limit_are_counted() {
 #[test]
 fn lines_match_by_literal_and_regex() {
     let fixture = EngineFixture::with_files(TREE);
-    let outcome = fixture.call("search", json!({ "query": "needle", "glob": "*.rs" })).unwrap();
-    assert_eq!(match_paths(&outcome.json, "files"), ["src/a.rs", "src/deep/b.rs"]);
-    let hit = &outcome.json["files"][0]["hits"][0];
-    assert_eq!(hit, &json!({ "line": 2, "column": 5 }), "the line is in the text alone");
-    assert_eq!(
-        outcome.text,
-        "2 hits in 2 files\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }\nsrc/deep/b.rs\n1- Needle\n2: needle needle\n\
-         [2 ignored]"
-    );
+    assert_snapshot!(fixture.call_rendered("search", json!({ "query": "needle", "glob": "*.rs" })));
     let outcome = fixture.call("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" })).unwrap();
     assert_eq!(match_paths(&outcome.json, "files"), ["src/deep/b.rs"]);
-    let around = fixture.call("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 })).unwrap();
-    assert_eq!(around.text, "1 hit in 1 file\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }");
-    let alone = fixture.call("search", json!({ "query": "needle", "path": "src/a.rs", "context": 0 })).unwrap();
-    assert_eq!(alone.text, "1 hit in 1 file\nsrc/a.rs\n2 needle();");
+    for context in [0, 1] {
+        let arguments = json!({ "query": "needle", "path": "src/a.rs", "context": context });
+        assert_snapshot!(format!("search_with_context_{context}"), fixture.call_rendered("search", arguments));
+    }
     fixture.call_err("search", json!({ "query": "" }), ErrorKind::BadRequest);
     fixture.call_err("search", json!({ "query": "(", "regex": true }), ErrorKind::BadRequest);
     fixture.call_err("search", json!({ "query": "x", "path": "missing" }), ErrorKind::NotFound);

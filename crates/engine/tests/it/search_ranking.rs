@@ -1,5 +1,6 @@
 //! Tests of `search`: the ranking of hits, the text form of the result, and the message of a search without a match.
 
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use testkit::engine_fixture::EngineFixture;
 
@@ -14,23 +15,10 @@ const TREE: &[(&str, &str)] = &[
     ("tests/it.rs", "fn parse_header() {}\n"),
 ];
 
-fn search_text(fixture: &EngineFixture, arguments: Value) -> String {
-    fixture.call_text("search", arguments)
-}
-
 #[test]
 fn definitions_rank_before_uses_and_imports() {
     let fixture = EngineFixture::with_files(TREE);
-    assert_eq!(
-        search_text(&fixture, json!({ "query": "parse_header" })),
-        "7 hits in 4 files, 2 definitions\n\
-         src/parser.rs [def]\n2 pub fn parse_header(bytes: &[u8]) {}\n\
-         tests/it.rs [def]\n1 fn parse_header() {}\n\
-         src/parser.rs\n4 fn parse_header_line() {}\n\
-         README.md\n3 Call `parse_header`.\n\
-         src/a.rs\n4 parse_header(b\"\"); (×2)\n\
-         [import] src/a.rs:1"
-    );
+    assert_snapshot!(fixture.call_rendered("search", json!({ "query": "parse_header" })));
 }
 
 #[test]

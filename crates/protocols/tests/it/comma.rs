@@ -80,25 +80,24 @@ async fn overwritten_move_target_goes_to_trash() {
 async fn refused_move_names_the_obstacle() {
     let mut client = open_client(&[], &[("a.txt", "a"), ("d/x", "x")]).await;
     client.workspace.put_link("l", "a.txt");
-    for (from, to, overwrite, kind, message, next) in [
-        ("l", "m", false, "not_found", "Source path is a symbolic link, not a file: l", "the link points to"),
-        ("d", "m", false, "not_found", "Source path is a directory, not a file: d", ""),
-        ("a.txt", ".env", false, "permission_denied", "/.env\".", ""),
-        ("a.txt", "./d/../.env", true, "permission_denied", "/.env\".", ""),
-        (".env", "m", false, "permission_denied", "/.env\".", ""),
-        ("a.txt", "./a.txt", true, "already_exists", "already exists: ./a.txt", "name the same file"),
-        ("a.txt", "./a.txt", false, "already_exists", "already exists: ./a.txt", "`overwrite: true`"),
-        ("a.txt", "l", true, "already_exists", "already exists: l", "only a regular file"),
-        ("a.txt", "l", false, "already_exists", "already exists: l", "only a regular file"),
-        ("a.txt", "d/x", false, "already_exists", "already exists: d/x", "`overwrite: true`"),
+    let mut errors = Vec::new();
+    for (from, to, overwrite) in [
+        ("l", "m", false),
+        ("d", "m", false),
+        ("a.txt", ".env", false),
+        ("a.txt", "./d/../.env", true),
+        (".env", "m", false),
+        ("a.txt", "./a.txt", true),
+        ("a.txt", "./a.txt", false),
+        ("a.txt", "l", true),
+        ("a.txt", "l", false),
+        ("a.txt", "d/x", false),
     ] {
         let call = json!({ "fromPath": from, "toPath": to, "expectedSha256": sha256_hex("a"), "overwrite": overwrite });
-        let error = call_and_check(&mut client, "move_file", call).await["error"].clone();
-        let field = |name: &str| error[name].as_str().unwrap_or_default();
-        assert_eq!(field("kind"), kind, "{error}");
-        assert!(field("message").ends_with(message), "{error}");
-        assert!(field("suggestedNextAction").contains(next), "{error}");
+        let envelope = call_and_check(&mut client, "move_file", call).await;
+        errors.push(json!({ "from": from, "to": to, "overwrite": overwrite, "error": envelope["error"] }));
     }
+    insta::assert_json_snapshot!(errors);
     let refused =
         call_and_check(&mut client, "delete_file", json!({ "path": "l", "expectedSha256": sha256_hex("a") })).await;
     assert_eq!(refused["error"]["message"], "Path is a symbolic link, not a file: l");

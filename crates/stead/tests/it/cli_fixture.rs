@@ -52,7 +52,9 @@ impl CliFixture {
             .current_dir(self.workspace())
             .env("USER", "tester")
             .env("XDG_STATE_HOME", self.state())
-            .env_remove("NO_COLOR");
+            .env_remove("NO_COLOR")
+            // The help texts are wrapped at the width that this variable names.
+            .env_remove("COLUMNS");
         command
     }
 

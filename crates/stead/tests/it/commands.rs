@@ -1,5 +1,7 @@
 //! Tests of the commands for file operations, of `stead trash`, and of the help texts.
 
+use insta::assert_snapshot;
+
 use crate::cli_fixture::CliFixture;
 
 #[test]
@@ -139,6 +141,8 @@ fn purging_items_of_others_requires_all_flag() {
 fn help_completions_and_man_pages_cover_every_operation() {
     let fixture = CliFixture::new();
     let help = fixture.run_successfully(&["--help"]).text();
+    assert_snapshot!("help", help);
+    assert_snapshot!("help_of_edit", fixture.run_successfully(&["edit", "--help"]).text());
     let man = fixture.run_successfully(&["man"]).text();
     let completions = fixture.run_successfully(&["completions", "bash"]).text();
     let definition = stead_protocols::definition::DialectDefinition::native().unwrap();
