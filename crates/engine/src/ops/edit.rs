@@ -113,13 +113,9 @@ impl EditArgs {
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
                 return Err(older_revisions::missing_file_error(context, target, self.base.as_deref()));
             }
-            return Ok(FileToEdit {
-                bytes: Vec::new(),
-                text: String::new(),
-                version: Version::hash_bytes(&[]),
-                rev: String::new(),
-                expectation: CommitExpectation::Absent,
-            });
+            let (bytes, expectation) = (Vec::new(), CommitExpectation::Absent);
+            let version = Version::hash_bytes(&bytes);
+            return Ok(FileToEdit { bytes, text: String::new(), version, rev: String::new(), expectation });
         };
         write::require_regular_file(target, stat)?;
         let file = context
@@ -265,22 +261,17 @@ fn resolve_edit_base(
         return Ok(EditBaseVersionStatus::Current);
     }
     let now = DiffSideContent { label: "now".to_owned(), version: Some(current.version), bytes: current.bytes.clone() };
+    let unavailable = || Ok(EditBaseVersionStatus::Unavailable(written.to_owned()));
     let side = match diff::side_at_version(context, &target.path, written, &now) {
         Ok(side) => side,
-        Err(error) if matches!(error.kind, ErrorKind::Expired | ErrorKind::TooLarge) => {
-            return Ok(EditBaseVersionStatus::Unavailable(written.to_owned()));
-        }
+        Err(error) if matches!(error.kind, ErrorKind::Expired | ErrorKind::TooLarge) => return unavailable(),
         Err(error) => return Err(error),
     };
-    match side.version {
-        Some(version) if version == current.version => Ok(EditBaseVersionStatus::Current),
-        Some(version) => Ok(match diff::decode_diff_text(&side.bytes) {
-            Some(text) => {
-                let (rev, text) = (context.revision_name(&target.path, &version), text.into_owned());
-                EditBaseVersionStatus::Older(OlderFileText { version, rev, text })
-            }
-            None => EditBaseVersionStatus::Unavailable(written.to_owned()),
-        }),
-        None => Ok(EditBaseVersionStatus::Unavailable(written.to_owned())),
+    let Some(version) = side.version else { return unavailable() };
+    if version == current.version {
+        return Ok(EditBaseVersionStatus::Current);
     }
+    let Some(text) = diff::decode_diff_text(&side.bytes) else { return unavailable() };
+    let (rev, text) = (context.revision_name(&target.path, &version), text.into_owned());
+    Ok(EditBaseVersionStatus::Older(OlderFileText { version, rev, text }))
 }

@@ -384,9 +384,7 @@ impl MultiFilePatchApplier<'_, '_> {
         let bytes = files::encode_file_text(path, &applied.text, encoding)?;
         Ok((bytes, applied))
     }
-}
 
-impl MultiFilePatchApplier<'_, '_> {
     fn detects_reapplied(&self) -> bool {
         self.context.options.patch_options.reapplied_patch == ReappliedPatchPolicy::ReportUnchanged
     }

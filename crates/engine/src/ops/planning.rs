@@ -109,6 +109,12 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
     }
 }
 
+pub(crate) fn parent_not_directory_error(parent: &RelPath) -> Error {
+    Error::new(ErrorKind::NotDirectory, format!("{parent} is not a directory"))
+        .with_next_step("choose a path whose parents are directories")
+        .with_detail("path", parent.to_string())
+}
+
 /// Works like [`create_missing_parents`], but ignores the call options and asks `kind_at` which entries exist.
 pub(crate) fn missing_parents(
     path: &RelPath,
@@ -121,9 +127,7 @@ pub(crate) fn missing_parents(
         match kind {
             Some(FileKind::Directory) => {}
             Some(FileKind::File | FileKind::Link | FileKind::Special) => {
-                return Err(Error::new(ErrorKind::NotDirectory, format!("{above} is not a directory"))
-                    .with_next_step("choose a path whose parents are directories")
-                    .with_detail("path", above.to_string()));
+                return Err(parent_not_directory_error(&above));
             }
             None => changes.push(PlannedChange::MakeDirectory { path: above, mode: NEW_DIRECTORY_MODE }),
         }

@@ -199,13 +199,9 @@ impl WriteArgs {
         stat: FileStat,
     ) -> Result<FileBeforeWrite, Error> {
         require_regular_file(target, stat)?;
-        let readable = context.may_read(&target.path);
-        let read = |extent| context.read_for_change(&target.path, extent);
-        let file = if readable && stat.size <= limits::WRITE_BYTES_MAX {
-            read(BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?
-        } else {
-            read(BytesToRead::VersionOnly)?
-        };
+        let readable = context.may_read(&target.path) && stat.size <= limits::WRITE_BYTES_MAX;
+        let whole = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+        let file = context.read_for_change(&target.path, if readable { whole } else { BytesToRead::VersionOnly })?;
         // A merge needs no base, because the text that the session last saw can be the common ancestor.
         if self.mode == StaleWriteHandling::Exact
             && target.base.is_none()
@@ -213,11 +209,10 @@ impl WriteArgs {
         {
             return Err(base_required_error(context, target, &file.version));
         }
-        let bytes = (readable && stat.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
         // The commit fails unless the file still has the version that was compared with the base.
         let observed =
             target.observed.unwrap_or(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
-        Ok(FileBeforeWrite { observed, bytes })
+        Ok(FileBeforeWrite { observed, bytes: readable.then_some(file.bytes) })
     }
 }
 
@@ -242,15 +237,11 @@ impl<'n> WriteTargetCurrentContent<'n> {
 }
 
 fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
-    match (format, before) {
-        (LineEndingAndBomPolicy::AsGiven, _)
-        | (LineEndingAndBomPolicy::MatchReplaced | LineEndingAndBomPolicy::MatchLineEndings, None) => {
-            Cow::Borrowed(content)
-        }
-        (LineEndingAndBomPolicy::MatchLineEndings, Some(before)) => encode_content::match_line_endings(content, before),
-        (LineEndingAndBomPolicy::MatchReplaced, Some(before)) => {
-            Cow::Owned(encode_content::match_format(content, before))
-        }
+    let Some(before) = before else { return Cow::Borrowed(content) };
+    match format {
+        LineEndingAndBomPolicy::AsGiven => Cow::Borrowed(content),
+        LineEndingAndBomPolicy::MatchLineEndings => encode_content::match_line_endings(content, before),
+        LineEndingAndBomPolicy::MatchReplaced => Cow::Owned(encode_content::match_format(content, before)),
     }
 }
 

@@ -47,27 +47,8 @@ pub enum StaleEditHandling {
     Merge,
 }
 
-const MISPLACED_EDIT_FIELDS: &[&str] = &[
-    "old",
-    "new",
-    "old_string",
-    "new_string",
-    "old_str",
-    "new_str",
-    "old_text",
-    "new_text",
-    "oldString",
-    "newString",
-    "oldText",
-    "newText",
-    "search",
-    "replace",
-    "replacement",
-    "count",
-    "near_line",
-    "all",
-    "replace_all",
-];
+const MISPLACED_EDIT_FIELDS: &str = "old new old_string new_string old_str new_str old_text new_text oldString \
+    newString oldText newText search replace replacement count near_line all replace_all";
 
 impl Serialize for EditArgs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -78,7 +59,7 @@ impl Serialize for EditArgs {
 impl<'de> Deserialize<'de> for EditArgs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = Map::<String, Value>::deserialize(deserializer)?;
-        if let Some(name) = MISPLACED_EDIT_FIELDS.iter().find(|name| fields.contains_key(**name)) {
+        if let Some(name) = MISPLACED_EDIT_FIELDS.split(' ').find(|name| fields.contains_key(*name)) {
             return Err(D::Error::custom(format!(
                 "`{name}` belongs to an edit: pass `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
             )));
@@ -100,24 +81,19 @@ impl EditArgs {
             ))
             .with_next_step("split the edits over several calls"));
         }
-        let occurrence = |index: usize, edit: &EditItem| -> Result<OccurrenceSelector, Error> {
-            match (edit.count, edit.near_line, edit.all) {
-                (None, None, false) => Ok(OccurrenceSelector::Only),
-                (Some(count), None, false) if count > 0 => Ok(OccurrenceSelector::Exactly(count)),
-                (None, Some(line), false) => Ok(OccurrenceSelector::NearestToLine(line)),
-                (None, None, true) => Ok(OccurrenceSelector::All),
-                (_, _, _) => Err(bad_request(format!("edit {index} sets more than one of count, near_line and all"))
-                    .with_next_step("pass only one: count (exact number of matches), near_line (nearest match) or all")
-                    .with_detail("edit", index)),
-            }
+        let occurrence = |index: usize, edit: &EditItem| match (edit.count, edit.near_line, edit.all) {
+            (None, None, false) => Ok(OccurrenceSelector::Only),
+            (Some(count), None, false) if count > 0 => Ok(OccurrenceSelector::Exactly(count)),
+            (None, Some(line), false) => Ok(OccurrenceSelector::NearestToLine(line)),
+            (None, None, true) => Ok(OccurrenceSelector::All),
+            (_, _, _) => Err(bad_request(format!("edit {index} sets more than one of count, near_line and all"))
+                .with_next_step("pass only one: count (exact number of matches), near_line (nearest match) or all")
+                .with_detail("edit", index)),
         };
-        self.edits
-            .iter()
-            .enumerate()
-            .map(|(index, edit)| {
-                Ok(FindReplaceEdit { old: &edit.old, new: &edit.new, occurrence: occurrence(index, edit)? })
-            })
-            .collect()
+        let quoted = self.edits.iter().enumerate().map(|(index, edit)| {
+            Ok(FindReplaceEdit { old: &edit.old, new: &edit.new, occurrence: occurrence(index, edit)? })
+        });
+        quoted.collect()
     }
 }
 

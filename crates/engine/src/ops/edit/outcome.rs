@@ -121,12 +121,12 @@ impl EditOutcome {
         let hunks = diff::hunks(&current.text, &result.text);
         let applied = result.per_edit.as_ref().map_or(&[][..], |edited| &edited.applied);
         let rows = applied.iter().enumerate().map(|(index, applied)| AppliedEditRow::new(index, applied));
-        let (edits, literal_edits): (Vec<_>, Vec<_>) = rows.partition(|row| {
+        let rows: Vec<AppliedEditRow> = rows.collect();
+        let already_applied = rows.iter().filter(|row| row.how == QuoteMatchMethod::AlreadyApplied);
+        let already_applied = already_applied.map(|row| row.edit).collect();
+        let (edits, literal_edits) = rows.into_iter().partition(|row| {
             !row.how.is_literal_match() || context.options.before_after == BeforeAfterContentInclusion::Include
         });
-        let already_applied = |(index, applied): (usize, &AppliedEdit)| {
-            (applied.method == QuoteMatchMethod::AlreadyApplied).then_some(index)
-        };
         Self {
             path: target.path.clone(),
             version: FileVersionFields::new(current.version, current.rev.clone()),
@@ -135,7 +135,7 @@ impl EditOutcome {
             changed: false,
             diff: diff::count_changed_lines(&hunks).into(),
             lines: changed_ranges(&hunks),
-            already_applied: applied.iter().enumerate().filter_map(already_applied).collect(),
+            already_applied,
             edits,
             literal_edits,
             rebased: result.rebased.clone(),

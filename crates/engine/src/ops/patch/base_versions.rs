@@ -38,7 +38,7 @@ impl PatchBaseVersions {
                 PatchBaseVersionPathMatching::ResolvedPath => {
                     let base_path = resolve_section_path(context, key)?;
                     let mut matching = written()
-                        .filter(|path| try_resolve_section_path(context, path).as_ref() == Some(&base_path))
+                        .filter(|path| resolve_section_path(context, path).as_ref().ok() == Some(&base_path))
                         .peekable();
                     if matching.peek().is_none() {
                         return Err(Error::new(
@@ -101,10 +101,6 @@ pub(super) fn written_paths(section: &FilePatch) -> Vec<&str> {
 pub(super) fn resolve_section_path(context: &CallContext<'_>, written: &str) -> Result<RelPath, Error> {
     Ok(stead_path::parse_path(written, &context.workspace().profile().root_spellings, &context.options.path_spelling)?
         .path)
-}
-
-fn try_resolve_section_path(context: &CallContext<'_>, written: &str) -> Option<RelPath> {
-    resolve_section_path(context, written).ok()
 }
 
 fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &str, current: Version) -> Error {

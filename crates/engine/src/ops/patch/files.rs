@@ -248,9 +248,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         let mut names = BTreeMap::new();
         for path in self.files.keys().filter(|path| will_exist(path)) {
             if let Some(above) = path.ancestors().find(|above| !above.is_root() && will_exist(above)) {
-                return Err(Error::new(ErrorKind::NotDirectory, format!("{above} is not a directory"))
-                    .with_next_step("choose a path whose parents are directories")
-                    .with_detail("path", above.to_string()));
+                return Err(planning::parent_not_directory_error(&above));
             }
             let Some((parent, name)) = path.split() else { continue };
             let twin = names.insert((parent, stead_path::fold_name(name.as_bytes())), path);
