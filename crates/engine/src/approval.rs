@@ -1,6 +1,6 @@
 //! Approvals: a person's consent to one exact plan of a call. An approval permits one principal to run one call with
-//! one plan, once. Only a person who presented the approver secret can answer an approval request, or the client itself
-//! if the operator allows that.
+//! one plan, once. Only a person who presented the approver secret can answer an approval request. The operator can
+//! also let clients answer approval requests.
 
 mod digest;
 mod gate;
@@ -18,7 +18,7 @@ pub use preview::{render_plan_lines, summarize_plan};
 pub struct Approval {
     /// The id of the approval request.
     pub id: String,
-    /// The approval request as the call made it.
+    /// The principal, call, plan and preview for which approval is requested.
     pub request: ApprovalRequest,
     /// The time when the approval was requested, in Unix milliseconds.
     pub created_ms: i64,
@@ -26,14 +26,14 @@ pub struct Approval {
     pub expires_ms: i64,
     /// Whether the approval request is pending, answered, used, stale or expired.
     pub state: ApprovalState,
-    /// The principal who answered the approval request and the reason; `None` if nobody has answered.
+    /// The principal who answered the approval request, and the reason for the answer; `None` if it is unanswered.
     pub resolution: Option<ApproverAndReason>,
     /// The number of the journal entry of the call that used the approval.
     pub used_by_entry: Option<u64>,
 }
 
 impl Approval {
-    /// The name that the client called: the tool of its dialect, or the operation if there is no tool.
+    /// The name of the tool that the client called, or of the operation if the client called no tool.
     pub fn tool_or_operation(&self) -> &str {
         self.request.tool.as_deref().unwrap_or(&self.request.operation)
     }
@@ -59,7 +59,7 @@ pub enum ApprovalState {
     Denied,
     /// The approved call ran and used up its approval.
     Used,
-    /// A newer approval request replaced this one, because the files or the policy changed in between.
+    /// The approval request was replaced by a newer request, because the files or the policy changed.
     Stale,
     /// The approval request expired before it was answered or used.
     Expired,
@@ -103,7 +103,7 @@ pub struct ApprovalRequest {
     pub tool: Option<String>,
     /// The digest of the operation, tool and arguments of the call that needs approval.
     pub call_digest: Digest,
-    /// The digest of the call, its planned changes, the files that they expect to find, and the policy version.
+    /// The digest of the call, its planned changes, the expected versions of the changed files, and the policy version.
     pub plan_digest: Digest,
     /// The preview of the planned changes, as JSON, that a person sees before answering the approval request.
     pub plan_preview: String,
@@ -129,7 +129,7 @@ pub struct ApprovalAnswer {
 /// The decision on an approval request: approve or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    /// The call may run once, with exactly the approved plan.
+    /// The person approves the call, which may run once with exactly the approved plan.
     Approve,
     /// The call is denied and must not run.
     Deny,
@@ -162,5 +162,5 @@ pub enum ApprovalMode {
     TrustClient,
 }
 
-/// The word that the journal records in place of an approval id in the mode [`ApprovalMode::AllowAll`].
+/// The word that the journal records as approval id if the operator allows every call.
 pub const ALLOWED_BY_OPERATOR: &str = "operator";

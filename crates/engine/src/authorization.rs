@@ -1,7 +1,7 @@
-//! Authorization of a call: granted paths, read-only access, policy rules, portable names and leases. Authorization
-//! checks the resolved paths of a call before any content is read, and later its plan; it changes nothing. A plan that
-//! moves, removes or restores a tree names only the top directory, so the entries below it are checked separately. The
-//! entries of a moved tree are also checked at their new paths, because a move must not create a protected path.
+//! Authorization of a call checks granted paths, read-only access, policy rules, portable names and leases.
+//! Authorization checks the resolved paths of a call before any content is read, and the plan before the commit. A plan
+//! names only the top directory of a moved, removed or restored tree, so authorization also checks the entries below.
+//! Authorization also checks the new paths of a moved tree's entries, because a move must not create a protected path.
 
 use stead_path::{RelPath, check_portable_name, fold_name};
 use stead_text::visible::escape_deceptive_line;
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadAndWritePolicyVerdicts {
     pub(crate) reads: PolicyVerdict,
-    /// The paths that the call would change are known only in part before planning.
+    /// The verdict on the paths that the call names; the plan may change further paths.
     pub(crate) writes: PolicyVerdict,
 }
 
@@ -134,7 +134,7 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
         .with_detail("rule", verdict.reason.short_name(policy)))
 }
 
-/// Adds the path as the caller wrote it to an error, because the resolved path would reveal where a symlink leads.
+/// Adds the path that the caller wrote to an error, because a resolved path would reveal where a symlink leads.
 fn with_requested_path(context: &CallContext<'_>, request: &RequestedPath, error: Error) -> Error {
     let CallerOrRecordedPath::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
@@ -163,7 +163,7 @@ pub(crate) fn out_of_scope_error(verb: &str) -> Error {
         .with_next_step("call session to see which directories you may read and change")
 }
 
-/// Checks the caller's grants and protects the policy file from agents, but evaluates no policy rules.
+/// Checks whether the caller's grants allow changing a path; agents may never change the policy file.
 fn check_writable(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -207,7 +207,7 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
     }
 }
 
-/// Checks every path that a plan changes, because a plan may change paths that are not arguments of the call.
+/// Checks every path that a plan changes, including paths that are not arguments of the call.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<PolicyVerdict, Error> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
         return Err(Error::new(
@@ -243,7 +243,7 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileS
     Ok(context.workspace().stat(path)?.map(|node| node.identity))
 }
 
-/// The access rights that a planned change needs on its own paths; [`check_subtree`] checks the entries below them.
+/// The access rights that a planned change needs on the paths that it names, without the entries below them.
 fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { PathAccessRight::Create } else { PathAccessRight::Modify }
@@ -339,7 +339,7 @@ fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<Po
     }
 }
 
-/// Refuses to move an entry that the caller may not read to a path where the caller could read the entry.
+/// Refuses a move that would make an unreadable entry readable for the caller.
 fn refuse_exposing_unreadable(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<(), Error> {
     if context.may_read(from) || !context.may_traverse(to) {
         return Ok(());
@@ -405,8 +405,8 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     Ok(verdict)
 }
 
-/// Checks a restored tree whose entries cannot be listed, such as a trash item. A tree that returns to its original
-/// path is not checked for protected paths, because its removal checked them.
+/// Checks the restoring of a tree whose entries cannot be listed, such as a trash item. A tree restored to its original
+/// path needs no check for protected paths, because its removal was checked.
 fn check_unlisted_tree(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -423,7 +423,7 @@ fn check_unlisted_tree(
     Ok(verdict)
 }
 
-/// Whether no policy rule can apply to this caller, so that the entries of a tree need not be checked.
+/// Whether the caller is a person and only the built-in policy, which restricts only agents, is in force.
 fn has_no_restrictions(context: &CallContext<'_>) -> bool {
     !context.caller.principal.is_agent() && context.policy.policy.is_built_in()
 }

@@ -26,7 +26,7 @@ pub enum BufferEditorConnectionState {
 pub enum EditorLineEndingConversion {
     /// The editor's text has the same line endings as the file.
     SameAsFile,
-    /// The editor's text has LF line endings although the file has CRLF, because many editors convert line endings.
+    /// The editor's text has LF line endings although the file has CRLF line endings.
     LfOnly,
 }
 
@@ -53,7 +53,7 @@ pub struct EditorBufferMetadata {
     pub base: Option<Version>,
     /// The line endings of the text that the editor sends.
     pub line_endings: EditorLineEndingConversion,
-    /// The newest revision of the buffer that the editor sent or received.
+    /// The newest buffer revision that the editor knows, because the editor sent or received it.
     pub editor_revision: u64,
     /// The time when the text of the buffer last changed, in Unix milliseconds.
     pub changed_ms: i64,
@@ -68,20 +68,21 @@ impl EditorBufferMetadata {
         }
     }
 
-    /// Whether the buffer's text is unsaved: it differs from its base version and from `saved`, the version on disk.
+    /// Whether the buffer's text differs from its base version and from the saved version on disk.
     pub fn is_unsaved(&self, saved: Option<Version>) -> bool {
         Some(self.version) != self.base && Some(self.version) != saved
     }
 }
 
-/// A buffer with its current text and the editor's text, in the encoding of the file.
+/// A buffer with its current text and with the text that the editor last sent or received. The texts of a buffer have
+/// the encoding of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferWithText {
-    /// The metadata of the buffer at the moment when its texts were read.
+    /// The metadata of the buffer, read together with the buffer's texts.
     pub buffer: EditorBufferMetadata,
     /// The current text of the buffer.
     pub text: Vec<u8>,
-    /// The text of the newest buffer revision that the editor sent or received.
+    /// The buffer's text that the editor last sent or received.
     pub editor_text: Vec<u8>,
 }
 
@@ -98,7 +99,7 @@ pub enum BufferStoreRequest {
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
         line_endings: EditorLineEndingConversion,
-        /// The ids of drafts to drop, because the new buffer replaces them or they have no unsaved text.
+        /// The ids of superfluous drafts, which are dropped when the new buffer is opened.
         replaced_drafts: Vec<String>,
     },
     /// The request turns a draft into an open buffer, and fails if an editor already has the file open.
@@ -140,16 +141,16 @@ pub struct PlannedBufferChange {
 /// How a plan changes a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedBufferChangeKind {
-    /// The plan replaces the text of the buffer and the version of the file that the text is based on.
+    /// The plan replaces the text of the buffer and the base version of the text.
     ReplaceText {
         /// The new text of the buffer.
         text: Vec<u8>,
-        /// The version of the file after the commit, on which the buffer is then based.
+        /// The new base version of the buffer, which is the version of the file after the commit.
         base: Version,
     },
     /// The plan marks the text of the buffer as saved.
     MarkSaved {
-        /// The version of the file after the commit, on which the buffer is then based.
+        /// The new base version of the buffer, which is the version of the file after the commit.
         base: Version,
     },
     /// The plan moves the buffer to this path.
@@ -158,11 +159,11 @@ pub enum PlannedBufferChangeKind {
 
 /// The store of open buffers and drafts.
 pub trait BufferStore {
-    /// Every open buffer and draft of the workspace, sorted by path. Implementations must be fast if no buffer exists,
-    /// because every call lists the buffers.
+    /// Every open buffer and draft of the workspace, sorted by path. The implementation must be fast for a workspace
+    /// without buffers, because every call lists the buffers.
     fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error>;
 
-    /// One buffer with its current text and the editor's text; `None` if no buffer has this id.
+    /// Returns the buffer with this id and its texts; `None` if no buffer has this id.
     fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
 
     /// Opens, resumes, changes or closes a buffer, and records the call in the journal. The calling code must hold the

@@ -1,5 +1,5 @@
-//! The context of one call: the caller, its options, and read access to the workspace. Every read is checked against
-//! the caller's scope, even if the path is not an argument of the call. A context changes no file.
+//! The context of one call: the caller, its options, and read access to the workspace. A call context checks every read
+//! against the caller's scope, even if the path is not an argument of the call. A call context never changes files.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -33,7 +33,7 @@ pub(crate) struct CallContext<'a> {
     allowed_targets: RwLock<Vec<RelPath>>,
     pub(crate) buffers: LazyWorkspaceBufferSnapshot,
     pub(crate) seen_files: Option<&'a SeenFileCache>,
-    /// The path and content that the caller submitted, if the call merged changes of others into the content.
+    /// The path and the content of a merged write, as the caller sent them before the merge.
     submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// `bytes` is the content of the remembered file, or `None` if the session saw only a part of the file.
+    /// The argument `bytes` is the whole file content; `None` if the session saw only a part of the file.
     pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
         if let Some(seen_files) = self.seen_files {
             let unsaved_file = self.unsaved_file(path).ok().flatten();
@@ -71,7 +71,7 @@ impl<'a> CallContext<'a> {
         *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
     }
 
-    /// If the call merged changes of others into the submitted content, the caller knows only the submitted content.
+    /// After a merge, the caller knows the submitted content, not the merged content.
     pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
         let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
         match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
@@ -106,14 +106,14 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The tier that a tool declares applies only to agents: a person who calls a tool has thereby consented.
+    /// The supervision tier that a tool declares applies only to agents, because a person's call implies consent.
     pub(crate) fn policy_subject(&self) -> PolicyCallAttributes<'a> {
         let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
         let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
         PolicyCallAttributes { principal, operation: self.operation, tool, declared_tier }
     }
 
-    /// A path whose reading needs approval can be read only by a call that names the path; walks omit the path.
+    /// A path whose reading needs approval is readable only for a call that names the path.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &RequiredPathAccess::new(right, path)).tier;
@@ -121,7 +121,7 @@ impl<'a> CallContext<'a> {
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// The workspace itself, for queries that are not limited to the caller's scope.
+    /// Returns the workspace without the checks against the caller's scope.
     pub(crate) fn workspace(&self) -> &'a dyn Workspace {
         self.workspace
     }
@@ -158,7 +158,7 @@ impl<'a> CallContext<'a> {
         granted && !self.policy.policy.restricts_reading()
     }
 
-    /// Whether the caller may read a path or anything below it, and may therefore list the path.
+    /// Whether the caller may list a path, because the path or something below it is readable.
     pub(crate) fn may_traverse(&self, path: &RelPath) -> bool {
         let grants = &self.caller.grants;
         let allowed = || grants.readable.iter().any(|granted| granted.is_within(path));
@@ -192,14 +192,14 @@ impl<'a> CallContext<'a> {
         Ok(stats)
     }
 
-    /// Reads the unsaved text of an editor in place of the content on disk, if there is unsaved text.
+    /// Reads the unsaved text of a file if an editor has one, otherwise the content on disk.
     pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         self.require_readable(path)?;
         self.read_for_change(path, want)
     }
 
-    /// Reads a file that the caller may change, even without read permission. The outcome of the call must not show the
-    /// bytes of a file that the caller may not read.
+    /// Reads a file that the caller wants to change, even if the caller lacks read permission. The outcome of the call
+    /// must not show the bytes of a file that the caller may not read.
     pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
@@ -255,7 +255,7 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(TooDeepEntryPolicy::Skip, top, stat, visit)
     }
 
-    /// Directory entries are in reverse order, because a walk takes them from the end of its stack.
+    /// Returns the entries of a directory in reverse order, because a walk takes entries from the end of its stack.
     fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
         names.reverse();

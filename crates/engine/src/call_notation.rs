@@ -1,15 +1,15 @@
-//! Writes the call that comes next in the text of an outcome: as a tool call for models, or as a command for people.
+//! Renders the call that the text of an outcome suggests next: as a tool call for models, or as a command for people.
 
 use serde_json::{Map, Value};
 use stead_text::visible::escape_deceptive_line;
 
-/// The notation in which the text of an outcome writes the next call.
+/// The notation of the next call that the text of an outcome suggests.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum CallNotation {
-    /// The text writes the next call as a tool call for models, such as `call list with path src, cursor "41"`.
+    /// The text suggests the next call as a tool call for models, such as `call list with path src, cursor "41"`.
     #[default]
     ToolCall,
-    /// The text writes the next call as a command for people, which this function renders.
+    /// The text suggests the next call as a command for people, rendered by this function.
     Command(fn(&str, &Map<String, Value>) -> String),
 }
 
@@ -31,7 +31,7 @@ impl CallNotation {
         }
     }
 
-    /// Renders an argument that is set to true: `all: true` in a tool call, `--all` in a command.
+    /// Renders a boolean argument that is true: `all: true` in a tool call, `--all` in a command.
     pub(crate) fn render_switch(self, name: &str) -> String {
         match self {
             CallNotation::ToolCall => format!("{name}: true"),

@@ -12,21 +12,21 @@ use crate::{
     watches::WatchLifetimeKind,
 };
 
-/// The options of one call; the default options are those of stead's own dialect.
+/// The options that a dialect sets for one call; stead's own dialect uses the default options.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
     /// The name of the called tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
-    /// All tools of the dialect; the `policy` operation reports which of these tools the policy allows.
+    /// All tools that the dialect offers, so that the `policy` operation can report the blocked tools.
     pub offered_tools: Vec<OfferedToolAndOperation>,
-    /// The options of the hypothetical call that the `policy` operation is asked about.
+    /// The options of the call for which the `policy` operation shall return a verdict.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
-    /// The supervision tier that the dialect declares for the tool; the policy may set a stricter tier. A missing
-    /// declared tier means [`SupervisionTier::Autonomous`].
+    /// The supervision tier that the dialect declares for the tool; the policy may set a stricter tier. A tool without
+    /// a declared tier has the tier [`SupervisionTier::Autonomous`].
     pub declared_tier: Option<SupervisionTier>,
     /// The syntax of the path arguments of the call.
     pub path_spelling: PathSyntax,
-    /// The error with which the call fails, if the dialect could not translate the arguments of the call.
+    /// The error with which the call fails because its dialect could not translate the arguments.
     pub argument_error: Option<Error>,
     /// Whether a call that gives no base version may replace an existing file.
     pub missing_base: MissingBaseVersionPolicy,
@@ -60,12 +60,12 @@ pub struct CallOptions {
     pub hit_ranking: SearchHitOrder,
     /// Whether the outcome of the call contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
-    /// The text of the file that the caller last saw, which a write uses as the base of a merge. Without a known text,
-    /// the engine uses its own record of seen files.
+    /// The text of the file that the caller last saw, as the base for merging a write. Without a known text, a write
+    /// uses the engine's cache of seen files as merge base.
     pub known_text: Option<Arc<str>>,
     /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
-    /// The notation in which the text of the outcome writes the next call.
+    /// The notation of the next call that the text of the outcome suggests.
     pub call_notation: CallNotation,
 }
 
@@ -78,10 +78,10 @@ pub struct OfferedToolAndOperation {
     pub tool: Option<String>,
 }
 
-/// A filter for the files of a directory walk, by patterns for paths relative to its start directory.
+/// A filter for the files of a directory walk, with patterns for paths relative to the start directory.
 #[derive(Debug, Clone, Default)]
 pub struct WalkFilter {
-    /// The walk includes only files that match one of these patterns; without patterns it includes all files.
+    /// The walk includes only files that match one of these patterns; an empty set includes all files.
     pub include: Globs,
     /// The walk excludes files that match one of these patterns.
     pub exclude: Globs,
@@ -97,14 +97,14 @@ pub enum MissingBaseVersionPolicy {
     Overwrite,
 }
 
-/// Whether the server or an editor writes a planned and approved change to the file.
+/// Whether the server or an editor writes an approved change to the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ChangeApplierChoice {
     /// The server writes the files and the journal entry atomically.
     #[default]
     Workspace,
-    /// An editor that has the file open writes the change, and the engine only records it. The call treats this text of
-    /// the editor as the file content; `None` means that the editor has no text.
+    /// An editor that has the file open writes the change, and the engine only records the change in the journal. The
+    /// call treats the editor's text as the file content; `None` means that the editor has no text.
     Editor(Option<Arc<str>>),
 }
 
@@ -195,7 +195,7 @@ pub enum CallTrashRetentionOverride {
 /// Whether a move keeps the file that it overwrites as an old version or in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverwrittenFilePolicy {
-    /// The content of the overwritten file is stored as an old version, as for every replaced file.
+    /// The content of the overwritten file is stored as an old version.
     #[default]
     RetainVersion,
     /// The overwritten file is moved to the trash and can be restored from there.
@@ -208,7 +208,7 @@ pub enum TrashRestoreOverwritePolicy {
     /// The restore is refused if the path already exists.
     #[default]
     Refuse,
-    /// A restored file replaces an existing file, which goes to the trash; any other conflict is refused.
+    /// A restored file replaces an existing file, which moves to the trash; a directory or link is never replaced.
     TrashExisting,
 }
 
@@ -218,7 +218,7 @@ pub enum ListingPageSizeAndDetail {
     /// A page of a directory listing has the size and the attributes of stead's own dialect.
     #[default]
     NativePage,
-    /// A page of a directory listing has at most this many entries, with modification times and symlink targets.
+    /// A listing page has at most the given number of entries, each with its modification time and symlink target.
     DetailedEntries(usize),
 }
 
@@ -239,7 +239,7 @@ pub struct PatchOptions {
     pub grammar: PatchParseOptions,
     /// How the position of a patch chunk in its file is found.
     pub chunk_placement: PatchChunkMatching,
-    /// How the paths of the given base versions are compared with the paths in the patch.
+    /// How the paths of base versions are compared with the paths in the patch.
     pub base_matching: PatchBaseVersionPathMatching,
     /// Whether one patch may have several sections for the same file.
     pub repeated_files: PatchRepeatedFilePolicy,
@@ -273,25 +273,25 @@ impl PatchOptions {
         reapplied_patch: ReappliedPatchPolicy::Refuse,
     };
 
-    /// The strict patch rules with a syntax in which each change can be written in only one way.
+    /// The strict patch rules, with a syntax that allows only one way to write each change.
     pub const EXACT: Self = Self { grammar: PatchParseOptions::EXACT, ..Self::STRICT };
 }
 
 /// How the position of a patch chunk in its file is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchChunkMatching {
-    /// A patch chunk may match inexactly, if the match is unambiguous. The positions of all chunks of a file are chosen
+    /// A patch chunk may match inexactly, if the match is unambiguous. The patch chunks of one file are positioned
     /// together, not one after the other.
     Tolerant,
     /// The lines of a patch chunk must match exactly, and each chunk must come after the previous one.
     Strict,
 }
 
-/// How the base versions that a call gives are matched with the files of the patch.
+/// How the base versions that a `patch` call gives are assigned to the files of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchBaseVersionPathMatching {
-    /// The path of a base version is resolved and compared with the resolved paths of the patch. A base version for a
-    /// path that the patch does not change is an error.
+    /// A base version applies to the patched file that has the same resolved path. A base version for a path that the
+    /// patch does not change is an error.
     ResolvedPath,
     /// The path of a base version must be written as in the patch; otherwise the base version is ignored.
     ExactSpelling,

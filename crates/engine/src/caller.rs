@@ -1,6 +1,6 @@
 //! The caller of an operation: principal, session, protocol, grants and lifetime. A workspace can attach resources to a
-//! caller's connection, such as the lock that keeps the caller's buffers open. When a connection ends, its resources
-//! are dropped, but its changes of files are kept.
+//! caller's connection, such as the lock that keeps the caller's buffers open. The end of a connection releases its
+//! resources but does not revert its file changes.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ pub enum Principal {
     /// The principal is the server itself, which expires data, prunes the journal and rotates keys.
     System,
     /// The principal is an unknown program that changes files without using stead. The external principal appears only
-    /// in journal entries; no caller can have it.
+    /// in journal entries and is never the principal of a caller.
     External,
 }
 
@@ -62,7 +62,7 @@ impl Principal {
         }
     }
 
-    /// How long the trash keeps files that this principal removed, in milliseconds, if the policy sets no other time.
+    /// The default time in milliseconds for which the trash keeps files that this principal removed.
     pub fn trash_retention_ms(&self) -> i64 {
         if self.is_agent() { limits::AGENT_TRASH_RETENTION_MS } else { limits::USER_TRASH_RETENTION_MS }
     }
@@ -91,7 +91,7 @@ pub enum CallerAccessMode {
 /// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallerApproverStatus {
-    /// The caller may not answer approval requests, like every caller that connects through a protocol.
+    /// The caller may not answer approval requests; every caller of a protocol has this status.
     #[default]
     None,
     /// The caller is a person who presented the approver secret.
@@ -141,16 +141,16 @@ pub struct Caller {
     pub protocol: &'static str,
     /// The paths that the caller may read and change, and the caller's other rights.
     pub grants: Grants,
-    /// When resources that are attached to the caller are released.
+    /// How long the resources of the caller, such as buffer locks, are kept.
     pub lifetime: CallerResourceLifetime,
     /// The start of the caller's session, in Unix milliseconds; zero if the start is unknown.
     pub session_started_ms: i64,
-    /// The smallest number that a journal entry of the caller's session can have; zero if the number is unknown.
+    /// The lowest possible number of a journal entry of the caller's session; zero if unknown.
     pub session_first_entry: u64,
 }
 
 impl Caller {
-    /// Starts the caller's session now: sets its start time and the number of its first possible journal entry.
+    /// Starts the caller's session: sets the start time and the lowest possible number of its journal entries.
     #[must_use]
     pub fn starting_session_now(mut self, workspace: &dyn Workspace) -> Self {
         self.session_started_ms = workspace.now_ms();
@@ -174,21 +174,21 @@ impl Caller {
     }
 }
 
-/// When resources that are attached to a caller are released.
+/// How long the resources of a caller, such as buffer locks, are kept.
 #[derive(Debug, Clone, Default)]
 pub enum CallerResourceLifetime {
-    /// The caller's resources are released when the process ends, because the process has no other caller.
+    /// The caller's resources are kept until the process ends, because the process has only one caller.
     #[default]
     Process,
-    /// The caller's resources are released when this connection ends, because the process serves several connections.
+    /// The caller's resources are kept until the connection ends.
     Connection(Arc<ConnectionScopedResources>),
-    /// The caller's resources are released when the call returns, because the server cannot detect the end of the
+    /// The caller's resources are kept until the call returns, because the server cannot detect the end of a
     /// connection.
     SingleCall,
 }
 
 impl CallerResourceLifetime {
-    /// Creates the resource lifetime of a new connection.
+    /// Creates a lifetime that ends together with a new connection.
     pub fn connected() -> Self {
         Self::Connection(Arc::default())
     }
@@ -207,7 +207,7 @@ type ConnectionResource = Box<dyn Send>;
 /// The resources of one connection, in a process that serves several connections.
 pub struct ConnectionScopedResources {
     number: u64,
-    /// The attached resources by name; `None` once the connection has ended.
+    /// The resources of the connection by name; `None` after the connection has ended.
     resources: Mutex<Option<HashMap<String, ConnectionResource>>>,
 }
 
@@ -227,8 +227,8 @@ impl ConnectionScopedResources {
         self.number
     }
 
-    /// Keeps a resource until the connection ends, and creates it with `make` if no resource has this name yet.
-    /// Attaching a resource fails if the connection has ended.
+    /// Creates a named resource with `make`, unless it exists, and keeps it until the connection ends. Attaching a
+    /// resource fails if the connection has ended.
     pub fn attach_resource(
         &self,
         name: &str,

@@ -87,7 +87,7 @@ impl<'a> CallControl<'a> {
         }
     }
 
-    /// Lets the call wait up to `wait_ms` milliseconds for approval, and extends its deadline by that time.
+    /// Allows the call to wait `wait_ms` milliseconds for approval, and extends the call's deadline by the same time.
     #[must_use]
     pub fn with_approval_wait(mut self, wait_ms: u64) -> Self {
         self.approval_wait = Duration::from_millis(wait_ms.min(limits::APPROVAL_WAIT_MS_MAX));
@@ -118,8 +118,8 @@ impl<'a> CallControl<'a> {
         Ok(())
     }
 
-    /// Adds `entries` to the number of processed entries and calls the progress listener. The progress listener is
-    /// called often and must itself limit how often it sends messages.
+    /// Adds `entries` to the number of processed entries and calls the progress listener. The progress listener must
+    /// limit its own messages, because it is called often.
     pub fn report_entries(&self, entries: u64) {
         let Some(listener) = self.progress.filter(|_| entries > 0) else { return };
         let done = self.entries_done.fetch_add(entries, Ordering::Relaxed) + entries;

@@ -60,7 +60,7 @@ pub struct Error {
     /// The further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
     extras: Option<Box<ErrorExtras>>,
-    /// The error kind that the journal records in place of `kind` if the caller is an agent.
+    /// The error kind that the journal records for an agent's call in place of `kind`.
     pub(crate) kind_for_agents: Option<ErrorKind>,
 }
 
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// If an agent gives a path outside the workspace, the recorded error kind is `PathEscape`.
+    /// Returns the error kind for the journal, which is `PathEscape` if an agent names a path outside the workspace.
     pub(crate) fn recorded_kind(&self, principal: &Principal) -> ErrorKind {
         self.kind_for_agents.filter(|_| principal.is_agent()).unwrap_or(self.kind)
     }
@@ -107,16 +107,16 @@ impl Error {
         self
     }
 
-    /// Adds lines that the text form of the error shows below its message. Control characters in these lines are
-    /// escaped, because the lines contain text from files.
+    /// Adds lines that are shown below the message in the text form of the error. Control characters in the added lines
+    /// are escaped, because the lines contain text from files.
     pub fn with_excerpt(mut self, lines: impl AsRef<str>) -> Self {
         let escaped = escape_deceptive(lines.as_ref());
         self.extras.get_or_insert_default().excerpt = (!escaped.is_empty()).then(|| escaped.into());
         self
     }
 
-    /// The lines that the text form of the error shows below its message. The JSON form of the error has the
-    /// information of these lines in other fields.
+    /// The lines that are shown below the message in the text form of the error. In the JSON form of the error, other
+    /// fields contain the information of the lines.
     pub fn excerpt(&self) -> Option<&str> {
         self.extras.as_ref()?.excerpt.as_deref()
     }
@@ -128,7 +128,7 @@ impl Error {
         self
     }
 
-    /// The file content before and after the call that needs approval, if the options of the call request it.
+    /// The file content before and after the call that needs approval, if the call options request the content.
     pub fn before_after(&self) -> Option<&BeforeAfterBytes> {
         self.extras.as_ref()?.before_after.as_ref()
     }

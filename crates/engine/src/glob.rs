@@ -12,7 +12,7 @@ use crate::errors::{Error, ErrorKind};
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
-    /// Matches each directory whose whole content a pattern covers, such as `src` for the pattern `src/**`.
+    /// Patterns of directories that are matched with all their content: `src` for the glob pattern `src/**`.
     whole_directories: GlobSet,
     count: usize,
 }
@@ -32,7 +32,7 @@ impl Globs {
         Ok(Self { matching: build_glob_set(&matching)?, whole_directories: build_glob_set(&whole)?, count })
     }
 
-    /// Compiles glob patterns as ignore files use them. A pattern without a slash matches a name at any depth, and a
+    /// Compiles glob patterns as ignore files use them. A glob pattern without a slash matches names at any depth; a
     /// leading slash anchors the pattern at the top directory.
     pub fn from_name_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
@@ -67,7 +67,7 @@ impl Globs {
         self.count > 0 && self.whole_directories.is_match(bytes_as_path(directory))
     }
 
-    /// Whether a pattern matches the path or one of its parent directories, or everything below one of these.
+    /// Whether a glob pattern matches the path or a parent directory; the pattern `src/**` also covers `src` itself.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let covered = |path: &RelPath| self.matches(path) || self.matches_all_below(path);
         self.count > 0 && (covered(path) || path.ancestors().any(|above| !above.is_root() && covered(&above)))

@@ -1,6 +1,6 @@
-//! The interface between the engine and a search index. The interface defines which files are text, how a text is split
-//! into trigrams, which trigrams a search pattern requires, and which files a walk visits. A search with an index that
-//! follows these definitions finds the same as a search that reads every file.
+//! The interface between the engine and a search index. The interface defines text files, trigrams, the trigrams that a
+//! pattern requires, and the files that a walk visits. With an index that follows the definitions of the interface, a
+//! search finds the same hits as without an index.
 
 mod required_trigrams;
 
@@ -36,13 +36,13 @@ pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
 
-/// Whether the index may exclude this text from a search; `false` if the text has a very long line.
+/// Whether the index may exclude a text from a search; a text with a very long line may not be excluded.
 #[must_use]
 pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
 }
 
-/// The reason why a search need not read a file, according to the index.
+/// The reason for which the search index lets a search skip a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexBasedFileSkipReason {
     /// The file is a text file that cannot match the search pattern, so a search skips it.
@@ -56,21 +56,21 @@ pub enum IndexBasedFileSkipReason {
 
 /// A filter that uses the index to exclude files from a search for one pattern.
 pub trait IndexBasedSearchFilter: Send + Sync {
-    /// Returns a filter for the files of one directory, or `None` if the index contains no file of the directory.
+    /// Returns an index filter for the files of one directory; `None` if the index contains no file of the directory.
     fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedFileFilter + '_>>;
 }
 
 /// A filter that uses the index to exclude files of one directory from a search.
 pub trait IndexBasedFileFilter: Send {
-    /// Whether the index may contain a file with this name. A search reads files that the index does not know without
-    /// asking [`IndexBasedFileFilter::verdict`].
+    /// Whether the index may contain a file with the given name. A search reads a file that is missing in the index
+    /// without calling [`IndexBasedFileFilter::verdict`].
     fn may_know(&self, name: &FileName) -> bool;
 
-    /// The reason to skip the file with this name and identity; `None` if the search must read the file.
+    /// Returns the reason to skip the file with the given name and identity; `None` if a search must read the file.
     fn verdict(&self, name: &FileName, identity: &FileStatFingerprint) -> Option<IndexBasedFileSkipReason>;
 }
 
-/// The files below a directory that a search must read, with counts of the other files, according to a live index.
+/// The files below a directory that a search must read according to a live index, and the numbers of skipped files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexedSearchCandidates {
     /// The paths of the files that the search must read, in any order.
@@ -81,7 +81,7 @@ pub struct IndexedSearchCandidates {
     pub bytes: u64,
     /// The number of binary files below the directory.
     pub binary_files: u64,
-    /// The number of entries that a walk omits because of ignore files or a leading dot.
+    /// The number of directory entries that ignore files or a leading dot exclude from the search.
     pub ignored: u64,
     /// The number of directories that the index could not list.
     pub unlistable_directories: u64,
@@ -92,8 +92,8 @@ pub struct IndexedSearchCandidates {
 pub struct IndexIgnoreRules(Arc<IgnoreRules>);
 
 impl IndexIgnoreRules {
-    /// Adds the ignore rules of a subdirectory to those of its parent directory. `listed` has the entries of the
-    /// subdirectory in byte order, and `read` returns the content of an ignore file.
+    /// Returns the ignore rules of a subdirectory together with the rules of its parent directories. The argument
+    /// `listed` has the entries of the subdirectory in byte order, and `read` reads an ignore file.
     #[must_use]
     pub fn enter_directory(
         &self,
@@ -104,14 +104,14 @@ impl IndexIgnoreRules {
         Self(Arc::clone(&self.0).enter_directory(read, directory, listed))
     }
 
-    /// Whether the ignore rules let a walk include this entry of the directory.
+    /// Whether the ignore rules let a walk include the entry with this path, name and kind.
     #[must_use]
     pub fn includes(&self, path: &RelPath, name: &FileName, kind: FileKind) -> bool {
         is_included(&self.0, path, name, kind)
     }
 }
 
-/// A trigram: three consecutive bytes of a line, whose first byte is the most significant byte of the number. ASCII
+/// A trigram: three consecutive bytes of a line, as a number whose most significant byte is the first byte. ASCII
 /// letters of trigrams are in lower case, so that one index serves case-sensitive and case-insensitive searches.
 pub type Trigram = u32;
 

@@ -1,4 +1,4 @@
-//! The limits that apply to calls. If a limit shortens a result, the result says that it is incomplete.
+//! The limits that apply to calls. A result that was shortened by a limit is marked as incomplete.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub const READ_BYTES_MAX: u64 = 64 << 20;
 pub const READ_WHOLE_BYTES_MAX: u64 = 64 << 20;
 /// The largest file whose version `stat` computes, in bytes; computing it for larger files would be slow.
 pub const STAT_VERSION_BYTES_MAX: u64 = 1 << 20;
-/// The largest file, in bytes, that a host should read on the current thread.
+/// The largest file, in bytes, that a host should read without starting another thread.
 pub const INLINE_FILE_BYTES_MAX: u64 = 256 << 10;
 /// The largest content of one `write` or `append` in bytes, and the largest file that these operations produce.
 pub const WRITE_BYTES_MAX: u64 = 64 << 20;
@@ -22,7 +22,7 @@ pub const DIFF_LINES_MAX: usize = 400;
 pub const DIFF_CONTEXT_LINES: usize = 3;
 /// The maximum number of text edits in one call.
 pub const EDITS_MAX: usize = 1_000;
-/// The maximum number of older revisions that `edit` searches for a quoted text missing in the current version.
+/// The maximum number of older revisions in which `edit` searches for a quoted text that the file no longer contains.
 pub const OLDER_REVISIONS_MAX: usize = 20;
 /// The largest older revision that `edit` searches for a quoted text, in bytes.
 pub const OLDER_REVISION_BYTES_MAX: u64 = 2 << 20;
@@ -50,10 +50,10 @@ pub const SEARCH_HITS_DEFAULT: usize = 100;
 pub const SEARCH_RANKED_HITS_MAX: usize = 2_000;
 /// The default number of characters in one `search` result; the rest follows on the next page.
 pub const SEARCH_BUDGET_CHARS_DEFAULT: usize = 8_000;
-/// The default number of context lines around each `search` hit, as pairs `(hits, lines)`. A `search` result with at
-/// most `hits` hits gets `lines` context lines before and after each hit.
+/// The default number of context lines around each `search` hit, which depends on the number of hits. Each pair is a
+/// maximum number of hits and the number of context lines before and after each hit.
 pub const SEARCH_AUTO_CONTEXT: &[(usize, usize)] = &[(1, 10), (3, 4)];
-/// The maximum number of hits that `search` shows for an alternative query after a query without hits.
+/// The maximum number of hits that `search` shows for a similar query if the original query has no hits.
 pub const SEARCH_FALLBACK_HITS_MAX: usize = 30;
 /// The maximum number of files that `search` suggests by name when nothing matches.
 pub const SEARCH_SUGGESTED_FILES_MAX: usize = 5;
@@ -71,8 +71,8 @@ pub const SEARCH_INCOMPLETE_NAMED_MAX: usize = 5;
 pub const SEARCH_LINE_CHARS_MAX: usize = 120;
 /// The maximum size of a compiled `search` pattern in bytes.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
-/// The largest compiled `search` pattern, in bytes, that counts as fast; a slow pattern searches smaller pieces of a
-/// text.
+/// The largest compiled `search` pattern, in bytes, that counts as fast. With a slow pattern, `search` examines smaller
+/// pieces of a text.
 pub const SEARCH_LIGHT_REGEX_BYTES_MAX: usize = 256 << 10;
 /// The size in bytes of the lazy DFA cache that each search thread uses.
 pub const SEARCH_DFA_BYTES_MAX: usize = 8 << 20;
@@ -94,9 +94,9 @@ pub const HISTORY_CHANGES_MAX: usize = 20;
 pub const ENTRIES_SCANNED_MAX: usize = 10_000;
 /// The maximum number of events in one page of `changes`.
 pub const CHANGES_PAGE_EVENTS: usize = 200;
-/// The maximum number of bytes of old and new text that one `changes` call compares to find line ranges.
+/// The maximum number of bytes of text that one `changes` call compares to find the changed lines.
 pub const CHANGES_DIFF_BYTES_MAX: u64 = 4 << 20;
-/// The maximum number of line ranges in one `changes` event; the last range covers all further differences.
+/// The maximum number of changed line ranges in one `changes` event; the last range includes all further changed lines.
 pub const CHANGES_RANGES_MAX: usize = 32;
 /// The maximum number of paths that one result of `copy`, `undo` or `redo` names; further paths are only counted.
 pub const REPORTED_PATHS_MAX: usize = 100;
@@ -138,8 +138,8 @@ pub const SEEN_FILES_MAX: usize = 20_000;
 pub const REVIEW_FILES_MAX: usize = 200;
 /// The maximum number of hunks of one file in a `review`.
 pub const REVIEW_HUNKS_MAX: usize = 200;
-/// The maximum number of changes of one file that `review` examines to find the author of each line. Lines from older
-/// changes get the author `outside`.
+/// The maximum number of changes of one file that `review` examines to find the author of each line. `review` gives the
+/// author `outside` to lines that were written before the examined changes.
 pub const REVIEW_BLAME_CHANGES_MAX: usize = 200;
 /// The largest text of an open buffer, in bytes.
 pub const BUFFER_BYTES_MAX: u64 = 8 << 20;
@@ -171,7 +171,7 @@ pub const APPROVAL_VALID_MS: i64 = 24 * 60 * 60 * 1000;
 pub const APPROVALS_PENDING_MAX: usize = 100;
 /// The maximum number of approvals in one result.
 pub const APPROVALS_LISTED_MAX: usize = 100;
-/// The maximum number of earlier approvals of a call that the engine compares with its current plan.
+/// The maximum number of earlier approvals of a call that the engine compares with the call's current plan.
 pub const APPROVALS_PER_CALL_MAX: usize = 20;
 /// The maximum number of planned changes in an approval preview; further changes are only counted.
 pub const APPROVAL_CHANGES_SHOWN_MAX: usize = 200;
@@ -194,10 +194,10 @@ pub const PRINCIPAL_BYTES_MAX: usize = 128;
 pub const POLICY_BYTES_MAX: u64 = 1 << 20;
 /// The maximum number of rules in a policy.
 pub const POLICY_RULES_MAX: usize = 1_000;
-/// The maximum number of changed line ranges in the outcome of an edit; the last range covers all further changes.
+/// The maximum number of changed line ranges in an edit's outcome; the last range includes all further changed lines.
 pub const EDIT_RANGES_MAX: usize = 32;
-/// The longest time that a search spends on one line; the search skips a slower line and reports it.
+/// The longest time that a search spends on one line; slower lines are skipped and reported.
 pub const SEARCH_LINE_TIME_MAX: Duration = Duration::from_secs(5);
-/// The length in bytes from which a line is too long for the index to exclude its file from a search. A search reads
-/// such a file, because its result must report skipped parts of very long lines.
+/// The length in bytes from which a line counts as very long for the search index. A search always reads a file with a
+/// very long line, because the result must report skipped parts of the line.
 pub const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;

@@ -1,5 +1,5 @@
-//! The text of typed results, for models and people. The text is rendered from the same value as the object for
-//! programs and states nothing that the value does not contain.
+//! Renders the results of operations as text for models and people. The text of a result is rendered from the same
+//! value as the JSON object and contains no further information.
 
 mod alerts;
 mod approvals;
@@ -26,11 +26,11 @@ use crate::call_notation::CallNotation;
 pub(crate) use listed_files::render_ignored_note;
 
 pub(crate) trait NativeText {
-    /// Characters that could deceive a reader are escaped in the returned text.
+    /// Renders the result as text, and escapes characters that could deceive a reader.
     fn native_text(&self, notation: CallNotation) -> String;
 }
 
-/// File names may contain any character, so control characters are escaped.
+/// Escapes control characters, because file names may contain any character.
 fn escape_lines(text: impl AsRef<str>) -> String {
     escape_deceptive(text.as_ref()).into_owned()
 }

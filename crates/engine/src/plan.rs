@@ -49,8 +49,8 @@ impl Plan {
 pub struct PlanTimeFileVersion {
     /// The version of the file's bytes during planning.
     pub version: Version,
-    /// The stat fingerprint of the file during planning. The commit does not hash a file that still has this
-    /// fingerprint.
+    /// The stat fingerprint of the file during planning. The commit does not hash a file whose fingerprint is unchanged
+    /// since planning.
     pub identity: FileStatFingerprint,
 }
 
@@ -83,8 +83,8 @@ pub enum FileModeSource {
     KeepExisting,
     /// The written file gets these permission bits, without set-user-id and set-group-id bits.
     Set(u32),
-    /// The written file gets the mode, owner, access control list and extended attributes of another file. The other
-    /// file must still have the observed version at the commit.
+    /// The written file gets the mode, owner, access control list and extended attributes of another file. The file
+    /// whose attributes are copied must still have the observed version at the commit.
     CopyFrom(RelPath, PlanTimeFileVersion),
 }
 

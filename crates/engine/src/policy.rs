@@ -1,10 +1,10 @@
-//! The policy decides which calls run freely, which are reported, which need approval, and which are blocked. This
-//! module returns a verdict on a call; the pipeline enforces the verdict.
+//! The policy decides which calls run freely, which are reported, which need approval, and which are blocked. The
+//! policy module returns a verdict on a call, and the pipeline enforces the verdict.
 //!
-//! Within a policy layer the first matching rule decides; across the layers system, organisation and agent the
-//! strictest verdict wins. If no rule matches a call, the strictest of the tool's declared tier and the layers'
-//! defaults applies. A built-in rule requires approval if an agent changes a protected path such as `.git`. Only a rule
-//! of the system layer that names the protected path overrides the built-in rule.
+//! Within a policy layer the first matching rule decides. Across the policy layers system, organisation and agent the
+//! strictest verdict wins. If no rule matches a call, the strictest default tier of the tool and the policy layers
+//! applies. A built-in rule requires approval if an agent changes a protected path such as `.git`. The built-in rule is
+//! overridden only by a rule of the system layer that names the protected path.
 
 mod parse;
 pub(crate) mod rate_limit;
@@ -28,7 +28,7 @@ use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, worksp
 pub struct Policy {
     version: u64,
     layers: Vec<PolicyLayer>,
-    /// Whether any rule of the policy covers reading or listing; otherwise reads need no check.
+    /// Whether any rule of the policy covers reading or listing, so that reads must be checked.
     has_read_rules: bool,
 }
 
@@ -67,7 +67,7 @@ struct PolicyTrashRetention {
     user_ms: Option<i64>,
 }
 
-/// The policy in force, with the location of its file if that file is inside the workspace.
+/// The policy in force, and the location of the policy file if the file is inside the workspace.
 #[derive(Debug, Clone)]
 pub struct ActivePolicy {
     /// The parsed policy that is in force.
@@ -91,7 +91,7 @@ impl ActivePolicy {
         Self { policy: Arc::new(Policy::built_in()), file_location: None }
     }
 
-    /// Whether the path is that of the policy file, or its entry is a hard link to the policy file.
+    /// Whether a path is the policy file or a hard link to the policy file.
     pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileStatFingerprint>) -> bool {
         self.file_location.as_ref().is_some_and(|location| {
             location.path == *path
@@ -189,7 +189,7 @@ impl Policy {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// The strictest verdict that the policy could give on any entry of a tree with unknown entries.
+    /// Returns the strictest verdict that the policy could give on an entry below a path, if the entries are unknown.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
         subject: &PolicyCallAttributes<'_>,
@@ -294,10 +294,10 @@ impl RequiredPathAccess<'_> {
     }
 }
 
-/// Whether an access affects entries below the path that cannot be listed, so that the policy cannot check them.
+/// Whether an access affects a subtree whose entries cannot be listed and checked by the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessAffectsUnlistableSubtree {
-    /// The path has no entries below it, or the policy checks each of these entries separately.
+    /// The accessed path has no entries below it, or the policy checks each entry separately.
     None,
     Present,
 }

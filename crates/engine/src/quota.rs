@@ -1,6 +1,6 @@
 //! Quotas limit the files of a workspace, the trash of a principal and the stored file versions. The workspace quota
 //! limits only growth: a call that frees at least as much as it adds is never refused. An undo may exceed the workspace
-//! quota, but only up to the usage before the undone call.
+//! quota, up to the usage that the workspace had before the undone call.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -68,7 +68,7 @@ impl WorkspaceUsage {
     }
 }
 
-/// The usage of the workspace and of a principal's trash, which is compared with the quota of the principal.
+/// The usage of the workspace and of one principal's trash, to compare with the principal's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PrincipalUsage {
     /// The usage of the whole workspace.
@@ -80,11 +80,11 @@ pub struct PrincipalUsage {
 /// The required freshness of the reported workspace usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequiredUsageFreshness {
-    /// The last known usage of the workspace suffices, without counting again.
+    /// The last known usage of the workspace is reported without counting again.
     Cached,
     /// The workspace usage is counted again only if the last known usage is missing or too old.
     RecountIfStale,
-    /// Expired trash is purged and the workspace usage is counted again; a count from a moment ago suffices.
+    /// Expired trash is purged, and the workspace usage is counted again unless it was counted a moment ago.
     Recount,
 }
 
@@ -136,8 +136,8 @@ impl QuotaCharge {
         }
     }
 
-    /// Returns the number of the journal entry that an undo plan undoes. An undo may restore the usage before the
-    /// undone entry, even if that usage exceeds the quota.
+    /// Returns the number of the journal entry that the plan undoes; `None` if the plan is no undo. An undo may exceed
+    /// the quota up to the workspace usage before the undone entry.
     pub fn undone_entry(&self) -> Option<u64> {
         self.undone_entry
     }
@@ -151,7 +151,8 @@ impl QuotaCharge {
         }
     }
 
-    /// Fails if the plan would exceed the quota; an undo may restore the usage `before` the undone call.
+    /// Fails if the plan would exceed the quota. The argument `before` is the workspace usage before the undone call,
+    /// which an undo may restore.
     pub fn check(&self, usage: &PrincipalUsage, before: Option<WorkspaceUsage>) -> Result<(), Error> {
         let (now, after) = (usage.workspace, self.usage_after(usage.workspace));
         let before = before.unwrap_or_default();
@@ -221,7 +222,7 @@ impl QuotaKind {
     }
 }
 
-/// Counts the workspace usage for a quota. The call must not have locked its paths yet, because counting may lock the
+/// Counts the workspace usage for a quota. The calling code must not hold path locks, because counting may lock the
 /// whole workspace.
 pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<(), Error> {
     if effect != OperationEffectClass::None && context.policy.policy.has_quota() {
@@ -234,7 +235,8 @@ pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
     context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::Recount).map(|_| ())
 }
 
-/// Fails if a plan would exceed the caller's quota; the commit checks again, because other calls may commit first.
+/// Fails if a plan would exceed the caller's quota. The commit checks the quota again, because other calls may commit
+/// first.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), Error> {
     let Some(quota) = context.policy.policy.quota(&context.caller.principal) else { return Ok(()) };
     let charge = QuotaCharge::for_plan(plan, quota);
@@ -249,7 +251,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), E
     charge.check(&usage, before)
 }
 
-/// Returns the error for a quota that cannot be checked, because usage was never counted.
+/// Returns the error for a quota that cannot be checked, because the workspace usage was never counted.
 pub fn usage_not_counted() -> Error {
     Error::new(
         ErrorKind::QuotaExceeded,

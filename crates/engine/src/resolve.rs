@@ -1,5 +1,5 @@
-//! Resolves path arguments to targets and compares base versions with the current files. Authorization applies to the
-//! resolved targets, never to the text of an argument.
+//! Resolves path arguments to targets and compares base versions with the current files. Authorization checks the
+//! resolved paths of a call, never the text of a path argument.
 
 use stead_journal::PathState;
 use stead_path::{ParsedPath, PathKindImpliedBySpelling, PathSyntax, RelPath, TEMPORARY_PREFIX, fold_name, parse_path};
@@ -56,7 +56,7 @@ fn resolve_target(
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// A path is resolved again if another program has just turned it into a symlink.
+/// Resolves a path again as long as another program turns the resolved path into a symlink.
 fn locate_until_stable(
     workspace: &dyn Workspace,
     request: &RequestedPath,
@@ -131,7 +131,7 @@ fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Err
     }
 }
 
-/// Refuses paths of the server's own files, which are compared case-insensitively.
+/// Refuses a path that belongs to the server's own files, ignoring the case of letters.
 fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
     let temporary = path.components().any(|name| name.starts_with(TEMPORARY_PREFIX.as_bytes()));
     let is_internal = temporary

@@ -1,5 +1,5 @@
-//! A cache of the file versions that each session last saw, with the text of small files. If a write has no base
-//! version, the cached version is used as the base of a merge. The cache of seen files is bounded and evicts the least
+//! A cache of the file versions that each session last saw, with the text of small files. A write without a base
+//! version uses the cached version as the base of a merge. The cache of seen files is bounded and evicts the least
 //! recently used file first. For each session, the cache contains only files that the session read or wrote.
 
 use std::{
@@ -21,7 +21,7 @@ pub(crate) struct LastSeenFile {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownFile<'b> {
     pub(crate) version: Version,
-    /// The bytes of the whole file; `None` if the session sees only a part of the file.
+    /// The content of the whole file; `None` if the session sees only a part of the file.
     pub(crate) bytes: Option<&'b [u8]>,
     pub(crate) unsaved: bool,
 }

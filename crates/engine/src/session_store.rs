@@ -153,15 +153,15 @@ pub enum SessionStoreWriteRequest {
 /// The result of a request to the session store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStoreReply {
-    /// The request created or ended this session.
+    /// The reply contains the session that the request created or ended.
     Session(SessionRecord),
-    /// The request sent or answered this alert.
+    /// The reply contains the alert that the request sent or answered.
     Alert(AgentSentAlertAndResponse),
-    /// The request was recorded in the journal and returns no value.
+    /// The reply contains no value; the request was only recorded in the journal.
     RecordedOnly,
 }
 
-/// Selects the journal entries from which [`SessionTotals`] are computed.
+/// A query for the totals of a session ([`SessionTotals`]), which are computed from journal entries.
 #[derive(Debug, Clone)]
 pub struct SessionTotalsQuery<'a> {
     /// The principal whose calls are counted.
@@ -181,7 +181,7 @@ pub struct SessionTotals {
     pub bytes_read: u64,
     /// The number of bytes that the session wrote to files.
     pub bytes_written: u64,
-    /// The number of the session's first journal entry, and the time of that entry in unix milliseconds.
+    /// The number and the time, in unix milliseconds, of the session's first journal entry.
     pub first_call: Option<(u64, i64)>,
 }
 
@@ -248,21 +248,21 @@ pub trait SessionStore {
     /// Returns the alert with the given id.
     fn alert(&self, id: &str) -> Result<Option<AgentSentAlertAndResponse>, Error>;
 
-    /// Returns at most `limit` alerts, newest first; with `from`, only alerts that this principal sent.
+    /// Returns at most `limit` alerts, newest first, optionally only the alerts of one sender.
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error>;
 
     /// Returns the storage that the workspace uses.
     fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error>;
 
-    /// Returns the usage that is compared with a principal's quota; `None` if usage was never counted. A caller that
-    /// holds path locks may request only the cached usage.
+    /// Returns the usage that counts towards a principal's quota; `None` if the usage was never counted. Calling code
+    /// that holds path locks may request only the cached usage.
     fn principal_usage(
         &self,
         principal: &Principal,
         freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error>;
 
-    /// Returns the usage of the workspace before a journal entry, if that usage is still known.
+    /// Returns the workspace usage before a journal entry; `None` if the usage is no longer known.
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
 
     /// Returns the number of bytes of the stored file versions that a principal wrote or overwrote.

@@ -7,13 +7,13 @@ use stead_path::RelPath;
 /// Whether a watch includes subdirectories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WatchDepth {
-    /// The watch includes the path itself and the direct entries of that directory.
+    /// The watch includes the watched path itself and, if it is a directory, its direct entries.
     Shallow,
     /// The watch includes the path itself and everything below it.
     Deep,
 }
 
-/// The kind of a watch event. Every watch reports [`WatchEventKind::Rescan`]; the other kinds can be excluded.
+/// The kind of a watch event. A client can exclude every kind of watch event except [`WatchEventKind::Rescan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
     /// A file, directory or symlink was created.
@@ -24,7 +24,7 @@ pub enum WatchEventKind {
     Delete,
     /// A file, directory or symlink was renamed.
     Rename,
-    /// Watch events were lost, so a client must read every file at or below the path again.
+    /// Watch events were lost, so the client must read the files at and below the event's path again.
     Rescan,
 }
 
@@ -83,7 +83,7 @@ impl Watch {
         kind == WatchEventKind::Rescan || self.event_kinds.is_empty() || self.event_kinds.contains(&kind)
     }
 
-    /// Whether the path is within the depth of the watch; the glob pattern of the watch is not checked.
+    /// Whether the watch includes a path by its location and depth, regardless of the glob pattern.
     pub fn covers_path(&self, path: &RelPath) -> bool {
         match path.strip_prefix(&self.path) {
             None => false,

@@ -73,7 +73,7 @@ pub struct DirectoryEntry {
     pub kind: FileKind,
 }
 
-/// The attributes of one name in a directory, `None` if the name does not exist, or an error.
+/// The attributes of a directory entry; `None` if the directory has no entry with the name.
 pub type FileStatLookupResult = Result<Option<FileStat>, Error>;
 
 /// A directory that a walk keeps open. A walk opens entries relative to the open directory, so it continues even if
@@ -86,7 +86,7 @@ pub trait OpenDirectoryForWalk<'w>: Send + Sync {
     fn stat(&self, name: &FileName) -> FileStatLookupResult;
 
     /// Reads a regular file of the open directory into `bytes`, which is cleared first. Reading stops if `goes_on`
-    /// returns `false` for the first bytes of the file. A file larger than `limit_bytes` is an error.
+    /// returns `false` for the first bytes of the file. Reading fails if the file is larger than `limit_bytes`.
     fn read_without_version(
         &self,
         name: &FileName,
@@ -111,7 +111,7 @@ pub trait FileReader {
 /// An open directory and its entries in byte order of their names.
 pub type OpenDirectoryWithEntries<'w> = (Box<dyn OpenDirectoryForWalk<'w> + 'w>, Vec<DirectoryEntry>);
 
-/// Which bytes of a file to read.
+/// The part of a file's bytes that a read returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BytesToRead {
     /// The read returns the whole file and fails if the file is larger than `limit_bytes`.
@@ -152,7 +152,7 @@ pub struct PathLockRequest {
 /// A guard that holds the path locks of one call and releases them when it is dropped.
 pub trait CallLockGuard: Send {}
 
-/// The part of a call's journal entry that does not depend on the changes of the call.
+/// The journal fields that describe a call, without the changes of the call.
 #[derive(Debug, Clone)]
 pub struct JournalCallRecord<'a> {
     /// The caller of the recorded call: its principal, session and protocol.
@@ -171,12 +171,12 @@ pub struct JournalCallRecord<'a> {
     pub error_kind: Option<ErrorKind>,
     /// The supervision tier that the policy gives to the call.
     pub policy_tier: SupervisionTier,
-    /// The id of the approval that the call uses up or, if refused, requested.
+    /// The id of the approval that the call used up, or of the approval request if the call was refused.
     pub approval: Option<String>,
     /// The version of the policy that authorized or refused the call.
     pub policy_version: u64,
-    /// The storage quota of the caller; `None` if the policy sets no quota for anybody. The workspace does not count
-    /// usage if the policy sets no quota.
+    /// The storage quota of the caller; `None` if the policy sets no quota for anybody. If the policy sets no quota,
+    /// the workspace need not count its usage.
     pub quota: Option<StorageQuotaLimits>,
     /// The number of bytes that the call read or wrote.
     pub bytes: u64,
@@ -232,11 +232,11 @@ pub struct CommitReceipt {
 pub enum CommitError {
     /// A path changed since the plan was made; the commit changed nothing, and the call must be planned again.
     ExpectationFailed(RelPath),
-    /// The journal entry with this number was already committed with the idempotency key of the call.
+    /// A call with the same idempotency key was already committed as the journal entry with this number.
     KeyAlreadyUsed(u64),
     /// The commit failed and nothing was changed.
     Failed(Error),
-    /// The journal recorded the commit, but applying it failed; a second journal entry records the failure.
+    /// The journal recorded the commit, but applying the commit failed; a second journal entry records the failure.
     RecordedThenFailed(Error),
 }
 
@@ -327,8 +327,8 @@ pub struct Lease {
     pub path: RelPath,
     /// The principal who holds the lease.
     pub holder: String,
-    /// The fencing token of the lease: a number that increases with every new lease. Other systems can recognize a
-    /// former lease holder by its lower fencing token.
+    /// The fencing token of the lease: a number that increases with every new lease. Another system can reject a former
+    /// lease holder, whose fencing token is lower.
     pub fencing_token: u64,
     /// The time at which the lease ends, in unix milliseconds.
     pub ends_ms: i64,
@@ -369,12 +369,12 @@ pub enum FileNamePolicy {
     Posix,
 }
 
-/// Properties of a workspace that do not change while it is open.
+/// The properties of a workspace that do not change while the workspace is open.
 #[derive(Debug, Clone)]
 pub struct ImmutableWorkspaceProperties {
     /// The id of the workspace.
     pub id: String,
-    /// The absolute paths of the workspace root; a path argument may start with any of these paths.
+    /// All absolute paths of the workspace root with which a path argument may start.
     pub root_spellings: Vec<String>,
     /// Which names new files and directories may have.
     pub name_policy: FileNamePolicy,
@@ -396,8 +396,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The attributes of the entry at a path, or `None` if the path does not exist; a symlink is not followed.
     fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error>;
 
-    /// Resolves the symlinks of a path, and returns the file's attributes if they cost nothing extra. If the result has
-    /// no attributes, the caller must call [`Workspace::stat`].
+    /// Resolves the symlinks of a path, and returns the file's attributes if the lookup provides them at no cost. If
+    /// the attributes are `None`, the calling code must call [`Workspace::stat`].
     fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
         self.locate(path, last).map(|resolved| (resolved, None))
     }
@@ -416,8 +416,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Reads bytes of a regular file, and computes the version of the whole file.
     fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error>;
 
-    /// Reads a regular file without computing its version, which is faster. A file larger than `limit_bytes` is an
-    /// error.
+    /// Reads a regular file without computing its version, which is faster. Reading fails if the file is larger than
+    /// `limit_bytes`.
     fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
         Ok(self.read(path, BytesToRead::Whole { limit_bytes })?.bytes)
     }
@@ -432,15 +432,15 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
         Ok(None)
     }
 
-    /// A filter with which a search skips files that lack the required trigrams. The result is `None` if the index is
-    /// missing or cannot exclude any file.
+    /// Returns an index filter with which a search skips files that lack the required trigrams. The filter is `None` if
+    /// the index is missing or cannot exclude any file.
     fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
         None
     }
 
-    /// The files below a directory that may match a search, according to the search index. The caller must have full
-    /// read access, because the search index does not check access. The result is `None` if the search index may be
-    /// incomplete or a walk would be faster.
+    /// The files below a directory that may match a search, according to the search index. The caller of a search by
+    /// index must have full read access, because the search index checks no access. The method returns `None` if the
+    /// search index may be incomplete or a walk would be faster.
     fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
         None
     }
@@ -455,7 +455,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error>;
 
     /// Locks paths in sorted order, and waits until the deadline for locks that other calls hold. Locking also
-    /// completes commits that were interrupted because their process died.
+    /// completes commits whose process died before the commit was complete.
     fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error>;
 
     /// Applies a plan atomically and records the call. The caller of `commit` must hold the locks of the plan's paths.
@@ -476,8 +476,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Waits until the journal has an entry with a number higher than `number`, or until the deadline.
     fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error>;
 
-    /// A number that changes whenever the workspace may have changed. Every call reads the change counter, so an
-    /// implementation must be fast. A change by another process may affect the change counter up to a second late.
+    /// A counter that changes whenever the workspace may have changed. Every call reads the change counter, so an
+    /// implementation must be fast. A change by another process may appear in the change counter up to a second late.
     fn change_counter(&self) -> Result<u64, Error> {
         Ok(self.head()?.number)
     }
@@ -520,8 +520,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The approvals that match a filter, sorted from the newest to the oldest.
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error>;
 
-    /// Stores an approval request, unless the same request is already pending. An earlier pending or approved request
-    /// for the same call becomes stale if its plan differs.
+    /// Stores an approval request, unless the same request is already pending. A stored approval request for the same
+    /// call with another plan becomes stale.
     fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error>;
 
     /// Stores the answer to an approval request and records the call. The answer fails if the approval request is no
@@ -533,8 +533,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     ) -> Result<(Approval, CommitReceipt), Error>;
 
     /// Begins or ends a watch and records the call. While a watch exists, the journal gets an entry for every change by
-    /// other programs. If events were lost, the journal gets a rescan entry instead. Beginning a watch waits for the
-    /// watcher to start, at most until the deadline.
+    /// other programs. If watch events were lost, the journal gets a rescan entry instead of entries for the changes. A
+    /// request to begin a watch waits until the watcher has started, or until the deadline.
     fn execute_watch_request(
         &self,
         request: &WatchBeginOrEndRequest,
@@ -545,8 +545,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The watches of a principal, sorted from the oldest to the newest.
     fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error>;
 
-    /// The number of the journal entry that undid the entry `number`. The result is `None` if the entry was never
-    /// undone or was redone.
+    /// The number of the journal entry that undid entry `number`; `None` if the entry is not undone.
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
 
     /// A description of the workspace for people, such as its durability, path resolver and sandbox.

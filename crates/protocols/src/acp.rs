@@ -1,5 +1,5 @@
-//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. The proxy turns each `fs/*` request of
-//! the agent into an engine call that is confined to the roots of the session. The proxy forwards other messages as raw
+//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. Each `fs/*` request of the agent becomes
+//! an engine call that is confined to the session roots. The proxy forwards messages that it does not handle as raw
 //! JSON, so that unknown members are kept. The proxy opens no file itself: its caller provides a [`SessionRootOpener`].
 
 use std::{io, sync::Arc};

@@ -72,8 +72,8 @@ pub enum WorkspaceOrAdminScope {
         id: String,
         /// The path of the workspace root, which some dialects show in their replies.
         location: DialectWorkspaceRootPath,
-        /// The function that opens the workspace. The server calls the opener once for each client that is not cached,
-        /// and the opener may block.
+        /// The function that opens the workspace. The server calls the opener once for each client that is not in its
+        /// cache. The opener may block its thread.
         opener: OpenWorkspaceFn,
     },
     /// The token gives access to the administration of workspaces, but not to their files.
@@ -91,20 +91,20 @@ pub fn opener_for(engine: Engine) -> OpenWorkspaceFn {
 /// The reason why the authentication of a client failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthError {
-    /// The token is unknown, expired or revoked; the response does not say which.
+    /// The token is unknown, expired or revoked; the HTTP response does not say which.
     UnknownToken,
     /// The server cannot check the token at the moment; the value is the reason.
     Unavailable(String),
-    /// Too many workspaces are open. The server then evicts idle clients, so that unused workspaces can be closed.
+    /// Too many workspaces are open. The server evicts idle clients, so that their workspaces can be closed.
     TooManyOpenWorkspaces,
 }
 
 /// An authenticator verifies the tokens of HTTP clients.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Identifies the client by its credential. Authentication runs for every request, so this method must be fast.
+    /// Identifies an HTTP client by its credential. Authentication must be fast, because it runs for every request.
     fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError>;
 
-    /// Whether the token of an authenticated client is still valid; the server asks while a stream is open.
+    /// Whether the token of a client with an open stream is still valid.
     fn is_still_valid(&self, key: &str) -> bool;
 
     /// The administration of workspaces, if this server hosts several workspaces.
@@ -116,7 +116,6 @@ pub trait Authenticator: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketPeerOrigin {
     Network,
-    /// The kernel reports that the client is a process of the server's own user.
     SameUser,
     OtherUser,
 }

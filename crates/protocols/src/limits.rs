@@ -1,9 +1,9 @@
-//! The limits of connections that a client can notice. The limits of single calls are in `limits.rs` of the engine.
+//! The limits of connections that a client can notice. The engine's `limits.rs` contains the limits of single calls.
 
 use std::time::Duration;
 
-/// The maximum size in bytes of one message that a client sends. A message can hold the largest content of one write in
-/// base64.
+/// The maximum size in bytes of one message that a client sends. A message of the maximum size can hold the largest
+/// content of one write in base64.
 pub const MESSAGE_BYTES_MAX: usize = 96 << 20;
 /// The capacity in bytes to which a line reader shrinks its buffer after a large message.
 pub const LINE_BUFFER_RETAINED_BYTES: usize = 1 << 20;
@@ -15,7 +15,7 @@ pub const MESSAGE_DEPTH_MAX: usize = 64;
 pub const ID_BYTES_MAX: usize = 256;
 /// The maximum number of requests in one JSON-RPC batch.
 pub const BATCH_REQUESTS_MAX: usize = 256;
-/// The maximum number of unanswered requests of one connection. At this number the server stops reading input.
+/// The maximum number of unanswered requests of one connection, at which the server stops reading from it.
 pub const REQUESTS_PENDING_MAX: usize = 1_024;
 /// The maximum number of concurrent calls of one client that work on files.
 pub const CALLS_WORKING_MAX: usize = 16;
@@ -41,8 +41,8 @@ pub const SESSION_SEEN_BYTES_MAX: usize = 64 << 20;
 pub const SESSION_SEEN_FILES_MAX: usize = 4_096;
 /// The maximum total size in bytes of the texts that one ACP session remembers of writes through the editor.
 pub const EDITOR_WRITES_BYTES_MAX: usize = 64 << 20;
-/// The maximum total size in bytes of the file texts in one review of an agent's changes. The review omits and reports
-/// texts beyond this limit.
+/// The maximum total size in bytes of the file texts in one review of an agent's changes. A review omits and reports
+/// file texts beyond the maximum.
 pub const REVIEW_TEXT_BYTES_MAX: usize = 16 << 20;
 /// The maximum time that the ACP proxy delays a prompt while the turn of the prompt is being recorded. The proxy delays
 /// prompts in sessions with an MCP server because the proxy cannot delay that server's writes.
@@ -54,7 +54,7 @@ pub const PERMISSION_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 pub const QUEUED_EVENTS_MAX: usize = 256;
 /// The maximum total size in bytes of unread responses that a framed connection holds.
 pub const UNREAD_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// The maximum number of output lines that an MCP client has not read. At this number the server stops reading input.
+/// The maximum number of output lines that an MCP client has not read before the server stops reading its input.
 pub const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 /// The maximum number of open approval questions of one MCP client.
 pub const OPEN_ELICITATIONS_MAX: usize = 256;
@@ -62,17 +62,17 @@ pub const OPEN_ELICITATIONS_MAX: usize = 256;
 pub const SUBSCRIPTION_URIS_MAX: usize = 1_000;
 /// The maximum number of members in a JSON object that the ACP proxy searches for one member.
 pub const ACP_OBJECT_MEMBERS_MAX: usize = 1_024;
-/// The maximum number of calls that the request log lists for one request. The request log only counts further calls.
+/// The maximum number of calls of one request that the request log lists; further calls are only counted.
 pub const LOGGED_CALLS_PER_REQUEST_MAX: usize = 16;
 /// The maximum size in bytes of an X-Request-Id header that the server accepts from a client.
 pub const HTTP_REQUEST_ID_BYTES_MAX: usize = 64;
 /// The maximum size in bytes of an administration request's body.
 pub const ADMIN_BODY_BYTES_MAX: usize = 1 << 20;
 
-/// The maximum number of concurrent HTTP connections. Further connections wait to be accepted.
+/// The maximum number of concurrent HTTP connections; further connections wait to be accepted.
 pub const CONNECTIONS_MAX: usize = 16_384;
-/// The maximum number of unauthenticated HTTP connections from one address. The server closes further connections at
-/// once.
+/// The maximum number of unauthenticated HTTP connections from one address. The server closes unauthenticated
+/// connections beyond the maximum at once.
 pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 256;
 /// The maximum size in bytes of an HTTP request head.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -92,22 +92,22 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 pub const RESERVED_BYTES_PER_CLIENT_MAX: usize = 256 << 20;
 /// The maximum total size in bytes of all principals' request and response bodies in memory.
 pub const RESERVED_BYTES_MAX: usize = 1 << 30;
-/// The maximum total size in bytes of the files that running calls of one principal load. Further calls of that
-/// principal wait.
+/// The maximum total size in bytes of the files that running calls of one principal load. A call that would exceed the
+/// principal's maximum waits.
 pub const CALL_BYTES_PER_CLIENT_MAX: usize = 64 << 20;
 /// The maximum total size in bytes of the files that running calls of all principals load.
 pub const CALL_BYTES_MAX: usize = 256 << 20;
 /// The maximum number of calls of all principals that wait for an event.
 pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
-/// The maximum number of concurrent HTTP requests of one principal. The server answers further requests with status
-/// 429.
+/// The maximum number of concurrent HTTP requests of one principal. The server answers requests beyond the maximum with
+/// status 429.
 pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
 /// The maximum number of concurrent HTTP streams of one principal.
 pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
-/// The maximum number of concurrent administration requests of all clients. Further administration requests wait.
+/// The maximum number of concurrent administration requests of all clients; further requests wait.
 pub const ADMIN_REQUESTS_MAX: usize = 8;
-/// The maximum number of concurrent archive imports and exports of all clients. The server answers further ones with
-/// status 429.
+/// The maximum number of concurrent archive imports and exports of all clients. The server answers imports and exports
+/// beyond the maximum with status 429.
 pub const ARCHIVES_MAX: usize = 4;
 /// The maximum size in bytes of an archive that a client imports.
 pub const UPLOADED_ARCHIVE_BYTES_MAX: u64 = 16 << 30;
@@ -119,7 +119,7 @@ pub const ARCHIVE_CHUNK_BYTES: usize = 256 << 10;
 pub const EVICTION_BATCH_SIZE: usize = 64;
 /// The default number of seconds in the Retry-After header.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
-/// The maximum number of clients that the HTTP server caches. The server evicts the least recently used client first.
+/// The maximum number of clients that the HTTP server caches. A full cache evicts the least recently used client first.
 pub const CACHED_CLIENTS_MAX: usize = 10_000;
 /// The time between two keep-alive messages on an idle HTTP stream.
 pub const STREAM_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);

@@ -15,7 +15,7 @@ pub(crate) use outbox::Outbox;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The line length in bytes from which [`LineReader::take_line`] returns the read buffer instead of a copy. Copying a
-/// shorter line is cheaper than allocating a new buffer.
+/// short line is cheaper than allocating a new read buffer.
 const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
 
 #[derive(Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The MCP server over a pair of byte streams with one message per line. The MCP server supports clients that start
 //! with `initialize` and clients that name the protocol version in every request. A malformed message gets an error
-//! response, and the MCP server continues. The public interface of this module exposes no types of the MCP library.
+//! response, and the MCP server continues. The public interface of `mcp` exposes no types of the MCP library.
 
 use std::sync::Arc;
 
@@ -46,14 +46,14 @@ pub enum McpServeError {
     Protocol(String),
 }
 
-/// Provides the session name of a client process that was started for exactly one session.
+/// Provides the name of the session for which a client process was started.
 pub trait AssignedSessionNameProvider: Send + Sync {
     /// Returns the name of the client's session, or `None` while the name is unknown.
     fn current_session(&self) -> Option<String>;
 }
 
-/// Serves one MCP client until the client closes the connection, and runs every call of the client as `caller`. The
-/// calls run in the session that `session_resolver` returns, or in a session named after the client program.
+/// Serves one MCP client until the client closes the connection, and runs every call of the client as `caller`. A
+/// client's calls run in the session from `session_resolver`, or else in a session named after the client program.
 ///
 /// This function must run inside a tokio runtime, whose blocking threads the client's requests can occupy.
 pub async fn serve<R, W>(

@@ -26,8 +26,7 @@ pub use transport::serve;
 
 use message::RpcMessageError;
 
-/// The generated parts of the OpenRPC document: its outermost members, the server's own methods, and the dialects'
-/// methods.
+/// The generated parts of the OpenRPC document, with the methods of the server and of every dialect.
 const OPENRPC_JSON: &str = include_str!("generated/openrpc.json");
 
 /// A JSON-RPC server for any number of connections of one caller.
@@ -75,8 +74,8 @@ impl RpcServer {
         document
     }
 
-    /// Answers one JSON-RPC message, which is a request, a notification or a batch. The result is `None` if the message
-    /// contains only notifications.
+    /// Answers one JSON-RPC message, which is a request, a notification or a batch. Returns `None` if the JSON-RPC
+    /// message contains only notifications.
     pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessageGuard) -> Option<Value> {
         match message::parse_message(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,

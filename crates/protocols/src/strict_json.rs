@@ -18,7 +18,7 @@ const NESTED_TOO_DEEPLY: &str = "the message is nested too deeply";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptJsonPart {
     Everything,
-    /// The parser returns an object with only the members of these names, and null for any other value.
+    /// The parser returns only the listed members of a JSON object, and null for a value that is not an object.
     Members(&'static [&'static str]),
     Nothing,
 }
@@ -44,8 +44,8 @@ impl KeptJsonPart {
 pub(crate) enum StrictJsonError {
     /// The message is not UTF-8 or not JSON.
     Malformed { reason: String },
-    /// The message is JSON with a duplicate member or too deep nesting. The member `kept` provides the request id for
-    /// the error response.
+    /// The message is JSON with a duplicate member or too deep nesting. The error response to a rejected message takes
+    /// its request id from `kept`.
     Rejected { reason: &'static str, kept: Value },
 }
 
@@ -65,12 +65,12 @@ pub(crate) fn parse_strict(bytes: &[u8], part: KeptJsonPart) -> Result<Value, St
     }
 }
 
-/// A member name, which is borrowed from the message if it has no escapes.
+/// The name of a JSON member, borrowed from the message if the name has no escapes.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 struct JsonMemberName<'t>(#[serde(borrow)] Cow<'t, str>);
 
-/// Builds the kept part of a JSON value. A duplicate member or too deep nesting does not stop the visitor, which only
-/// stores the reason in `fault`.
+/// Builds the part of a JSON value that the caller keeps. The visitor continues after a duplicate member or too deep
+/// nesting, and stores the reason in `fault`.
 #[derive(Clone, Copy)]
 struct StrictJsonVisitor<'a> {
     /// The number of objects and arrays that enclose the visited value.

@@ -1,6 +1,6 @@
 //! The digests that bind an approval to a call and its plan. Every hashed field is prefixed with its length, so that
-//! two different plans never hash the same bytes. The time when a trash item expires is not hashed, because it would
-//! give a repeated call another digest.
+//! two different plans never hash the same bytes. The digest omits the expiry time of trash items, which would differ
+//! whenever the call is repeated.
 
 use serde_json::Value;
 use stead_journal::{Digest, JournalEntryRelation};
@@ -56,8 +56,7 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
     Ok(out.digest())
 }
 
-/// The words for the relation to a journal entry must not change, because the digests of pending approvals contain
-/// them.
+/// Words such as `Undoes(12)` must never change, because the digests of pending approvals contain them.
 fn relation_words(link: &JournalEntryRelation) -> String {
     match link {
         JournalEntryRelation::None => "None".to_owned(),

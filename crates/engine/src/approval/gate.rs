@@ -14,10 +14,10 @@ use crate::{
 };
 
 pub(crate) enum ApprovalCheckResult {
-    /// The commit of the call uses up the approval with this id.
+    /// The call has an approval with this id, and its commit uses up the approval.
     Approved(String),
     AllowedByOperator,
-    /// The pipeline must release the locks of the call before it calls [`request_and_wait`].
+    /// No person has approved the call yet; the pipeline releases the call's locks and calls [`request_and_wait`].
     Missing(MissingApproval),
 }
 
@@ -79,11 +79,11 @@ fn approval_reason(context: &CallContext<'_>, verdict: PolicyVerdict) -> String 
 pub(crate) enum ApprovalWaitResult {
     /// The state of the approval request changed while the call waited, so the call must be planned again.
     Retry,
-    /// The call is refused with this error; the string is the id of its approval request.
+    /// The call fails with the error; the string is the id of the call's approval request.
     Refused(Error, Option<String>),
 }
 
-/// Requests approval, unless the same request is already pending, and waits for the answer as long as the call allows.
+/// Requests approval for a call, unless the same request is pending, and waits for a person's answer.
 pub(crate) fn request_and_wait(
     context: &CallContext<'_>,
     call: &Call<'_>,

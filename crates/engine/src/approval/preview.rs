@@ -1,6 +1,6 @@
-//! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. If the
-//! preview omits a part of a change, it says how much or why. The text form is the same in every protocol and has no
-//! information that the JSON form lacks.
+//! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. A shortened
+//! plan preview says how much was omitted or why. The text form of a plan preview is the same in every protocol and
+//! contains only information of the JSON form.
 
 use std::borrow::Cow;
 

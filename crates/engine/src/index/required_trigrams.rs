@@ -1,6 +1,6 @@
-//! The trigrams that a search pattern requires, as a boolean condition derived from the syntax tree of the pattern. A
-//! text with a match always satisfies the condition, but a text without a match may satisfy it too. The size of the
-//! condition is bounded for every pattern.
+//! The trigrams that a search pattern requires, as a boolean condition derived from the syntax tree of the pattern.
+//! Every text with a match satisfies the trigram condition, but a text without a match may satisfy it too. The trigram
+//! condition has a bounded size for every search pattern.
 
 use regex_syntax::{
     ParserBuilder,
@@ -10,7 +10,6 @@ use regex_syntax::{
 use super::{Trigram, for_each_trigram};
 use crate::ops::SearchCaseSensitivity;
 
-/// A pattern part that can match more texts than this gives a less specific condition.
 const EXACT_TEXTS_MAX: usize = 64;
 const EXACT_TEXT_BYTES_MAX: usize = 256;
 const EXPRESSION_SIZE_MAX: usize = 2_048;
@@ -26,15 +25,14 @@ pub enum RequiredTrigrams {
     Anything,
     /// The trigram condition is true for texts that contain this trigram.
     Trigram(Trigram),
-    /// The trigram condition is true for texts that satisfy all of these conditions.
+    /// The trigram condition is true for texts that satisfy all of the listed conditions.
     All(Vec<RequiredTrigrams>),
-    /// The trigram condition is true for texts that satisfy one of these conditions; an empty list is never true.
+    /// The trigram condition is true for texts that satisfy at least one of the listed conditions.
     Any(Vec<RequiredTrigrams>),
 }
 
 #[derive(Clone)]
 enum PatternPartTrigramAnalysis {
-    /// The pattern part matches exactly these texts and no other.
     ExactTexts(Vec<Vec<u8>>),
     Requires(RequiredTrigrams),
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl NativeText for ReadOutcome {
-    /// File content is not escaped.
+    /// Renders the result of `read` as text; the file content is not escaped.
     fn native_text(&self, notation: CallNotation) -> String {
         let next_line =
             |word, next: &ReadArgs| format!("\n… {word}: {}", notation.render_call("read", &to_json_object(next)));

@@ -14,7 +14,7 @@ impl NativeText for UsageOutcome {
     }
 }
 
-/// Each limit of a quota gets a line, which begins with a line break.
+/// Renders each limit of a quota as one line that starts with a line break.
 pub(crate) fn render_quota_lines(quota: &QuotaReport) -> String {
     quota.limits().map(|(name, limit)| format!("\nquota {name}: {} of {} used", limit.used, limit.limit)).collect()
 }

@@ -1,5 +1,5 @@
 //! With `alert` an agent sends an alert to people; with `alerts` and `respond` a person lists and answers alerts. The
-//! operation `events` delivers the answer to the agent.
+//! operation `events` delivers a person's answer to the agent that sent the alert.
 
 use serde::{Deserialize, Serialize};
 

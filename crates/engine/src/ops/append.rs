@@ -1,5 +1,5 @@
-//! `append` adds text to the end of a file, in the encoding of the file, and creates the file if it does not exist. The
-//! file is replaced as a whole, so readers never see a partial write, and other hard links keep the old content.
+//! `append` adds text to the end of a file, in the encoding of the file, and creates the file if it does not exist.
+//! `append` replaces the whole file, so that readers never see a partial write; other hard links keep the old content.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;

@@ -82,7 +82,7 @@ impl ListApprovalsArgs {
     }
 }
 
-/// An agent may see only its own approvals; `None` means that the caller may see all approvals.
+/// Returns the principal whose approvals the caller may see; `None` means all principals.
 fn visible_principal(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::Agent(_) => Some(context.caller.principal.to_string()),
@@ -135,7 +135,7 @@ pub struct ApprovalFields {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// The plan preview as it is stored; `None` unless the call asked for this approval request.
+    /// The stored plan preview; `None` unless the call named the id of the approval request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Value>,
     #[serde(skip)]

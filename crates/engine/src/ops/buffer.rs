@@ -1,5 +1,5 @@
-//! Operations of an editor on its open buffers, which only people and their editors have. Agents see the unsaved text
-//! of a buffer through `read` and `write`.
+//! The operations of editors on open buffers, which agents cannot call. Agents read and change the unsaved text of a
+//! buffer with `read` and `write`.
 
 mod change;
 mod editor_text;

@@ -1,5 +1,5 @@
-//! Finds the lines of the new text that a recorded change touched; both versions must be stored and small enough.
-//! Deleted lines are reported as the line that now follows the deletion.
+//! Finds the lines of a file that a recorded change touched, by comparing the old and the new version. Deleted lines
+//! are reported as the line after the deletion.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ impl<'a> ChangedLineFinder<'a> {
         Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
     }
 
-    /// The changed line ranges are pairs of first and last line; `None` means that the changed lines are unknown.
+    /// Returns pairs of the first and the last changed line; `None` means that the changed lines are unknown.
     pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
         // A move or copy changes no lines.
         if change.to.is_some() {

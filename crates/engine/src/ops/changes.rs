@@ -1,6 +1,6 @@
-//! `changes` returns the changes recorded in the journal after a cursor, by page. A cursor that does not belong to this
-//! journal fails with `history_lost`, so that no gap stays hidden. [`ChangesFollower`] returns the same pages for a
-//! change stream of a protocol, but leaves no journal entries.
+//! `changes` returns the changes recorded in the journal after a cursor, by page. A cursor of another journal fails
+//! with `history_lost`, so that a client notices missing changes. The type [`ChangesFollower`] returns the pages of
+//! `changes` to a protocol's change stream without recording journal entries.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -136,7 +136,7 @@ pub struct ChangesFollower {
 }
 
 impl ChangesFollower {
-    /// Creates a follower that continues after the journal cursor of an earlier outcome.
+    /// Creates a follower that returns the changes after the given journal cursor.
     pub fn from_cursor(engine: Engine, caller: Caller, cursor: &str) -> Result<Self, Error> {
         let position = JournalCursor::resolve(engine.workspace(), &JournalCursorArgument::Text(cursor.to_owned()))?;
         Ok(Self { engine, caller, position })

@@ -17,7 +17,7 @@ use crate::{
 pub struct CompletedCallOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
-    /// Always true, so that a program can distinguish the rebuilt outcome from the outcome of the first call.
+    /// Always true, so that a program can recognize an outcome that was rebuilt from the journal.
     pub replayed: bool,
     pub operation: String,
     /// The version of the file, if the call wrote only one file.

@@ -219,7 +219,7 @@ fn plan_tree_copy(
     })
 }
 
-/// A destination inside the copied tree is left out of the copy.
+/// Plans the copy of a tree, without the destination if the destination is inside the tree.
 fn collect_tree(
     context: &CallContext<'_>,
     from: &RelPath,
@@ -292,7 +292,7 @@ fn check_copy_size(bytes: u64) -> Result<(), Error> {
     .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
 }
 
-/// Whether the target of a symbolic link at `path` is relative and never leads above the workspace root. Other links on
+/// Whether a symbolic link at `path` has a relative target that never leads above the workspace root. Symbolic links on
 /// the way to the target are not resolved.
 fn link_stays_inside(path: &RelPath, target: &[u8]) -> bool {
     if target.starts_with(b"/") {

@@ -44,7 +44,7 @@ pub struct DiffArgs {
 #[derive(Debug, Serialize)]
 pub struct DiffOutcome {
     pub path: RelPath,
-    /// The compared versions; `None` if the file did not exist.
+    /// The version of the file on the old side of the diff; `None` if the file did not exist.
     #[serde(serialize_with = "serialize_version_or_absent")]
     pub from: Option<Version>,
     #[serde(serialize_with = "serialize_version_or_absent")]
@@ -284,7 +284,7 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
     })
 }
 
-/// Decodes bytes in their detected encoding; `None` unless encoding the text gives the same bytes again.
+/// Decodes bytes as text in their detected encoding; `None` if the bytes are binary or cannot be decoded exactly.
 pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
         DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),

@@ -1,5 +1,5 @@
-//! Encodes the content of a call as the bytes of a file. A file keeps its encoding unless the caller names another
-//! encoding. A character that cannot be encoded is an error and is never replaced.
+//! Encodes the content that a call writes as the bytes of a file. A file keeps its encoding unless the caller names
+//! another encoding. A character that cannot be encoded is an error and is never replaced.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBy
     Ok(encoded)
 }
 
-/// Gives content the line endings of the replaced text: CRLF if that text has only CRLF, otherwise LF.
+/// Converts the line endings of content: to CRLF if the replaced text has only CRLF, otherwise to LF.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {

@@ -1,5 +1,5 @@
 //! `events` returns the events of a session since a cursor: changes that its watches report, and answers from people.
-//! `events` omits the session's own changes and reports gaps in the journal as `changes` does.
+//! `events` omits the session's own changes and detects a lost journal in the same way as `changes`.
 
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ impl Operation for PollSessionEventsArgs {
     }
 }
 
-/// Without a cursor, the events start at the first journal entry of the session.
+/// Returns the default cursor of `events`, which is before the first journal entry of the session.
 fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
     let (workspace, caller) = (context.workspace(), context.caller);
     if let Some(session) = workspace.session(&caller.session)? {
@@ -163,7 +163,7 @@ fn add_session_events(
     watched::add_watch_events(context, watchers, CallerOwnChangesInclusion::Exclude, stored, page, ranges)
 }
 
-/// The recorded arguments of `respond`, `approve` and `deny` that name what a person answered.
+/// The recorded arguments of `respond`, `approve` and `deny`: the alert or the approval request that a person answered.
 #[derive(Default, Deserialize)]
 struct RecordedAnswerTarget {
     alert: Option<String>,

@@ -42,10 +42,10 @@ pub struct FindOutcome {
     pub path: RelPath,
     pub matches: Vec<FoundPathRow>,
     pub total: u64,
-    /// Whether no path matches the pattern, so that the matches are paths that contain it.
+    /// Whether `matches` lists paths that only contain the pattern, because no path matches it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// The paths with similar names; `None` if the call did not look for them.
+    /// The paths whose names are similar to the pattern; `None` if `find` did not look for similar names.
     #[serde(skip_serializing_if = "has_no_paths")]
     pub nearest: Option<Vec<RelPath>>,
     #[serde(flatten)]
@@ -198,7 +198,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
 
 struct NearPathMatches {
     substring_matches: Vec<RelPath>,
-    /// The number of all paths that contain the pattern.
+    /// The number of paths that contain the `find` pattern, including paths that are not listed.
     total: u64,
     nearest_names: Vec<RelPath>,
 }
@@ -247,7 +247,7 @@ impl FuzzyPattern {
     }
 }
 
-/// One typo is tolerated per this many characters of the name in the pattern.
+/// The number of characters of a name in a `find` pattern for which one typo is tolerated.
 const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]
@@ -275,14 +275,14 @@ impl NearFileNameMatchCollector {
     }
 }
 
-/// The order of the fields makes the derived `Ord` compare edit distances first, then paths.
+/// The derived `Ord` orders similar names by edit distance first, because `distance` is the first field.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SimilarFileName {
     distance: usize,
     path: RelPath,
 }
 
-/// The Levenshtein distance of two names in bytes; `None` if it exceeds `max` or if `max` is 0.
+/// The Levenshtein distance of two names in bytes; `None` if the distance exceeds `max` or `max` is 0.
 fn bounded_edit_distance(name: &[u8], wanted: &[u8], max: usize) -> Option<usize> {
     if max == 0 || name.len().abs_diff(wanted.len()) > max {
         return None;

@@ -1,5 +1,5 @@
-//! `history` returns the journal entries with changes by page, newest first. `history` omits changes to paths that the
-//! caller may not read, and omits an entry with only such changes without notice.
+//! `history` returns the journal entries with changes by page, newest first. `history` omits changes of paths that the
+//! caller may not read. An entry without visible changes is omitted without notice.
 
 use serde::{Deserialize, Serialize};
 use stead_journal::JournalEntryRelation;
@@ -56,7 +56,7 @@ pub struct HistoryEntryRow {
     pub relation: EntryRelationFields,
 }
 
-/// The earlier entry or trash item to which an entry refers; at most one field is present.
+/// The earlier journal entry or trash item to which a journal entry refers; at most one field is set.
 #[derive(Debug, Default, Serialize)]
 pub struct EntryRelationFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ impl From<&JournalEntryRelation> for EntryRelationFields {
 }
 
 const HISTORY_BATCH_ENTRIES: usize = 200;
-/// The length of the line that names the number of omitted changes, rounded up.
+/// The maximum length of the line in the `history` text that gives the number of omitted changes.
 const OMITTED_CHANGES_LINE_CHARS: usize = 64;
 
 impl Operation for HistoryArgs {

@@ -1,5 +1,5 @@
 //! Reads the journal forward from a cursor, one page per call, and waits for the first event. The operations `changes`,
-//! `events` and `watched` share this code.
+//! `events` and `watched` read the journal with this module.
 
 use std::{
     fmt,
@@ -37,17 +37,17 @@ impl From<JournalCursor> for JournalCursorArgument {
     }
 }
 
-/// A verified position in the journal. A journal cursor is written as `12:` and a prefix of the hash of entry 12, so
-/// that a lost or replaced journal is detected. A cursor inside an entry ends with the number of changes that are
-/// already delivered.
+/// A journal cursor: a position in the journal, verified by the hash of a journal entry. A journal cursor is written as
+/// `12:` and a prefix of the hash of entry 12, so that a lost or replaced journal is detected. A journal cursor inside
+/// an entry ends with the number of the entry's changes that are already delivered.
 ///
-/// A cursor that the server chooses names the start of the journal or an entry with changes. An entry with changes is
-/// durable before its call returns, so a crash does not invalidate a cursor.
+/// A journal cursor that the server creates names the start of the journal or an entry with changes. An entry with
+/// changes is written durably before its call returns, so a crash cannot invalidate a journal cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalCursor {
     number: u64,
     hash: Option<Digest>,
-    /// The number of delivered changes of the cursor's entry; `None` if all are delivered.
+    /// The number of delivered changes of the journal entry; `None` if all its changes are delivered.
     delivered: Option<usize>,
 }
 
@@ -101,7 +101,7 @@ impl JournalCursor {
         Self::after_newest(workspace, None)
     }
 
-    /// The journal position directly after the last entry with changes before entry `number`.
+    /// Returns the cursor directly after the last entry with changes that precedes entry `number`.
     pub(in crate::ops) fn before_entry(workspace: &dyn Workspace, number: u64) -> Result<Self, Error> {
         Self::after_newest(workspace, Some(number))
     }
@@ -160,7 +160,6 @@ impl Serialize for JournalCursor {
     }
 }
 
-/// The journal entry that recorded an event.
 #[derive(Debug, Serialize)]
 pub struct EventJournalEntryFields {
     pub entry: u64,
@@ -182,15 +181,15 @@ impl From<&StoredJournalEntry> for EventJournalEntryFields {
 }
 
 pub(super) const FEED_BATCH_ENTRIES: usize = 200;
-/// The interval at which a wait for events checks whether the call was cancelled.
+/// The interval at which a call that waits for events checks whether it was cancelled.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
-/// The part of a call's time that a wait for events leaves for sending the outcome.
+/// The time that a call waiting for events reserves before its deadline for sending the outcome.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(250);
 
 pub(crate) struct JournalFeedPage<E> {
     pub(crate) events: Vec<E>,
     pub(crate) position: JournalCursor,
-    /// The name of the limit that ended the page before the end of the journal.
+    /// The name of the limit at which the page ended; `None` if the page reaches the end of the journal.
     pub(crate) limit: Option<&'static str>,
 }
 

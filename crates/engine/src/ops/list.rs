@@ -1,6 +1,6 @@
 //! `list` returns the entries below a directory by page, in byte order, parents before children. The next page of a
-//! listing starts after the path of the last listed entry. An unchanged entry is therefore neither repeated nor
-//! omitted, even if other entries change between two pages.
+//! listing starts after the path of the last listed entry. An unchanged entry is neither repeated nor omitted if other
+//! entries change between two pages of a listing.
 
 mod walk;
 
@@ -40,7 +40,7 @@ pub struct ListArgs {
 pub struct ListOutcome {
     pub path: RelPath,
     pub entries: Vec<ListedEntryRow>,
-    /// The number of entries on all pages; only for depth 1.
+    /// The number of entries on all pages of the listing; `None` if the depth is greater than 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
     #[serde(skip_serializing_if = "is_zero")]
@@ -58,7 +58,7 @@ pub struct ListedEntryRow {
     pub kind: FileKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The code of the error because of which a directory was not listed or the size of a file is missing.
+    /// The error code of a directory that could not be listed, or of a file whose size could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,8 +76,8 @@ pub struct ListedLinkTarget {
 }
 
 impl ListedEntryRow {
-    /// The line for the entry in the text of a listing of `top`, without the error. Its length decides how many entries
-    /// fit on a page.
+    /// Renders the line of an entry in the text of a listing of `top`, without the entry's error. The lengths of the
+    /// rendered lines decide how many entries fit on a page.
     pub fn render_line(&self, top: &RelPath) -> String {
         let below = self.path.strip_prefix(top).unwrap_or_default();
         let wire = below.to_wire();

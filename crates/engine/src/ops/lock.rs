@@ -1,5 +1,5 @@
 //! `lock` acquires a lease on a path, with a fencing token and an expiry; `unlock` releases the lease before it
-//! expires. The lease is visible to other callers, and the leased path need not exist.
+//! expires. Other callers can see a lease, and the leased path need not exist.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;

@@ -1,5 +1,6 @@
 //! `move` renames a file, link or tree atomically. `move` renames a symbolic link itself and not the link's target.
-//! Only a file can replace another file, and only if `overwrite` is set. The content of a replaced file is retained.
+//! `move` lets only a file replace another file, and only if `overwrite` is set. The content of a replaced file is
+//! retained.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
@@ -160,7 +161,7 @@ impl From<bool> for OverwriteAllowed {
     }
 }
 
-/// Accepts only the replacement of a file by a file, and only if the caller allows it.
+/// Fails unless a file replaces a file and `overwrite` allows the replacement.
 pub(crate) fn require_replaceable(
     path: &RelPath,
     new: FileKind,

@@ -24,10 +24,10 @@ use crate::{
 
 pub(crate) struct OlderRevisionMatch {
     rev: String,
-    /// The principal and the journal entry of the first change after the older revision.
+    /// The principal and the number of the journal entry that first changed the file after the older revision.
     changed_by: Option<(String, u64)>,
     diff: String,
-    /// The current lines at the place of the quoted text; `None` if those lines were removed.
+    /// The range of current lines that correspond to the quoted text; `None` if the lines were removed.
     lines: Option<RangeInclusive<usize>>,
 }
 
@@ -137,7 +137,7 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// Each change of the file gives first the version that it wrote (`true`), then the version before (`false`).
+/// Returns the file versions of a journal entry: `true` marks a written version, `false` an overwritten version.
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();

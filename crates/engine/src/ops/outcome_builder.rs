@@ -66,7 +66,7 @@ impl OutcomeBuilder {
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// The days from 0000-03-01 to 1970-01-01; a year that starts in March ends with its leap day.
+/// The number of days from 0000-03-01 to 1970-01-01; years start in March, so that they end with the leap day.
 const UNIX_EPOCH_DAYS: i64 = 719_468;
 /// The number of days in 400 years, after which the Gregorian calendar repeats.
 const CALENDAR_ERA_DAYS: i64 = 146_097;

@@ -1,4 +1,4 @@
-//! Helpers for plans that several operations share. A plan never turns a file into a directory.
+//! Planning functions that several operations share. A plan never turns a file into a directory.
 
 use stead_path::RelPath;
 
@@ -15,7 +15,7 @@ use crate::{
 /// The permission bits that a plan may set, without the set-id bits and the sticky bit.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
-/// Builds the condition that the entry at `path` is unchanged at the commit; `observed` saves hashing the file again.
+/// Builds the condition that the entry at `path` is unchanged at the commit; `observed` avoids hashing the file.
 pub(crate) fn expectation_at(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -31,7 +31,7 @@ pub(crate) fn expectation_at(
     }
 }
 
-/// Counts the files, directories and bytes of a tree, without entries too deep for a valid path.
+/// Counts the files, directories and bytes of a tree; entries whose path would be too deep are not counted.
 pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileStat) -> Result<TreeSummary, Error> {
     context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
 }
@@ -73,7 +73,7 @@ pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: CallTrashR
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 
-/// Replaces the `too_large` error of a read, because its hint to read a range does not help a change.
+/// Replaces a `too_large` error of a read by an error with a hint that fits a change of the file.
 pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     if error.kind != ErrorKind::TooLarge {
         return error;
@@ -115,7 +115,7 @@ pub(crate) fn parent_not_directory_error(parent: &RelPath) -> Error {
         .with_detail("path", parent.to_string())
 }
 
-/// Works like [`create_missing_parents`], but ignores the call options and asks `kind_at` which entries exist.
+/// Plans the creation of the missing parents of a path; `kind_at` returns the kinds of existing entries.
 pub(crate) fn missing_parents(
     path: &RelPath,
     mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,

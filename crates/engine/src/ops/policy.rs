@@ -1,5 +1,5 @@
-//! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason. `policy` never runs
-//! the call whose verdict is requested.
+//! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason. `policy` does not
+//! run the call for which it returns a verdict.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,7 +71,7 @@ pub struct PolicyRuleRow {
 #[derive(Debug, Serialize)]
 pub struct ExplainedCall {
     pub principal: String,
-    /// The operation of the call, or the dialect's tool.
+    /// The name of the operation or tool whose call is explained.
     pub operation: String,
     pub version: String,
     #[serde(flatten)]
@@ -83,9 +83,9 @@ pub struct ExplainedCall {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ExplainedVerdict {
-    /// The policy decides about the call.
+    /// The policy gives the call a supervision tier.
     Tier { tier: SupervisionTier, rule: String, why: String },
-    /// The call fails with an error.
+    /// The call would fail with an error.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         tier: Option<SupervisionTier>,

@@ -69,7 +69,7 @@ pub struct ReadLinesFields {
     pub lines: ReturnedRange,
     #[serde(flatten)]
     pub completeness: Completeness<ReadArgs>,
-    /// Whether the content reaches the end of the file and the last line has no line ending.
+    /// Whether the returned content ends with the file's last line, which has no line ending.
     #[serde(skip)]
     pub ends_without_newline: bool,
 }
@@ -82,12 +82,12 @@ pub struct ReadBytesFields {
     pub bytes: ReturnedRange,
     #[serde(flatten)]
     pub completeness: Completeness<ReadArgs>,
-    /// The call for the bytes after the requested range, if the content is complete and the file continues.
+    /// The arguments of the `read` call that returns the bytes after the requested range.
     #[serde(rename = "next", skip_serializing_if = "Option::is_none")]
     pub following: Option<ReadArgs>,
 }
 
-/// The bytes that a dialect with its own outcome format receives beside the object.
+/// The bytes that `read` returns unencoded to a dialect with its own outcome format.
 #[derive(Debug, Serialize)]
 pub struct RawBytesReadFields {
     pub modified: UtcTime,
@@ -192,7 +192,7 @@ impl ReadArgs {
         Ok((part, format))
     }
 
-    /// The arguments of a later call that reads another part of the file; the caller sets the part.
+    /// Returns arguments of `read` for the same file without a range; the calling code sets the range.
     fn with_other_part(&self, path: &RelPath) -> Self {
         Self { path: path.to_string(), lines: None, bytes: None, format: self.format.clone() }
     }
@@ -338,7 +338,7 @@ fn parse_number(digits: &str) -> Option<u64> {
     plain.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Reads bytes for a dialect with its own outcome format, which receives them in the field `before_after`.
+/// Reads the bytes of a file unencoded, for a dialect with its own outcome format.
 fn read_raw_bytes(context: &CallContext<'_>, path: &RelPath, part: RequestedFilePart) -> PlanResult<ReadArgs> {
     let extent = match part {
         RequestedFilePart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },

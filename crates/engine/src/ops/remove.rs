@@ -1,7 +1,7 @@
 //! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires.
 //! `restore` moves a trash item back to its old path or to another free path. `restore` never overwrites a file: it
-//! fails or, with `TrashRestoreOverwritePolicy::TrashExisting`, trashes the existing file. `restore` does not trust the
-//! path that the trash recorded, and authorizes this path like any other.
+//! fails or, with `TrashRestoreOverwritePolicy::TrashExisting`, trashes the existing file. `restore` authorizes the
+//! recorded path of a trash item like a path that the caller gave.
 
 use serde::{Deserialize, Serialize};
 use stead_journal::{JournalEntryRelation, PathState};

@@ -46,11 +46,11 @@ use crate::{
 struct ReviewedSessionKey {
     principal: String,
     session: String,
-    /// The other sessions that matched the request, the session with the latest change first.
+    /// The ids of further sessions that match the request, from the latest to the oldest change.
     others: Vec<String>,
 }
 
-/// Whether a review begins with the session or with the last turn of the session.
+/// Whether a review starts at the beginning of the session or of the session's last turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionOrTurnStart {
@@ -66,8 +66,8 @@ impl SessionOrTurnStart {
     }
 }
 
-/// Determines the session to review. An agent reviews the session that it names, otherwise its current session. A
-/// person names a principal, a session id or both; of several matching sessions, the latest is reviewed.
+/// Determines the session to review. An agent reviews its current session unless it names another session of its own. A
+/// person names a principal, a session id or both, and reviews the latest matching session.
 fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -94,7 +94,7 @@ fn resolve_session(
     }
 }
 
-/// Finds the matching session with the latest change; without a principal, only sessions of agents match.
+/// Finds the session with the latest change that matches the request; without a principal, only agents' sessions match.
 fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -157,7 +157,7 @@ pub struct ReviewOutcome {
     pub total: usize,
     #[serde(flatten)]
     pub completeness: Completeness<ReviewArgs>,
-    /// The other sessions that matched the request, latest first; `None` if an agent reviews its own changes.
+    /// The ids of further sessions that match the request, latest first; `None` if an agent reviews its own changes.
     #[serde(skip)]
     pub other_sessions: Option<Vec<String>>,
 }
@@ -173,7 +173,7 @@ pub struct ReviewedFileRow {
     pub actors: Vec<String>,
     #[serde(flatten)]
     pub format: NonDefaultTextFormatFields,
-    /// The line counts; `None` if a version of the file is not text or no longer stored.
+    /// The numbers of added and removed lines; `None` if a version of the file is not text or no longer stored.
     #[serde(flatten)]
     pub lines: Option<LineCountFields>,
     pub hunks: Vec<ReviewHunkRow>,
@@ -197,7 +197,7 @@ pub struct NonDefaultTextFormatFields {
     pub line_endings: Option<&'static str>,
 }
 
-/// The text of a file before and after the reviewed changes; `None` if the file did not or does not exist.
+/// The text of a file before and after the reviewed changes; `None` means that the file does not exist.
 #[derive(Debug, Serialize)]
 pub struct ReviewedFileTextFields {
     pub old_text: Option<String>,

@@ -201,7 +201,7 @@ impl SearchArgs {
     }
 }
 
-/// A search may spend seven eighths of the call's remaining time, divided by `parts`, on large files.
+/// Returns the deadline for large files: seven eighths of the call's remaining time, divided by `parts`.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
@@ -238,7 +238,7 @@ impl FileToSearch<'_, '_, '_> {
     }
 }
 
-/// A search collects `hits_max` times this factor hits before it sorts them and drops the excess.
+/// The factor by which the collected hits may exceed `hits_max` before the worst hits are dropped.
 const RETAINED_HITS_FACTOR: usize = 4;
 
 struct SearchPatternAndLimits<'a> {
@@ -251,7 +251,7 @@ struct SearchPatternAndLimits<'a> {
 }
 
 impl SearchPatternAndLimits<'_> {
-    /// The native outcome always ranks hits; a dialect chooses whether its hits are ranked.
+    /// Returns the order of hits: by relevance in the native outcome, otherwise as the dialect chooses.
     fn ranking(&self) -> SearchHitOrder {
         match self.context.options.before_after {
             BeforeAfterContentInclusion::Omit => SearchHitOrder::ByRelevance,

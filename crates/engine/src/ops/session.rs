@@ -94,7 +94,7 @@ pub struct EndedSession {
     pub ended: Option<UtcTime>,
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
-    /// Whether the call ended the session of its own caller.
+    /// Whether the ended session is the session of the caller.
     #[serde(skip)]
     pub is_own: bool,
 }
@@ -195,7 +195,7 @@ fn plan_begin() -> OperationPlanningResult<SessionOutcome> {
     }
 }
 
-/// Describes an explicit session; with `None`, the implicit session of the caller.
+/// Describes an explicit session, or the caller's implicit session if `session` is `None`.
 fn describe_session(context: &CallContext<'_>, session: Option<&SessionRecord>) -> Result<SessionFields, Error> {
     let (workspace, caller) = (context.workspace(), context.caller);
     let id = session.map_or(&caller.session, |session| &session.id);

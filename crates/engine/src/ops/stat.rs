@@ -37,7 +37,7 @@ pub struct StatOutcome {
     pub created: Option<UtcTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// A file without a version is too large to be hashed by `stat`.
+    /// The version of a file; `None` for other entries and for files that are too large to hash.
     #[serde(flatten)]
     pub version: Option<FileVersionFields>,
     /// The number of hard links of a file; `None` if the file has only one.

@@ -1,6 +1,6 @@
 //! `undo` reverts one journal entry with all of its files. Without an argument, `undo` reverts the newest entry that is
-//! not undone yet, so repeated calls go further back. `redo` applies an undone entry again, and fails if one of the
-//! files changed since the undo. A person can undo any journal entry, an agent only its own entries.
+//! not undone; repeated calls go further back. `redo` applies an undone entry again, and fails if one of the files
+//! changed since the undo. A person can undo any journal entry, an agent only its own entries.
 
 mod inverse;
 
@@ -56,7 +56,7 @@ pub struct UndoOrRedoOutcome {
     pub recorded: Option<RecordedEntryFields>,
 }
 
-/// The undo of an undo redoes the original entry, so a call of `undo` can also redo an entry.
+/// The entry that a call of `undo` or `redo` undid or redid; undoing an undo redoes the original entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoneOrRedoneEntry {
@@ -204,7 +204,7 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Redone(number), &undoing)
 }
 
-/// The argument `number` names the undone entry, the undo of that entry, or an earlier redo of it.
+/// Plans the redo of the entry that `number` names: the undone entry, its undo or an earlier redo.
 fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     let undone = match entry.relation {
@@ -224,7 +224,7 @@ fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoO
 #[derive(Debug)]
 pub(crate) struct PlannedUndoOrRedo {
     entry: UndoneOrRedoneEntry,
-    /// The entry whose changes are reverted: `redo` reverts the undo, `undo` the given entry or its latest redo.
+    /// The number of the journal entry whose changes the plan reverts; `redo` reverts an undo.
     source_entry: u64,
     steps: Vec<RecordedChangeToRevert>,
 }
@@ -264,7 +264,7 @@ impl PlannedUndoOrRedo {
         Ok((Plan::with_link(inverse.changes, relation), outcome))
     }
 
-    /// Fails if another call undid or redid the entry while this call waited for its locks.
+    /// Fails if a concurrent call has already undone or redone the journal entry.
     fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
         let (number, expected) = match self.entry {
             UndoneOrRedoneEntry::Undone(number) => (number, None),
@@ -366,7 +366,7 @@ fn principal_filter(context: &CallContext<'_>) -> Option<String> {
 
 const PAGE_ENTRIES: usize = 64;
 
-/// Calls `pick` on each entry that changed files, newest first, until the result is not `None`.
+/// Calls `pick` on journal entries with changes, newest first, until `pick` returns a value.
 fn find_newest<T>(
     context: &CallContext<'_>,
     filter: JournalEntryQuery,
@@ -391,7 +391,7 @@ fn find_newest<T>(
     }
 }
 
-/// The latest redo of an entry has the current trash ids of the items that the entry removed.
+/// Finds the latest redo of a journal entry, which has the current trash ids of removed items.
 fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalEntry>, Error> {
     let mut latest: Option<JournalEntry> = None;
     for operation in ["redo", "undo"] {

@@ -14,7 +14,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct UsageArgs {}
 
-/// The kept bytes in the outcome of `usage` are those of the history.
+/// The outcome of `usage`; the kept bytes are the bytes of stored file versions.
 #[derive(Debug, Serialize)]
 pub struct UsageOutcome {
     pub total_bytes: u64,

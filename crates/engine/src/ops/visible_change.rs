@@ -1,4 +1,4 @@
-//! The part of a recorded change that a caller may see, if the caller may not read all paths of the change.
+//! The part of a recorded change that a caller sees if some paths of the change are unreadable for the caller.
 
 use serde::{Deserialize, Serialize, Serializer};
 use stead_journal::{ChangeKind, PathState, RecordedChange};
@@ -13,7 +13,7 @@ use crate::{
     version::Version,
 };
 
-/// A journal entry as a caller writes it, such as `12` or `"r12"`.
+/// The number of a journal entry as a caller writes it, such as `12` or `"r12"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JournalEntryArgument {
@@ -49,7 +49,7 @@ pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
         .with_detail("head", head)
 }
 
-/// A change of one path, or of two paths if it is a move or a copy.
+/// A recorded change as a caller sees it; a move or copy has two paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VisibleChange {
     pub path: RelPath,
@@ -72,7 +72,7 @@ fn serialize_short_form<S: Serializer>(version: &Version, serializer: S) -> Resu
 }
 
 impl VisibleChange {
-    /// Returns the whole recorded change, for the caller that made the change; `None` if a recorded path is invalid.
+    /// Returns the whole recorded change for its own author; `None` if a recorded path is invalid.
     pub(crate) fn unfiltered(change: &RecordedChange) -> Option<Self> {
         Some(Self {
             path: RelPath::from_wire(&change.path).ok()?,
@@ -82,7 +82,7 @@ impl VisibleChange {
         })
     }
 
-    /// A caller who may read only one path of a move sees a removal or a creation.
+    /// Returns the visible part of a recorded change; a move with one visible path becomes a removal or a creation.
     pub(crate) fn visible_to(context: &CallContext<'_>, change: &RecordedChange) -> Option<Self> {
         let Self { path, kind, to, result } = Self::unfiltered(change)?;
         match (context.may_read(&path), to) {

@@ -53,7 +53,7 @@ impl ParallelWalkEntry<'_, '_> {
         self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
     }
 
-    /// Reads the visited file, but only its first bytes if `wants_rest` returns false for them.
+    /// Reads the visited file, or only its first bytes if `wants_rest` returns false for the first bytes.
     pub(super) fn read_bytes(
         &self,
         context: &CallContext<'_>,
@@ -82,7 +82,7 @@ impl ParallelWalkEntry<'_, '_> {
 pub(super) struct WalkOmissions {
     pub(super) unlistable_directories: u64,
     pub(super) limit_reached: bool,
-    /// The number of ignored and hidden entries; an omitted directory counts as one entry.
+    /// The number of ignored and hidden entries that a walk omits; an omitted directory counts as one entry.
     pub(super) ignored: u64,
 }
 
@@ -104,8 +104,8 @@ impl WalkOmissions {
 
 pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
 
-/// Visits everything below a directory, with several threads if the tree is large. Every thread has its own
-/// accumulator, and the order of the visits is undefined.
+/// Visits everything below a directory, with several threads if the tree is large. Each thread of the walk has its own
+/// accumulator, and the threads visit entries in no defined order.
 pub(super) fn walk_tree<A: Send>(
     context: &CallContext<'_>,
     start: &RelPath,

@@ -1,5 +1,5 @@
-//! `watch` starts a watch, whose changes `watched` reports; `unwatch` ends the watch. Changes by other programs are
-//! reported if the kernel reports them, and a `rescan` event marks a gap.
+//! `watch` starts a watch, whose changes `watched` reports; `unwatch` ends the watch. A watch reports changes by other
+//! programs as far as the kernel reports them; a `rescan` event marks lost events.
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;

@@ -1,6 +1,6 @@
 //! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read.
-//! `watched` reads events from the journal, so no event is lost between calls. For a protocol that pushes events,
-//! [`CallerWatchEventReader`] reads the watch events without recording journal entries.
+//! `watched` reads events from the journal, so no event is lost between calls. The type [`CallerWatchEventReader`]
+//! reads watch events for protocols that push events, without recording journal entries.
 
 pub(crate) mod events;
 
@@ -159,15 +159,15 @@ pub struct CallerWatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
-    /// The last journal entry delivered for each watch id. If a new watch makes the reader go back in the journal,
-    /// older watches skip the events up to this entry.
+    /// The last journal entry whose events were delivered, by watch id. After the reader went back in the journal for a
+    /// new watch, older watches skip the delivered entries.
     delivered_up_to: HashMap<String, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventReaderNewWatchInclusion {
     All,
-    /// The last page ended inside a journal entry, so new watches wait until the rest of the entry is delivered.
+    /// New watches wait, because the last page of events ended in the middle of a journal entry.
     Selected,
 }
 
@@ -177,7 +177,7 @@ impl CallerWatchEventReader {
         Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
     }
 
-    /// If a new watch starts before the current cursor, the reader goes back in the journal.
+    /// Moves the reader back in the journal if a new watch started before the current cursor.
     fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<EventReaderNewWatchInclusion, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();
@@ -207,8 +207,8 @@ impl CallerWatchEventReader {
         })
     }
 
-    /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, `ids`
-    /// is called again, so that new watches are included.
+    /// Waits until the time `until` for events of the watches whose ids `ids` returns. The function `ids` is called
+    /// again whenever the journal grows, so that new watches are included.
     pub fn wait_for_events(
         &mut self,
         ids: &dyn Fn() -> Vec<String>,

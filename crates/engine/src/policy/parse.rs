@@ -1,6 +1,6 @@
 //! The parser of policy files. A line that cannot be parsed or enforced is an error with the line number, because the
-//! policy could allow too much without the line. Unknown operation and tool names in a rule are also errors, because
-//! the rule would never match.
+//! policy could allow too much without the line. A rule with an unknown operation or tool name is an error, because the
+//! rule would never match.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -315,7 +315,7 @@ fn is_principal_pattern(word: &str) -> bool {
 /// The tools of every dialect, one `DIALECT/TOOL` per line, generated from `definitions/`.
 const TOOL_NAMES: &str = include_str!("tools.txt");
 
-/// The error for a word that matches no operation or tool; a star at its end matches any rest of a name.
+/// Returns the error for a word in a policy file that matches no operation or tool name.
 fn unknown_name_error(word: &str) -> Option<String> {
     let matches = |name: &str| match word.strip_suffix('*') {
         Some(start) => name.starts_with(start),

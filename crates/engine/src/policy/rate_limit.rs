@@ -1,4 +1,4 @@
-//! Rate limits of the policy. A rate limit counts calls in the journal, so that a second connection cannot evade it.
+//! Rate limits of the policy. A rate limit counts calls in the journal, so a second connection cannot evade the limit.
 
 use super::{PathAccessRight, PolicyCallAttributes, PolicyVerdict, PolicyVerdictReason, SupervisionTier};
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationEffectClass
     Ok(verdict.for_operation(subject.operation))
 }
 
-/// The journal is read in pages, so that a long journal does not slow down the call.
+/// Returns the recent calls of a principal; the journal is read in pages, because it may be long.
 fn recent_calls(
     context: &CallContext<'_>,
     subject: &PolicyCallAttributes<'_>,

@@ -56,7 +56,7 @@ pub(crate) struct PolicyCallAttributes<'a> {
 pub(crate) struct RequiredPathAccess<'a> {
     pub(crate) right: PathAccessRight,
     pub(crate) path: &'a RelPath,
-    /// The number of bytes that a call would write to a path; `None` if unknown or if nothing is written.
+    /// The number of bytes that the call would write to the path; `None` if unknown or if nothing is written.
     pub(crate) bytes: Option<u64>,
     pub(crate) unchecked_subtree: AccessAffectsUnlistableSubtree,
 }
@@ -88,7 +88,7 @@ impl OperationOrPrincipalPatterns {
         })
     }
 
-    /// A pattern of a policy rule can match the operation of a call, or its tool with or without the dialect.
+    /// Whether a pattern matches the operation of a call, or its tool with or without the dialect prefix.
     pub(crate) fn match_call(&self, operation: &str, tool: Option<&str>) -> bool {
         let matches_tool =
             |tool: &str| self.match_name(tool) || tool.split_once('/').is_some_and(|(_, name)| self.match_name(name));
@@ -168,7 +168,7 @@ impl PolicyRule {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// A pattern such as `**` matches a protected path but does not name it, unlike `**/.git/**`.
+    /// Whether a rule names a protected path explicitly, as `**/.git/**` does but `**` does not.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
         self.paths().iter().any(|pattern| matches_pattern(pattern, protected))
     }

@@ -73,9 +73,9 @@ pub struct PolicyVerdict {
 /// The policy rule or default that gave a call its supervision tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyVerdictReason {
-    /// No policy rule matched, so the tier in the tool's definition applies; a tool without a tier is autonomous.
+    /// The tier in the tool's definition applies, because no policy rule matched.
     ToolDefault,
-    /// No policy rule matched, so the default tier of a policy layer applies.
+    /// The default tier of a policy layer applies, because no policy rule matched.
     LayerDefault {
         /// The index of the policy layer whose default tier applies.
         layer: usize,
@@ -94,7 +94,7 @@ pub enum PolicyVerdictReason {
         /// The index of the policy layer that sets the rate limit.
         layer: usize,
     },
-    /// The operation, such as `approve`, never needs approval, because people are asked or answer through it.
+    /// The operation never needs approval, because agents and people communicate through operations such as `approve`.
     ApprovalCall,
 }
 
@@ -111,7 +111,7 @@ impl PolicyVerdict {
         if other.tier > self.tier { other } else { self }
     }
 
-    /// An operation such as `approve` never needs approval, but a blocked operation stays blocked.
+    /// Exempts operations such as `approve` from approval; a blocked operation stays blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == SupervisionTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
@@ -122,7 +122,7 @@ impl PolicyVerdict {
 }
 
 impl PolicyVerdictReason {
-    /// Describes the reason for a verdict, to complete a sentence such as "notes.txt is blocked by …".
+    /// Describes the reason for a verdict as the end of a sentence such as "notes.txt is blocked by …".
     pub fn describe(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "the tool's own tier, as no rule matches this call".to_owned(),
@@ -161,7 +161,7 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// Returns the name of the policy rule that gave a verdict, or a word for the default that applied.
+    /// Returns the name of the policy rule that gave a verdict, or a word such as `default`.
     pub fn short_name(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "definition".to_owned(),

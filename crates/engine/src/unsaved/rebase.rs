@@ -1,6 +1,6 @@
-//! Converts a plan made on unsaved text into a plan for the content on disk. The changes that a call makes to unsaved
-//! text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is
-//! refused, so that the editor can still save the line.
+//! Converts a plan that was made on an editor's unsaved text into a plan for the file on disk. A call's changes of
+//! unsaved text are merged into the file on disk and also written to the buffer. A call that would change an unsaved
+//! line is refused, so that the editor can still save the line.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -22,7 +22,7 @@ use crate::{
     workspace::BytesToRead,
 };
 
-/// Converts a plan for the content on disk, and returns a notice for each file that still has unsaved text.
+/// Converts all changes of a plan, and returns a notice for each file with unsaved text.
 pub(crate) fn rebase_plan_onto_disk(
     context: &CallContext<'_>,
     plan: &mut Plan,
@@ -66,7 +66,7 @@ pub(crate) fn rebase_plan_onto_disk(
     Ok(notices)
 }
 
-/// Converts one file write, and returns the change of the file's open buffer unless `planned_buffers` contains it.
+/// Converts a planned file write; returns the change of the open buffer, unless `planned_buffers` lists the buffer.
 fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
@@ -112,7 +112,7 @@ fn update_buffer(buffer: &EditorBufferMetadata, text: Vec<u8>, base: Version) ->
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
 
-/// Merges the change from the unsaved text to `result` into the file on disk.
+/// Merges the call's change of the unsaved text into the file on disk; `result` is the changed text.
 fn merge_with_unsaved(
     context: &CallContext<'_>,
     unsaved: &UnsavedFile,
@@ -146,8 +146,8 @@ fn merge_with_unsaved(
     }
 }
 
-/// Finds the unsaved lines that a call would change. A merge has no conflict if the call removes a line that exists
-/// only in the unsaved text.
+/// Finds the unsaved lines that a call would change. A merge alone would not detect that a call removes a line that
+/// exists only in the unsaved text.
 fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
     let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
     let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
@@ -170,7 +170,7 @@ fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// The copy of a file whose unsaved text was read contains the unsaved text.
+/// Replaces a planned copy of a file by the file's unsaved text, if the plan read the unsaved text.
 fn resolve_copied_content(
     context: &CallContext<'_>,
     content: &mut PlannedContent,
@@ -184,7 +184,7 @@ fn resolve_copied_content(
     Ok(())
 }
 
-/// Replaces an expected unsaved version by the version on disk, which the commit checks.
+/// Replaces the expected version of unsaved text by the version on disk, which the commit checks.
 fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
     if let CommitExpectation::File(seen) = expectation {
         *seen = saved_version(context, path, *seen)?;

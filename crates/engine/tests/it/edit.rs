@@ -211,7 +211,7 @@ struct StaleBaseCase {
     description: &'static str,
     current: &'static str,
     edit: (&'static str, &'static str),
-    /// The expected new text or error kind of the edit in the modes `strict`, `anchored` and `merge`.
+    /// The expected results of the edit in the modes `strict`, `anchored` and `merge`: the new text or the error kind.
     expected: [Result<&'static str, &'static str>; 3],
 }
 

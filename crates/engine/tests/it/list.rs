@@ -60,7 +60,7 @@ fn non_directories_are_rejected() {
     fixture.call_err("list", json!({ "path": "a", "cursor": "b" }), ErrorKind::BadRequest);
 }
 
-/// Lists all pages, and calls `between` after each page with the paths listed so far.
+/// Lists a directory page by page, and passes the paths listed so far to `between` after each page.
 fn all_pages(fixture: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
     let mut seen = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Compares stored and published identifiers of the engine with golden files.
+//! Compares the engine's identifiers in stored and published data with golden files.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -12,7 +12,7 @@ use testkit::{
     pin,
 };
 
-/// The error for an invalid policy with an unknown key lists all known keys of that table.
+/// Invalid policies, each with an unknown key in one table, whose errors list all known keys of the table.
 const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "nothing = 1\n",
     "[system]\nnothing = 1\n",

@@ -20,13 +20,13 @@ impl TypingRng {
     }
 }
 
-/// An editor that learns about changes by agents only from the results of its own calls.
+/// A simulated editor, which learns about agents' changes only from the results of its own calls.
 struct TypingSimulationEditor {
     caller: Caller,
     text: String,
     revision: u64,
     open: bool,
-    /// The typed words that the buffer or the file on disk must contain.
+    /// The typed words that must still be in the buffer or in the file on disk.
     typed_words: BTreeSet<String>,
 }
 
@@ -89,7 +89,7 @@ impl TypingSimulation {
         self.send_buffer_change();
     }
 
-    /// If the editor's text conflicts with an agent's change, the person keeps the words of both.
+    /// Sends the editor's text; on a conflict with an agent's change, the person keeps the words of both.
     fn send_buffer_change(&mut self) {
         let (text, revision) = (self.editor.text.clone(), self.editor.revision);
         match self.call_as_editor("buffer.change", json!({ "path": PATH, "revision": revision, "text": text })) {

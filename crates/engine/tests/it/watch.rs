@@ -1,5 +1,4 @@
-//! Tests of watches on a workspace that only the engine changes, and of notices about files that changed since they
-//! were read.
+//! Tests of watches on a workspace that only the engine changes, and of notices about changed files.
 
 use std::time::Instant;
 

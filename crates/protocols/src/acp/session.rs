@@ -24,8 +24,8 @@ pub struct OpenedAcpSessionRoot {
     pub engine: Engine,
     /// The absolute paths of the session root: the requested path, and the path with symbolic links resolved.
     pub root_paths: Vec<String>,
-    /// The only accessible file, if the session root is a single file. The file's parent directory is opened, but no
-    /// other file in that directory is accessible.
+    /// The only accessible file, if the session root is a single file. If a session root is a single file, the proxy
+    /// opens its parent directory but allows no other file.
     pub single_file: Option<AcpSingleFileRoot>,
 }
 
@@ -238,8 +238,8 @@ impl AcpSession {
         started.then(|| TurnMarkRecordingGuard(self.open_turn_marks.clone()))
     }
 
-    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. A write also waits
-    /// until the turns of all earlier prompts are recorded, so that the write belongs to the right turn.
+    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. A write waits
+    /// until the turn marks of all earlier prompts are recorded, so that it belongs to the right turn.
     pub(super) async fn lock_for_write(&self, path: &AcpResolvedPath) -> sync::OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.write_locks.lock().unwrap_or_else(PoisonError::into_inner);

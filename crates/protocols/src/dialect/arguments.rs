@@ -154,7 +154,8 @@ struct ArgumentChecker<'a, 'i> {
 }
 
 impl<'a> ArgumentChecker<'a, '_> {
-    /// Returns an accepted value, with integers in their usual form. An integer that no JSON number can hold is dropped.
+    /// Returns the accepted argument value, with integers in their usual form. An accepted integer that does not fit
+    /// into a JSON number is left out of the arguments.
     fn check_value(&mut self, place: &str, rule: ArgumentValueRule<'_>, value: Option<&'a Value>) -> Option<Value> {
         let checked = match value {
             None if rule.required => Err(ArgumentProblem::Missing),

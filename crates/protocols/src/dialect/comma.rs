@@ -1,7 +1,7 @@
 //! The dialect `comma` has eleven tools; a change must name the version of the file that it is based on. The dialect
 //! `comma` was published as code, called the original, and as a document. Replies use the published sentences of
-//! `comma` verbatim where its code and its document agree. Where the code and the document differ, the dialect follows
-//! the document, unless an option selects the code.
+//! `comma` verbatim where its code and its document agree. Where its code and its document differ, `comma` follows the
+//! document, unless an option selects the code.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{

@@ -1,5 +1,5 @@
-//! Request and response bodies, which count against the memory limit of their principal. A request body counts until
-//! its call ends, and a response body counts until it is sent.
+//! Request and response bodies, which count against the memory limit of their principal. A request body counts against
+//! the memory limit until its call ends, and a response body until it is sent.
 
 use std::convert::Infallible;
 
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::limits::{ADMIN_BODY_BYTES_MAX, BODY_BYTES_MAX, BODY_READ_TIMEOUT};
 
-/// A response that fits into one frame does not count against the client's memory limit.
+/// A response body up to this size, which is one frame, does not count against the client's memory limit.
 const BODY_FRAME_BYTES: usize = 16 << 10;
 
-/// The memory of a request body is reserved until the body is dropped.
+/// The server reserves memory for a request body until the body is dropped.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
     _reservation: Option<MemoryReservation>,
 }
 
-/// Reading fails if the body exceeds the size limit, the time limit or the memory limit of the client.
+/// The server rejects a request body that exceeds the size limit, the time limit or the client's memory limit.
 pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<ReceivedBody, HttpRejection> {
     let timed_out = HttpRejection::new(
         StatusCode::REQUEST_TIMEOUT,
@@ -62,7 +62,7 @@ async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBo
     Ok(ReceivedBody { bytes, _reservation: reservation })
 }
 
-/// An admin client has no memory limit, so its request body must be short.
+/// The body of an administration request must be short, because an admin client has no memory limit.
 pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection> {
     let read = axum::body::to_bytes(body, ADMIN_BODY_BYTES_MAX);
     match tokio::time::timeout(BODY_READ_TIMEOUT, read).await {
@@ -97,7 +97,7 @@ pub(super) async fn meter_response(
     Ok(response)
 }
 
-/// An event stream keeps `guard` until the stream ends; any other response drops `guard` at once.
+/// The response of an event stream keeps `guard` until the stream ends; all other responses drop `guard` at once.
 pub(super) fn hold_while_streaming<B, G>(response: Response<B>, guard: G) -> Response<Body>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

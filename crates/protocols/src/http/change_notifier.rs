@@ -20,9 +20,9 @@ pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierSignal>);
 
 #[derive(Clone, Copy)]
 enum ChangeNotifierSignal {
-    /// The notifier thread does not watch the journal yet. Subscribers wait, because they would miss a change.
+    /// New subscribers wait until the notifier thread watches the journal, so that they miss no change.
     Starting,
-    /// The notifier thread watches the journal, and sends this signal again for every change.
+    /// The notifier thread sends `Notified` when it starts to watch the journal, and after every change.
     Notified,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct ChangeSubscription {
 pub(super) struct ChangeNotifierStoppedError;
 
 impl ChangeNotifiersByWorkspace {
-    /// A subscriber misses no change if it reads the journal after this method returns and after every notification.
+    /// A subscriber misses no change if it reads the journal after subscribing and after every notification.
     pub(super) async fn subscribe(
         &self,
         workspace: &str,
@@ -66,7 +66,7 @@ impl ChangeNotifiersByWorkspace {
 }
 
 impl ChangeSubscription {
-    /// Resolves when the workspace has changed since the last call of this method.
+    /// Waits until the workspace has changed since the last call of `changed`.
     pub(super) async fn changed(&mut self) -> Result<(), ChangeNotifierStoppedError> {
         self.receiver.changed().await.map_err(|_| ChangeNotifierStoppedError)
     }
@@ -94,7 +94,7 @@ enum JournalHasNewChanges {
     No,
 }
 
-/// After the check, `known` is the number of the last journal entry.
+/// Returns whether the journal has changes after the entry `known`, and sets `known` to the last entry.
 fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasNewChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {

@@ -85,7 +85,7 @@ pub(super) struct CallHeaders {
 
 impl CallHeaders {
     /// An idempotency key that is not readable text becomes an empty key, and the engine refuses a call with an empty
-    /// key. If the invalid key were ignored, a change could be applied twice.
+    /// key. Ignoring an invalid idempotency key could apply a repeated change twice.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
         let session = text(SESSION_HEADER).map(|session| session.chars().take(CLIENT_NAME_CHARS_MAX).collect());
@@ -112,7 +112,7 @@ fn load_dialects(names: &[String], location: &DialectWorkspaceRootPath) -> Resul
     DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
 }
 
-/// The server has checked the dialects at startup, so a dialect that cannot be loaded is an internal error.
+/// The HTTP server checks its dialects at startup, so a later failure to load a dialect is an internal error.
 pub(super) fn dialects_not_loaded() -> HttpRejection {
     HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
@@ -156,7 +156,7 @@ impl AuthenticatedHttpClient {
         Ok(self.rpc_server.get_or_init(|| built).clone())
     }
 
-    /// A client is idle if its principal has no active request or stream with any of its tokens.
+    /// A client is idle while its principal has no active request and no open stream.
     pub(super) fn is_idle(&self) -> bool {
         self.limits.is_idle()
     }
@@ -190,7 +190,7 @@ impl AuthenticatedHttpClient {
         Ok(built)
     }
 
-    /// Dropping the future of an operation cancels the call.
+    /// Dropping the future of `call_operation` cancels the engine call.
     pub(super) async fn call_operation(
         &self,
         operation: &str,

@@ -50,7 +50,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((1.0 - tokens.0) / f64::from(self.limit.per_second.max(1))))
     }
 
-    /// A charge for calls that were already made can make the number of tokens in the bucket negative.
+    /// Subtracts a number of calls from the tokens of the rate limit, which can become negative.
     fn charge_calls(&self, calls: usize, now: Instant) {
         self.refill(now).0 -= calls as f64;
     }
@@ -111,14 +111,14 @@ impl ClientLimits {
         }
     }
 
-    /// The first call of a request is not charged again, because it was counted when the request was accepted.
+    /// The rate limit counts the first call when it accepts a request, so only further calls are charged here.
     pub(super) fn charge_extra_calls(&self, calls: usize) {
         if let (Some(bucket), 2..) = (&self.rate_bucket, calls) {
             bucket.charge_calls(calls - 1, Instant::now());
         }
     }
 
-    /// Memory is reserved from the limit of this principal and from the limit of all principals.
+    /// Reserved memory counts against the limit of the principal and against the limit of all principals together.
     pub(super) fn reserve_bytes(&self, bytes: usize) -> Result<MemoryReservation, HttpRejection> {
         let units = u32::try_from(bytes.div_ceil(RESERVATION_UNIT_BYTES)).unwrap_or(u32::MAX);
         let acquire = |semaphore: &Arc<Semaphore>, rejection: HttpRejection| {

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"stead\"");
 
-/// The engine returned neither a result nor an error for a rejected request.
+/// An HTTP request that the server rejects without a result or an error from the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HttpRejection {
     pub(super) status: StatusCode,

@@ -1,5 +1,5 @@
-//! The route `GET /events` sends the changes of a workspace as server-sent events. A client that reconnects with a
-//! Last-Event-ID header misses no event, because the stream continues after the event with this id.
+//! The route `GET /events` sends the changes of a workspace as server-sent events. An event stream continues after the
+//! event in the Last-Event-ID header, so a reconnected client misses no event.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/ev
 const QUEUED_PAGES_MAX: usize = 2;
 /// The length of the hash that binds an event id to its client.
 const CLIENT_HASH_HEX_DIGITS: usize = 16;
-/// The cursor at which an event stream starts by default.
+/// The default cursor of an event stream, with which the stream starts at the next change.
 const CURSOR_NOW: &str = "now";
 
 struct EventStream {
@@ -107,7 +107,7 @@ fn starting_cursor(
     }
 }
 
-/// The hash in an event id binds the event id to a workspace and a principal.
+/// Only clients with the same workspace and principal can use an event id, because the id contains a hash of both.
 fn client_hash(client: &AuthenticatedHttpClient, cursor: &str) -> String {
     let whole =
         Version::hash_bytes(format!("{}\0{}\0{cursor}", client.workspace_id, client.caller.principal).as_bytes());

@@ -9,7 +9,7 @@ use super::errors::HttpRejection;
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     accepted_schemes: AcceptedHttpOriginSchemes,
-    /// The port that clients must use with the loopback names. A server on a Unix socket has no port.
+    /// The port that clients must use with the loopback host names, or `None` for a server on a Unix socket.
     port: Option<u16>,
     /// The additional hosts from the configuration, in lower case.
     hosts: Vec<String>,
@@ -18,7 +18,7 @@ pub struct AllowedHosts {
 }
 
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// The values of Sec-Fetch-Site for a request that a page of this server or the user caused, not another site.
+/// The Sec-Fetch-Site values of browser requests that no other site has caused.
 const SAME_SITE_FETCH_VALUES: [&[u8]; 2] = [b"same-origin", b"none"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,13 +61,13 @@ impl AllowedHosts {
         Self::default()
     }
 
-    /// Allows requests to another host. If `host` contains a port, for example the port of a proxy, requests to `host`
-    /// must use this port.
+    /// Allows requests whose Host header names `host`. A port in `host`, such as the port of a proxy, must also be in
+    /// the Host header.
     pub fn add_host(&mut self, host: &str) {
         self.hosts.push(normalize_host(host));
     }
 
-    /// Allows requests from another web origin.
+    /// Allows requests from pages of the web origin `origin`.
     pub fn add_origin(&mut self, origin: &str) {
         self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
     }

@@ -1,6 +1,6 @@
 //! Accepts connections over TCP, TLS or a Unix socket, limits the number of connections and their timeouts, and shuts
-//! down gracefully. On a Unix socket, the kernel reports the user of the client. A connection counts towards the limit
-//! as soon as it is accepted, before its TLS handshake, which has a short timeout.
+//! down gracefully. On a Unix socket, the kernel reports the user of the client. A connection counts towards the
+//! connection limit before its TLS handshake, which has a short timeout.
 
 use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ pub enum HttpListener {
     Tcp(TcpListener),
     /// The HTTP server listens on TCP with TLS.
     Tls(TcpListener, Arc<ReloadableTlsConfig>),
-    /// The HTTP server listens on a Unix socket. The number is the id of the user whose processes need no token.
+    /// The HTTP server listens on a Unix socket. Processes of the user with the given id need no token.
     Unix(UnixListener, u32),
 }
 

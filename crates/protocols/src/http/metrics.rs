@@ -19,7 +19,7 @@ use axum::{
 use super::{routes::HttpRouteGroup, state::HttpServerState};
 
 const METRICS_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
-/// The upper bounds of the histogram buckets are in seconds.
+/// The upper bounds of the request duration buckets, in seconds.
 const DURATION_BUCKETS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
 
 #[derive(Debug, Default, Clone, Copy)]

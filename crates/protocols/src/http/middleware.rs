@@ -86,7 +86,7 @@ fn auth_challenge(state: &HttpServerState, request: &Request) -> Option<HeaderVa
     authorization.auth_challenge(request.headers(), request.uri().path())
 }
 
-/// The calls and the response bytes of the handler count against the limits of the client.
+/// The calls and response bytes of an HTTP request count against the limits of its client.
 async fn run_handler(
     log_guard: Option<&RequestLogGuard>,
     limits: Option<&ClientLimits>,
@@ -186,7 +186,7 @@ fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<()
     }
 }
 
-/// An HTML form of another site cannot set a JSON content type, so routes that expect JSON require it.
+/// Routes that expect JSON require a JSON content type, which an HTML form of another site cannot send.
 fn check_content_type(route: HttpRouteGroup, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
     if *method != Method::POST || !route.expects_json() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The route `/.well-known/oauth-protected-resource` (RFC 9728) directs clients without a token to the configured
-//! authorization servers. This server accepts only its own tokens, so a configured authorization server must hand out
-//! tokens of this server.
+//! authorization servers. A configured authorization server must hand out tokens of this HTTP server, which accepts no
+//! other tokens.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl UrlScheme {
 }
 
 impl AuthorizationServers {
-    /// The middleware has already checked the Host header, so its host is trusted here.
+    /// The base URL contains the host from the Host header, which the middleware has already checked.
     fn base_url(&self, headers: &HeaderMap) -> Option<String> {
         let host = headers.get(header::HOST)?.to_str().ok()?;
         Some(format!("{}://{}", self.scheme.name(), host.to_ascii_lowercase()))
@@ -75,7 +75,7 @@ pub(super) async fn route_metadata(
     }
 }
 
-/// A path with characters other than letters, digits and `-_./` counts as an unknown route.
+/// A request path with characters other than letters, digits and `-_./` matches no route that requires a token.
 fn requires_token(path: &str) -> bool {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     let route = routes::route_of_path(&format!("/{path}"));

@@ -42,8 +42,8 @@ pub(super) async fn call_operation(
     Ok(errors::json_response(StatusCode::OK, &Value::Object(outcome.json)))
 }
 
-/// The request body is parsed as strictly as a JSON-RPC message. An empty request body means that the call has no
-/// arguments.
+/// The request body is parsed as strictly as a JSON-RPC message. An HTTP request with an empty body calls the operation
+/// without arguments.
 pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRejection> {
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -226,7 +226,7 @@ fn range_not_satisfiable(size: u64) -> Response<Body> {
 }
 
 /// The If-Match header contains the version that the file must have before the change. The header `If-None-Match: *`
-/// gives the empty version, which means that the file must not exist.
+/// means that the file must not exist before the change.
 fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
     let malformed = HttpRejection::bad_request(

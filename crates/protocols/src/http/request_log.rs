@@ -20,7 +20,7 @@ pub use crate::call_recorder::{LoggedCallsOfHttpRequest, RequestLogCall};
 use crate::{call_recorder::RequestLogCallRecorder, limits::HTTP_REQUEST_ID_BYTES_MAX};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// A token that a client sends as a request id must not be logged.
+/// The prefix of every token; a request id with the prefix of a token is never logged.
 const TOKEN_PREFIX: &str = "stead_";
 /// The logged status of a request whose client disconnected before the response.
 const CLIENT_CLOSED_STATUS: u16 = 499;
@@ -42,13 +42,13 @@ pub struct RequestLogEntry {
     pub calls: LoggedCallsOfHttpRequest,
     /// The status of the HTTP response, or 499 if the client disconnected.
     pub status: u16,
-    /// The duration of the HTTP request. The duration of a stream includes the time until the stream ends.
+    /// The duration of the HTTP request. For an event stream, the logged duration ends when the stream ends.
     pub duration: Duration,
 }
 
 /// A request log sink receives the log entries of HTTP requests.
 pub trait RequestLogSink: Send + Sync + 'static {
-    /// Logs a finished HTTP request. The sink must be fast and must not block.
+    /// Logs a finished HTTP request. A request log sink must be fast and must not block its thread.
     fn log_request(&self, request: RequestLogEntry);
 }
 
@@ -103,7 +103,7 @@ impl Drop for RequestLogGuard {
     }
 }
 
-/// A WebSocket message gets its own log entry.
+/// Each WebSocket message gets its own entry in the request log.
 pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogSink>>,
     id: &str,

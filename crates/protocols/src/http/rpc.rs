@@ -30,7 +30,7 @@ use crate::{
     rpc::{FramedRpcConnection, RpcConnection},
 };
 
-/// The maximum number of responses that are queued for the socket. Further responses wait in the
+/// The maximum number of JSON-RPC responses that are queued for a WebSocket. Responses beyond the maximum wait in the
 /// [`FramedRpcConnection`], which limits their total size.
 const QUEUED_RESPONSES_MAX: usize = 1;
 

@@ -151,8 +151,8 @@ impl HttpServerState {
         })
     }
 
-    /// Starts a graceful shutdown of the HTTP server. The server then accepts no new connections, finishes in-flight
-    /// requests, and sends a stop event to streams.
+    /// Starts a graceful shutdown of the HTTP server. During a shutdown, the server accepts no new connections,
+    /// finishes in-flight requests, and sends a stop event to streams.
     pub fn shut_down(&self) {
         self.shutdown.send_replace(true);
     }
@@ -230,9 +230,9 @@ impl HttpServerState {
         workspace_limits.entry(workspace.to_owned()).or_insert_with(new_limit).clone()
     }
 
-    /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first. The
-    /// returned value is the number of evicted clients. A client with an open stream is not idle. An evicted client
-    /// loses its MCP sessions, and its next request opens its workspace again.
+    /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first.
+    /// Returns the number of evicted clients. A client with an open stream is not idle. An evicted client loses its MCP
+    /// sessions, and its next request opens its workspace again.
     pub fn evict_idle_clients(&self, idle_time: Duration, clients_max: usize) -> usize {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -1,5 +1,5 @@
 //! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections; open connections continue
-//! with the old certificate. The caller passes the certificate and the key as PEM text, so no files are read here.
+//! with the old certificate. The TLS module reads no files: certificates and keys are passed as PEM text.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -20,7 +20,7 @@ use crate::limits::TLS_HANDSHAKE_TIMEOUT;
 
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
-/// The reason why a TLS certificate and its key cannot be used. The error message does not contain the private key.
+/// The reason why a TLS certificate and its key cannot be used. A TLS certificate error never contains the private key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsCertificateError {
     /// The TLS certificates are not valid PEM.
@@ -56,7 +56,7 @@ impl ReloadableTlsConfig {
     }
 
     /// Replaces the certificate and the key for new connections. If the new certificate or key is invalid, the server
-    /// keeps using the old pair.
+    /// continues with the old certificate and key.
     pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsCertificateError> {
         let next = build_config(chain, key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = next;

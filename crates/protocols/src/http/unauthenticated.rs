@@ -9,8 +9,8 @@ use std::{
 
 use crate::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
 
-/// The length of the IPv6 prefix that one customer usually gets. One customer can use every address with this prefix,
-/// so all of them count as one address.
+/// The length of the IPv6 prefix that one customer usually gets. All addresses of one IPv6 network count as one
+/// address, because a customer can use all of them.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The limit on unauthenticated connections per address.
@@ -36,7 +36,7 @@ pub(super) struct UnauthenticatedSlot {
     address: IpAddr,
 }
 
-/// The default permit counts nothing. A connection counts as unauthenticated until a request on it is authenticated.
+/// A connection counts as unauthenticated until a request on it is authenticated.
 #[derive(Clone, Default)]
 pub(super) struct UnauthenticatedConnectionPermit(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 

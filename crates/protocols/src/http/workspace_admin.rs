@@ -28,27 +28,27 @@ use crate::limits::{ADMIN_REQUESTS_MAX, ARCHIVES_MAX};
 /// A request to the workspace administration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkspaceAdminRequest {
-    /// The request lists a page of workspaces; the map may contain `cursor`, `limit` and `trash`.
+    /// The administration request lists one page of workspaces; its map may contain `cursor`, `limit` and `trash`.
     List(Map<String, Value>),
-    /// The request creates a workspace with the `name` and the options in the map.
+    /// The administration request creates a workspace; its map contains the `name` and the options.
     Create(Map<String, Value>),
     /// The administration request shows the named workspace.
     Show(String),
     /// The administration request destroys the named workspace.
     Destroy(String),
-    /// The request copies a workspace; the map contains the `name` and the options of the copy.
+    /// The administration request copies a workspace; its map contains the `name` and the options of the copy.
     Fork(String, Map<String, Value>),
-    /// The request restores a workspace from the trash, under another name if the map contains `name`.
+    /// The administration request restores a workspace from the trash; its map may contain a new `name`.
     Restore(String, Map<String, Value>),
     /// The administration request lists the tokens of the named workspace.
     ListTokens(String),
-    /// The request creates a token with the options in the map for a workspace.
+    /// The administration request creates a token for a workspace; its map contains the options of the token.
     CreateToken(String, Map<String, Value>),
-    /// The request revokes a token, given by the workspace name and the id of the token.
+    /// The administration request revokes a token, given by the workspace name and the id of the token.
     RevokeToken(String, String),
 }
 
-/// Facts about an exported archive that are known before its first byte is written.
+/// Information about a workspace export that is known before the first byte of the archive is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceExportStartInfo {
     /// The number of links, pipes and other special files that the exported archive omits.
@@ -60,7 +60,7 @@ pub trait WorkspaceRegistryAdmin: Send + Sync + 'static {
     /// Executes one administration request, on a thread that may block.
     fn run_request(&self, caller: &Caller, request: WorkspaceAdminRequest) -> Result<Value, Error>;
 
-    /// Writes a workspace as an archive to `out`, and calls `begin` before the first byte.
+    /// Exports a workspace as an archive to `out`, and calls `begin` before the first byte is written.
     fn export_workspace(
         &self,
         caller: &Caller,

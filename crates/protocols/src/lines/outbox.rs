@@ -13,7 +13,7 @@ use tokio::{
 
 pub(crate) struct Outbox<W> {
     pending: Mutex<OutboxUnsentLines>,
-    /// The sequence number of the last line that was written or whose write failed.
+    /// The sequence number of the last line whose write has succeeded or failed.
     finished: watch::Sender<u64>,
     output: sync::Mutex<W>,
 }
@@ -30,8 +30,8 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Self { pending: Mutex::default(), finished: watch::Sender::new(0), output: sync::Mutex::new(output) }
     }
 
-    /// Sends a line together with the other queued lines. The caller must not drop the future of `send`, because the
-    /// future may be writing the lines of other senders.
+    /// Sends a line and all other queued lines in one write. The future of `send` must not be dropped, because it may
+    /// be writing the lines of other senders.
     pub(crate) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         let number = self.enqueue(line);
         // During this yield, other senders that are ready queue their lines.

@@ -1,6 +1,6 @@
 //! Asks the client's user to approve a call with a form that MCP calls elicitation. Because the client may be the agent
-//! itself, an accepted form is an approval only in the mode `TrustClient`. In the other modes a person approves the
-//! call with a command that the form names.
+//! itself, an accepted form is an approval only in the mode `TrustClient`. In all other approval modes, the form names
+//! a command with which a person approves the call.
 //!
 //! A client of a later protocol version returns a sealed request state with the user's answer. A request state is valid
 //! once, for one principal and for one plan of one approval.
@@ -30,11 +30,11 @@ use crate::{
 const APPROVAL_INPUT_NAME: &str = "approval";
 
 pub(super) enum ElicitationNextStep {
-    /// The server repeats the refused call, because the user may have approved the call in the meantime.
+    /// The MCP server repeats the refused call, which the client's user may have approved.
     Retry,
-    /// The server returns the question to the client, whose next request contains the user's answer.
+    /// The MCP server returns the approval question to the client, whose next request contains the user's answer.
     InputRequired(InputRequiredResult),
-    /// The server returns the error of the refused call.
+    /// The MCP server returns the error with which the engine refused the call.
     Refused,
 }
 
@@ -57,9 +57,9 @@ impl ElicitationReply {
 }
 
 pub(super) struct PendingElicitations {
-    /// The handles of the open questions, oldest first; the oldest handle is dropped at the maximum.
+    /// The handles of the open approval questions, oldest first; at the maximum number, the oldest handle is dropped.
     open_handles: Mutex<VecDeque<String>>,
-    /// Seals request states with a random key. Without a key the server accepts no answers.
+    /// Seals request states with a random key. Without a random key, the server accepts no approval answers.
     codec: Option<RequestStateCodec>,
 }
 
@@ -83,7 +83,7 @@ impl PendingElicitations {
         self.codec.as_ref().map(|codec| codec.seal_with(handle.as_bytes(), &options))
     }
 
-    /// Closes the question `handle` and returns true if `sealed` is the request state of that question for `principal`.
+    /// Closes the approval question `handle`, and returns whether `sealed` is the request state of an open question.
     fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
         let opened = self.codec.as_ref().and_then(|codec| codec.open_with(sealed, principal.as_bytes()).ok());
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
@@ -99,8 +99,8 @@ impl PendingElicitations {
 const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Asks the client's user to approve a refused call. The server sends the question as a request in earlier protocol
-/// versions, and as the call's result in later versions.
+/// Asks the client's user to approve a refused call. A client gets the approval question as a request of the server, or
+/// as the call's result in later MCP versions.
 pub(super) async fn elicit_approval(
     engine: &Engine,
     caller: &Caller,

@@ -20,10 +20,10 @@ pub trait McpExtension: Send + Sync + 'static {
     /// Returns the capabilities that the extension adds to the MCP server, as protocol JSON.
     fn capabilities(&self) -> Map<String, Value>;
 
-    /// Returns the items that the extension adds to one list of the MCP server. The MCP server asks for each list once.
+    /// Returns the items that an extension adds to one list; the MCP server asks only once for each list.
     fn list_items(&self, list: McpListKind) -> Vec<Value>;
 
-    /// Handles an MCP request; the result is `None` if the request is not about an item of the extension.
+    /// Handles an MCP request, or returns `None` if the extension has no item that the request names.
     fn handle_request<'a>(
         &'a self,
         request: McpRequestForExtension<'a>,
@@ -68,7 +68,7 @@ pub struct McpExtensionErrorResponse {
     pub data: Option<Value>,
 }
 
-/// An error because an item of an MCP extension does not match the protocol's types.
+/// The error for an item of an MCP extension that does not match the types of the protocol.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid item in an MCP extension: {0}")]
 pub struct InvalidMcpExtensionItemError(#[from] serde_json::Error);
@@ -96,7 +96,7 @@ impl McpClientHandle<'_> {
         }
     }
 
-    /// Sends a request to the MCP client while the client's own request runs. Only clients that started with
+    /// Sends a request to the MCP client while the client's own request runs. Only MCP clients that started with
     /// `initialize` answer requests of the server.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionErrorResponse> {
         let internal_error =
@@ -168,7 +168,7 @@ pub(super) fn parse_result<T: DeserializeOwned>(outcome: Result<Value, ErrorData
     serde_json::from_value(outcome?).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Parses a result of an extension, which may ask the client for more input.
+/// Parses the response of an extension, which is a result or a request for more input from the client.
 pub(super) fn parse_response<T, R>(outcome: Result<Value, ErrorData>) -> Result<R, ErrorData>
 where
     T: DeserializeOwned + Into<R>,

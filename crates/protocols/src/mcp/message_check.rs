@@ -1,4 +1,4 @@
-//! Checks each line before the protocol library parses it. A line must be strict JSON, one object, and have a valid id.
+//! Checks each MCP message before the MCP library parses it. A line must be one object in strict JSON with a valid id.
 
 use std::borrow::Cow;
 

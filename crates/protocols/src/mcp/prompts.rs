@@ -20,7 +20,6 @@ const PATH_ARGUMENT: &str = "path";
 const COMPLETIONS_MAX: usize = CompletionInfo::MAX_VALUES;
 
 struct PathCompletionPrefix<'a> {
-    /// The part of the typed path up to and including its last slash.
     directory: &'a str,
     name_prefix: &'a str,
 }
@@ -118,7 +117,7 @@ impl McpClientRequestHandler {
         Some(CompleteResult::new(completion))
     }
 
-    /// Returns the paths that start with `text`, from one page of one directory.
+    /// Returns the completions of the path prefix `text`, from one page of the directory's listing.
     async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletionsAvailable) {
         let prefix = PathCompletionPrefix::new(text);
         let mut completions = Vec::new();

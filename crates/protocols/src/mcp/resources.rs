@@ -1,6 +1,6 @@
-//! Files and directories as MCP resources with URIs such as `stead:///path` or `file:///…`. Every access is a call of
-//! the engine, so that policy and journal apply. The method `resources/directory/read` belongs to MCP's Skills
-//! extension, which the server declares only for this method.
+//! Files and directories as MCP resources with URIs such as `stead:///path` or `file:///…`. Every access to an MCP
+//! resource is an engine call, so that the policy and the journal apply. The method `resources/directory/read` belongs
+//! to MCP's Skills extension, which the server declares only for this method.
 
 use std::borrow::Cow;
 
@@ -216,7 +216,7 @@ fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
     Some(child)
 }
 
-/// Adds the fields that later protocol versions require: the result is complete and must not be cached.
+/// Adds the result fields of later MCP versions, which say that the result is complete and must not be cached.
 fn add_version_fields(mut result: Map<String, Value>, context: &McpRequestContext) -> Map<String, Value> {
     if uses_later_protocol(context) {
         result.insert("resultType".to_owned(), json!("complete"));

@@ -128,8 +128,8 @@ impl McpClientRequestHandler {
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// Returns the caller of a request. A session that the client switched to has precedence over the session for which
-    /// the client was started. A session named after the client is the last choice.
+    /// The session that a client has switched to takes precedence over the session for which the client was started. A
+    /// client without an assigned session gets a session named after the client program.
     pub(super) fn caller_in_session(&self, context: &McpRequestContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
@@ -142,8 +142,8 @@ impl McpClientRequestHandler {
     }
 }
 
-/// Returns the idempotency key from the message or the HTTP header. A key that is not a string becomes an empty key,
-/// which the engine rejects. Ignoring an invalid key could apply a repeated change twice.
+/// Returns the idempotency key of an MCP message or its HTTP header. An idempotency key that is not a string becomes an
+/// empty key, which the engine rejects. Ignoring an invalid key could apply a repeated change twice.
 fn idempotency_key(context: &McpRequestContext) -> Option<String> {
     let from_header = || {
         let parts = context.extensions.get::<axum::http::request::Parts>()?;

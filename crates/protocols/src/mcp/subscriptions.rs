@@ -179,8 +179,8 @@ fn drain_changed_uris(
     uris
 }
 
-/// Sends the events of the watches that one client started with a tool. Clients of later protocol versions get no such
-/// notifications and poll for events with a cursor.
+/// Sends the events of the watches that one client started with a tool. Clients of later MCP versions get no
+/// notifications about watch events, and poll for events with a cursor.
 #[derive(Default)]
 pub(super) struct McpWatchEventNotifier(Mutex<Option<EventPusher>>);
 
@@ -205,7 +205,7 @@ impl McpWatchEventNotifier {
         pusher.apply_call(effect, outcome, engine, caller, dialect);
     }
 
-    /// Stops sending notifications; the watches continue, and their owner can poll for events.
+    /// Stops the notifications about watch events; the client can still poll for the events of its watches.
     pub(super) fn close(&self) {
         if let Some(pusher) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pusher.close();

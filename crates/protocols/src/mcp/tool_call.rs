@@ -54,8 +54,8 @@ pub(super) async fn run_call(
     outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Returns the call recorder of the HTTP request that contained an MCP message. The recorder is not task-local, because
-/// the MCP library handles the message in another task.
+/// Returns the call recorder of the HTTP request that contained an MCP message. The MCP library handles each message in
+/// its own task, in which a task-local recorder is not available.
 pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestLogCallRecorder>> {
     context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestLogCallRecorder>>().cloned()
 }
@@ -126,7 +126,7 @@ mod span_values {
         is_date.then_some(text)
     }
 
-    /// Returns a numeric request id. A string id is not recorded, because a string may contain any client data.
+    /// Returns a numeric request id. A tracing span omits string ids, because they may contain any client data.
     pub(super) fn numeric_id(id: &RequestId) -> Option<i64> {
         match id {
             RequestId::Number(number) => Some(*number),

@@ -30,8 +30,8 @@ pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 #[derive(Clone)]
 struct McpIncomingRequestPermit(Arc<OwnedSemaphorePermit>);
 
-/// Returns whether a request is the client's only pending request. Two permits may be taken then, because the transport
-/// takes the permit of the next request in advance.
+/// Returns whether an MCP request is the client's only pending request. A single pending request can hold two permits,
+/// because the transport takes the next request's permit in advance.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     let taken = |pending: &McpIncomingRequestPermit| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
     extensions.get::<McpIncomingRequestPermit>().map(taken).is_some_and(|taken| taken <= 2)
@@ -46,7 +46,7 @@ pub(super) struct McpLineTransport<R, W> {
     close_sender: watch::Sender<bool>,
 }
 
-/// Whether the client has sent the handshake. Before the handshake, the protocol library ends the connection if it gets
+/// Whether an MCP client has sent its handshake. Before the handshake, the MCP library ends the connection if it gets
 /// anything but a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum McpHandshakeState {
@@ -117,8 +117,8 @@ where
         self.reject(McpMessageError::invalid_request(header.id, "the object is not a JSON-RPC 2.0 request"));
     }
 
-    /// Sends an error response in its own task, because a read may be cancelled but a write must not be. The task holds
-    /// the request's permit, so that a client that never reads cannot cause many tasks.
+    /// Sends an error response in its own task, because a read may be cancelled but a write must not be. The permit of
+    /// the rejected request limits how many tasks a client that never reads can cause.
     fn reject(&mut self, error: McpMessageError) {
         let line = error_line(error.id.as_ref(), &error.error);
         let output = self.outbox.clone();
@@ -215,10 +215,10 @@ fn encode_line(mut item: ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// How a text block without text is serialized.
+/// The JSON of a text block whose text is empty.
 const EMPTY_TEXT: &[u8] = br#""text":"""#;
 
-/// Takes the text out of a tool result that consists of one long text.
+/// Removes and returns the text of a tool result that consists of one long text block.
 fn take_long_text(item: &mut ServerJsonRpcMessage) -> Option<String> {
     let JsonRpcMessage::Response(response) = item else { return None };
     let ServerResult::CallToolResult(result) = &mut response.result else { return None };
@@ -253,7 +253,7 @@ mod tests {
         std::iter::once(format!("{initialize}\n")).chain((1..REQUESTS).map(ping)).collect::<String>().into()
     }
 
-    /// A server that, like the protocol library, drops a finished request and sends the response in a new task.
+    /// A fake MCP server that, like the MCP library, drops a finished request and sends its response in a new task.
     struct FakeMcpSdkServer<'a> {
         transport: McpLineTransport<&'a [u8], DuplexStream>,
         answered: usize,

@@ -39,7 +39,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
     Ok(description)
 }
 
-/// Returns the value of the optional parameter `name`, and rejects every other parameter.
+/// Returns the value of the parameter `name`, for a method that accepts no other parameter.
 fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, RpcError> {
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, format!("the only parameter is {name}, a string"));
     if params.keys().any(|key| key != name) {

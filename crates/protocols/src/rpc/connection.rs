@@ -24,8 +24,8 @@ pub struct RpcConnection {
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
     session: ConnectionCurrentSession,
-    /// Tells the engine to close the caller's open buffers when the connection ends. A single HTTP request has no such
-    /// lifetime.
+    /// Tells the engine to close the caller's open buffers when the connection ends. The lifetime is `None` for a
+    /// single HTTP request, which closes no buffers.
     caller_lifetime: Option<CallerResourceLifetime>,
     idempotency_key: Option<String>,
     event_pusher: Option<EventPusher>,

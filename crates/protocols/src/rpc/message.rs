@@ -25,13 +25,13 @@ pub mod errors {
     pub const INVALID_PARAMS: i64 = -32602;
     /// The JSON-RPC error code for a failure of the server or the operating system.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// The JSON-RPC error code for a caller that exceeded its rate limit. The member `data.error.retry_after_ms` says
-    /// when the client should retry.
+    /// The JSON-RPC error code for a caller that exceeded its rate limit. The error member `data.error.retry_after_ms`
+    /// says after how many milliseconds the client should retry.
     pub const RATE_LIMITED: i64 = -32000;
     /// The JSON-RPC error code for a call that a policy rule denies.
     pub const POLICY_DENIED: i64 = -32001;
-    /// The JSON-RPC error code for a call that needs approval. The client should repeat the unchanged call after the
-    /// approval.
+    /// The JSON-RPC error code for a call that needs approval. A client should repeat the unchanged call after a person
+    /// has approved it.
     pub const APPROVAL_PENDING: i64 = -32002;
     /// The JSON-RPC error code for a client that is not authenticated.
     pub const AUTHENTICATION_FAILED: i64 = -32003;
@@ -69,7 +69,7 @@ impl RpcError {
     }
 }
 
-/// Returns whether `capabilities.invoke` returns an error kind as a JSON-RPC error instead of inside a result.
+/// Returns whether `capabilities.invoke` reports an error kind as a JSON-RPC error, not as a result.
 pub(super) fn has_protocol_code(kind: ErrorKind) -> bool {
     matches!(error_row(kind).rpc, errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
 }
@@ -93,7 +93,7 @@ impl RpcMessageError {
         Self { id, error: RpcError::new(errors::INVALID_REQUEST, message) }
     }
 
-    /// Builds the error response. JSON-RPC requires a null id if the id of the request is unknown.
+    /// Builds the response to an invalid message. JSON-RPC requires a null id if the id of the request is unknown.
     pub(super) fn into_response(self) -> Value {
         response(self.id.unwrap_or_default(), Err(self.error))
     }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
-/// The parameter for data about the call itself, such as its idempotency key.
+/// The JSON-RPC parameter for data about a call, such as its idempotency key.
 const META_MEMBER: &str = "_meta";
 /// The member of `_meta` that says how many milliseconds the call may wait for an approval.
 const APPROVAL_WAIT_MEMBER: &str = "stead/hold_ms";
@@ -40,7 +40,7 @@ struct RpcCallMeta {
 
 impl RpcCallMeta {
     /// Takes `_meta` out of the parameters. An idempotency key that is not a string becomes an empty key, which the
-    /// engine rejects. Ignoring an invalid key could apply a repeated change twice.
+    /// engine rejects. Ignoring an invalid idempotency key could apply a repeated change twice.
     fn take_from_params(id: Option<Value>, params: &mut Map<String, Value>) -> Result<Self, RpcError> {
         let meta = match params.remove(META_MEMBER) {
             None => Map::new(),

@@ -41,8 +41,8 @@ pub(super) fn message_line(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Serves one JSON-RPC client until the client closes the connection. Calls that wait for an event are then cancelled,
-/// and other calls run to completion.
+/// Serves one JSON-RPC client until the client closes the connection. When the client disconnects, calls that wait for
+/// an event are cancelled, and all other calls run to completion.
 ///
 /// This function must run inside a tokio runtime, whose blocking threads the client's requests can occupy.
 pub async fn serve<R, W>(rpc: Arc<RpcServer>, input: R, output: W) -> io::Result<()>
@@ -134,8 +134,8 @@ impl FramedRpcConnection {
         Self { server, connection, sink, message_slots, response_bytes, tasks: JoinSet::new(), push_task }
     }
 
-    /// Waits for a free message slot. The caller must keep sending responses meanwhile, because a message holds its
-    /// slot until its response is sent.
+    /// Waits for a free message slot. A message keeps its slot until its response is sent, so responses must be sent
+    /// during the wait.
     pub(crate) async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         self.message_slots.clone().acquire_owned().await
     }

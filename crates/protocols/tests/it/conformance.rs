@@ -1,5 +1,5 @@
-//! Runs the official MCP conformance suite against the HTTP server. An `McpExtension` provides the tools, prompts and
-//! resources that the suite expects.
+//! Runs the official MCP conformance suite against the HTTP server. A test extension provides the tools, prompts and
+//! resources that the conformance suite expects.
 
 mod catalogue;
 mod input_required;

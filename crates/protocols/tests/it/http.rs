@@ -33,8 +33,8 @@ use tokio::{
 
 const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Authenticates test tokens. The token `two` opens the second workspace, `reader` is read-only, and `ann` belongs to a
-/// person.
+/// Authenticates test tokens. The test token `two` opens the second workspace, `reader` can only read, and `ann`
+/// belongs to a person.
 pub(crate) struct TestAuthenticator {
     pub(crate) workspaces: [Arc<MemoryWorkspace>; 2],
     pub(crate) is_revoked: AtomicBool,
@@ -125,8 +125,8 @@ impl TestHttpServer {
         Self { authenticator, state, port, serve_task }
     }
 
-    /// Starts a server without a limit on unauthenticated connections per address. With the limit, tests that open many
-    /// connections would fail under load.
+    /// Starts a server without a limit on unauthenticated connections per address. Tests with many connections could
+    /// exceed the limit on unauthenticated connections under load.
     pub(crate) async fn start_without_address_limit() -> Self {
         let per_address_limit = UnauthenticatedPerAddressLimit::Unlimited;
         let options = HttpServerOptions { per_address_limit, ..HttpServerOptions::default() };

@@ -82,7 +82,7 @@ fn capabilities_in_steps<'d>(definition: &'d DialectDefinition, steps: &[String]
     words.filter_map(|word| definition.find_tool(word)).map(|operation| operation.name.as_str()).collect()
 }
 
-/// Checks that a pattern's scenario makes the given calls in order, possibly with other calls in between.
+/// Checks that the scenario of a usage pattern makes the given calls in order; other calls may come between them.
 fn check_pattern_calls(operation: &ToolDefinition, suite: &KruxCapabilityScenarios, description: &str, calls: &[&str]) {
     let scenario = suite.scenarios.iter().find(|scenario| scenario.pattern.as_deref() == Some(description));
     let Some(scenario) = scenario else { panic!("{}: no scenario for '{description}'", operation.name) };

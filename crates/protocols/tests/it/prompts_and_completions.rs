@@ -6,7 +6,7 @@ use testkit::engine_fixture::{EngineFixture, rel_path};
 
 use crate::test_client::{JsonLinesTestClient, load_dialects};
 
-/// The number of test files, which need more than one page.
+/// The number of test files, chosen so that a listing of them needs more than one page.
 const FILE_COUNT: usize = 400;
 
 async fn complete_path(client: &mut JsonLinesTestClient, value: &str) -> Value {

@@ -230,7 +230,7 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
     }
 }
 
-/// Renames the member `type` of an error from `capabilities.invoke` to `error`, its name in the other protocols.
+/// Renames the member `type` in an error of `capabilities.invoke` to `error`, as in the other protocols.
 fn unwrap_error(error: &Value) -> Value {
     let renamed = |(name, value): (&String, &Value)| {
         let name = if name == "type" { "error" } else { name };

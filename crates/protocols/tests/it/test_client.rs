@@ -163,7 +163,7 @@ impl JsonLinesTestClient {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Returns another caller of the client's workspace, who needs no connection.
+    /// Returns a caller that accesses the client's workspace directly, without a connection.
     pub(crate) fn other_caller(&self, caller: &Caller) -> EngineFixture {
         EngineFixture::on_workspace(self.workspace.clone()).with_caller(caller)
     }

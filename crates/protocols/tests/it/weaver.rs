@@ -1,5 +1,5 @@
-//! Compares edits of the weaver dialect with a simple model of its specification. The quoted text must occur exactly
-//! once, counted from left to right.
+//! Compares edits of the weaver dialect with a simple model of its specification. A weaver edit succeeds only if the
+//! quoted text occurs exactly once, counted from left to right without overlaps.
 
 use serde_json::{Value, json};
 use stead_engine::Call;

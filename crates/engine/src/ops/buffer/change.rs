@@ -1,5 +1,6 @@
-//! `buffer.change` receives the changes that a person typed in an editor. If an agent wrote to the buffer meanwhile,
-//! the server merges both texts for the editor. On a merge conflict the call fails, and the error has the agent's text.
+//! `buffer.change` receives the changes that a person typed in an editor. If an agent wrote to the same buffer, the
+//! server merges the agent's text with the editor's text. On a merge conflict `buffer.change` fails with the agent's
+//! text.
 
 use serde::{Deserialize, Serialize};
 use stead_text::merge::{MergeResult, merge};

@@ -1,5 +1,5 @@
-//! Converts between the text of an editor and the bytes of a file, and applies the incremental changes of an editor. An
-//! editor may use plain line feeds and does not know the encoding of the file.
+//! Converts between the text of an editor and the bytes of a file, and applies the incremental changes of an editor.
+//! The text of an editor may have other line endings and another encoding than the file.
 
 use std::ops::Range;
 
@@ -64,13 +64,13 @@ pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorLineEndingConversio
     })
 }
 
-/// A range of a buffer's text and its replacement, like a text edit of the Language Server Protocol. Lines and columns
-/// are counted from 1; columns count characters.
+/// A range of a buffer's text and its replacement, like a text edit of the Language Server Protocol. The lines and
+/// columns of a text edit are counted from 1, and columns count characters.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferTextEdit {
     pub from: [usize; 2],
-    /// The replaced range ends before this line and column; an insertion has equal `from` and `to`.
+    /// The line and column before which the replaced range ends; `from` and `to` are equal for an insertion.
     pub to: [usize; 2],
     pub text: String,
 }
@@ -111,7 +111,7 @@ fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<u
     Err(outside_text_error(index, "the text has no such line"))
 }
 
-/// The last valid column of a line is the one after its last character.
+/// Returns the byte offset of a column; the column after the last character is also valid.
 fn column_offset(content: &str, column: usize) -> Option<usize> {
     let body = content.trim_end_matches('\n').trim_end_matches('\r');
     let mut offsets = body.char_indices().map(|(at, _)| at).chain([body.len()]);

@@ -143,7 +143,7 @@ impl BufferOpenArgs {
     }
 }
 
-/// A new buffer makes the caller's drafts with the same text, and drafts without unsaved text, superfluous.
+/// Finds the drafts that a new buffer makes superfluous: drafts with the same text or without unsaved text.
 fn superseded_drafts(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -160,7 +160,7 @@ fn superseded_drafts(
     Ok(drafts.into_iter().map(|draft| draft.id).collect())
 }
 
-/// A buffer is closed when its connection ends, so the server must be able to detect the end of the connection.
+/// Refuses a call without a lasting connection, because buffers are closed when the connection ends.
 fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     match context.caller.lifetime {
         CallerResourceLifetime::Process | CallerResourceLifetime::Connection(_) => Ok(()),

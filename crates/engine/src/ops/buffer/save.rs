@@ -1,5 +1,5 @@
-//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. If the file changed
-//! on disk meanwhile, the changes are merged into the buffer's text; on a merge conflict nothing is written.
+//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. Changes of the file
+//! on disk are merged into the buffer's text; on a merge conflict nothing is written.
 
 use serde::{Deserialize, Serialize};
 use stead_text::merge::{MergeResult, merge};
@@ -35,7 +35,7 @@ pub struct BufferSaveOutcome {
     pub merged: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// `None` if the text was already saved.
+    /// The journal entry of the save; `None` if the buffer had no unsaved text.
     #[serde(flatten)]
     pub recorded: Option<RecordedEntryFields>,
 }

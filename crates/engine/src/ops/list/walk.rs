@@ -19,14 +19,14 @@ use crate::{
     workspace::{DirectoryEntry, FileStatLookupResult, FinalSymlink},
 };
 
-/// The path, relative to the listed directory, after which a listing continues; the path may no longer exist.
+/// The relative path after which the next page of a listing continues, even if the path no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor(Vec<Vec<u8>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryListedEarlierStatus {
     Listed,
-    /// Earlier pages list the entry and its descendants up to this cursor; with `None`, only the entry.
+    /// Earlier pages list the directory and, up to the cursor, its descendants; `None` means no descendants.
     PartlyListed(Option<ListCursor>),
     NotListed,
 }
@@ -61,7 +61,7 @@ struct ListingDirectory {
     /// The entries of the directory that are not visited yet, in reverse order.
     remaining: Vec<DirectoryEntry>,
     after: Option<ListCursor>,
-    /// The metadata of the last entries in `remaining`, in the order of `remaining`.
+    /// The metadata of the next entries to visit, which are the last entries of `remaining`.
     stats_ahead: Vec<FileStatLookupResult>,
 }
 
@@ -78,7 +78,7 @@ impl ListingDirectory {
         Ok(self.remaining.pop().zip(self.stats_ahead.pop()))
     }
 
-    /// Drops the entries that earlier pages list before their metadata is requested.
+    /// Drops the entries that earlier pages already list, so that their metadata need not be read.
     fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
         let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == EntryListedEarlierStatus::Listed;
@@ -150,7 +150,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         Ok(())
     }
 
-    /// Adds an entry to the page; returns false if the page is full.
+    /// Adds an entry to the page of the listing; returns false if the page is full.
     fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: FileStatLookupResult) -> bool {
         let (mut modified, mut leads_to) = (None, None);
         if let (ListingPageSizeAndDetail::DetailedEntries(_), Ok(Some(stat))) =

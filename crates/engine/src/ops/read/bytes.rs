@@ -18,11 +18,10 @@ use crate::{
 /// The number of file bytes whose base64 encoding fills a page.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
-/// A requested byte range, or the first page of a file.
 struct FileSlice {
     offset: u64,
     requested_length: u64,
-    /// The length of the slice that the next call reads.
+    /// The maximum number of bytes that the next `read` call requests.
     next_length: u64,
     limit: &'static str,
 }
@@ -98,7 +97,7 @@ const BASE64: &str = "base64";
 
 struct EncodedReadContent {
     content: String,
-    /// The number of file bytes in the content.
+    /// The number of file bytes that the encoded content represents.
     length: u64,
     encoding: &'static str,
 }

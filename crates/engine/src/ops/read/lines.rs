@@ -95,13 +95,13 @@ fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> 
     Ok((first, last.min(total)))
 }
 
-/// The rest of the requested lines after the line `shown`.
+/// Returns the requested line range without the lines up to `shown`, such as `21-40`.
 fn range_after(shown: usize, range: Option<ReadRangeBounds>) -> String {
     let last = range.and_then(|range| range.last).map(|last| last.to_string());
     format!("{}-{}", shown + 1, last.unwrap_or_default())
 }
 
-/// The byte range of the rest of a cut line; `cut` is a byte position in the decoded text.
+/// Returns the byte range of the rest of a truncated line; `cut` is the byte position of the cut in the decoded text.
 fn rest_of_line(body: &str, cut: usize, encoding: Encoding, size: u64) -> String {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,

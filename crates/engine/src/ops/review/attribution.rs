@@ -1,5 +1,5 @@
-//! Computes the author of each line of a text from the text's successive versions ([`ReviewLineAuthorTracker`]).
-//! [`TextWithLineAuthors`] does the same for a text outside the workspace, such as an editor buffer.
+//! Computes the author of each line of a text from successive versions of the text. The type [`TextWithLineAuthors`]
+//! computes line authors for a text outside the workspace, such as an editor buffer.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,7 +15,7 @@ pub(super) struct ReviewLineAuthorTracker {
     text: String,
     /// The author of each line of the text; `None` for lines of the original text.
     authors: Vec<Option<String>>,
-    /// The author who last removed a line, by the text of the removed line.
+    /// Maps the text of each removed line to the author who last removed a line with this text.
     removed_by_line: HashMap<String, String>,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn diff_hunks(before: &str, blame: &ReviewLineAuthorTracker) -> Vec<R
     found
 }
 
-/// Splits a hunk with as many old lines as new lines where the author of the lines changes.
+/// Splits a hunk at each change of author, if the hunk has as many old lines as new lines.
 fn split_by_author(
     old: Range<usize>,
     new: Range<usize>,
@@ -151,7 +151,7 @@ pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> 
     text
 }
 
-/// Restores the lines that one author removed, removes the lines that the author added, and keeps other lines.
+/// Reverts one author's lines in the chosen hunks and keeps the lines of other authors.
 pub(super) fn revert_hunks(
     before: &str,
     blame: &ReviewLineAuthorTracker,
@@ -180,7 +180,7 @@ pub struct TextWithLineAuthors {
 }
 
 impl TextWithLineAuthors {
-    /// Creates a text without line authors; the given text is also the baseline.
+    /// Creates a text whose lines have no author and whose baseline is the same text.
     pub fn new(before: &str) -> Self {
         Self { before: before.to_owned(), blame: ReviewLineAuthorTracker::new(before) }
     }
@@ -212,16 +212,16 @@ impl TextWithLineAuthors {
         self.hunk_rows().iter().map(|row| to_json_object(row).into()).collect()
     }
 
-    /// Returns the baseline with the named hunk applied, or with all hunks if `name` is `None`. The result for an
-    /// unknown hunk name is `None`.
+    /// Returns the baseline with one hunk applied, or with all hunks applied if `name` is `None`. The function returns
+    /// `None` for an unknown hunk name.
     pub fn accept_hunks(&self, name: Option<&str>) -> Option<String> {
         let found = self.compute_hunks();
         let chosen: Vec<&ReviewHunk> = found.iter().filter(|hunk| name.is_none_or(|name| hunk.name == name)).collect();
         (name.is_none() || !chosen.is_empty()).then(|| apply_hunks(&self.before, self.text(), &chosen))
     }
 
-    /// Returns the text without an author's changes in the named hunk, or in all hunks if `name` is `None`. Lines of
-    /// other authors are kept. The result is `None` if the author changed none of the chosen hunks.
+    /// Returns the text without the author's changes in one hunk, or in all hunks if `name` is `None`. Lines of other
+    /// authors are kept. The function returns `None` if the author changed none of the chosen hunks.
     pub fn revert_author(&self, name: Option<&str>, author: &str) -> Option<String> {
         let found = self.compute_hunks();
         let is_chosen = |hunk: &&ReviewHunk| hunk.authors.contains(author) && name.is_none_or(|name| hunk.name == name);

@@ -97,7 +97,7 @@ impl Operation for KeepChangesArgs {
 }
 
 impl KeepChangesArgs {
-    /// Returns the text with the accepted changes, with which the next review compares the file.
+    /// Returns the file text that includes the accepted changes, which is the baseline of the next review.
     fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
         let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
         let (blame, hunks) = file.blame_and_hunks.as_ref().ok_or_else(|| unknown_hunk_error(name))?;
@@ -170,7 +170,7 @@ pub struct RejectChangesOutcome {
     pub rejected: Vec<RelPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<UnrevertedFileRow>,
-    /// The entry of the rejection; `None` if the call was a dry run.
+    /// The journal entry of the rejection; `None` if the call was a dry run.
     #[serde(flatten)]
     pub recorded: Option<RecordedEntryFields>,
 }

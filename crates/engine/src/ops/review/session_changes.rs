@@ -1,5 +1,5 @@
-//! Finds the files that a session changed, with their state before the session and every change since then. Renames of
-//! a file are followed through the journal. Unrecorded changes have the author `outside`.
+//! Finds the files that a session changed, the content of each file before the session, and all later changes of the
+//! file. Renames of a file are followed through the journal. Unrecorded changes have the author `outside`.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const TRACKING_BATCH_ENTRIES: usize = 500;
 enum JournaledFileState {
     Absent,
     File(Version),
-    /// The path is a directory or a link, or the journal does not record its state.
+    /// The journal records a directory, a link or an unknown state for the path.
     Other,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct ReviewedFile {
     pub(super) before: Option<String>,
     /// The file's current content; `None` if the file is missing or too large to compare.
     pub(super) current: Option<ReviewedFileCurrentContent>,
-    /// The line authors and the hunks; `None` if a version of the file is not text or no longer stored.
+    /// The line authors and hunks of the file; `None` if a version of the file is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(ReviewLineAuthorTracker, Vec<ReviewHunk>)>,
     pub(super) trash_id: Option<String>,
     /// All principals that changed the file since the reviewed session first changed it.
@@ -134,7 +134,7 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSessionKey) -> R
     Ok(started.map_or(0, |stored| stored.entry.number))
 }
 
-/// Collects the changes since the session's first change after entry `after`; `true` means that a limit was reached.
+/// Collects all changes since the session's first change after entry `after`, and whether the scan reached its limit.
 fn collect_tracks(
     context: &CallContext<'_>,
     session: &ReviewedSessionKey,
@@ -184,7 +184,7 @@ fn collect_tracks(
     }
 }
 
-/// Only a change by the session itself (`own`) starts the history of a file.
+/// Adds a change to the history of its file; only a change by the session (`own`) starts a history.
 fn track_change(
     tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
     author: &str,
@@ -325,7 +325,7 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
     Ok(Some(ReviewedFileCurrentContent { observed, bytes: file.bytes }))
 }
 
-/// The stored bytes of a file: `None` if they are unknown, `Some(None)` if the file did not exist.
+/// Returns the stored content of a file: `None` if unknown, `Some(None)` if the file did not exist.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
 fn state_bytes(context: &CallContext<'_>, state: &JournaledFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {

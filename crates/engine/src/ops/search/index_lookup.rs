@@ -21,7 +21,7 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
         Self { filter, current: None }
     }
 
-    /// The reason why a search can skip a file; `None` if the file must be read.
+    /// Returns the reason why the index lets a search skip a file; `None` if the file must be read.
     pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexBasedFileSkipReason> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
@@ -33,8 +33,8 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
 }
 
 impl SearchArgs {
-    /// Searches only the files that a live index names as candidates, instead of walking the tree. The result is `None`
-    /// if the tree must be walked, for example if there is no live index.
+    /// Searches only the files that a live index names as candidates, instead of walking the tree. The function returns
+    /// `None` if the tree must be walked, for example without a live index.
     pub(super) fn search_by_index(
         &self,
         search_context: &SearchPatternAndLimits<'_>,

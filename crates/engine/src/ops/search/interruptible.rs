@@ -1,7 +1,7 @@
 //! A pattern matcher that searches a text in pieces, so that a call can be cancelled in the middle of a file.
 //!
 //! Patterns never backtrack, but the search time per byte grows with the size of the pattern. Searching in pieces finds
-//! the same hits, except in long lines that would take too long: such lines are skipped and counted.
+//! the same hits as searching the whole text, except in slow lines, which are skipped and counted.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,7 +27,7 @@ pub(super) enum SearchPatternCostClass {
 }
 
 impl SearchPatternCostClass {
-    /// The minimum number of bytes of a piece; each piece extends to the end of its last line.
+    /// The minimum size in bytes of a piece that is searched at once; a piece ends at a line end.
     fn piece_bytes(self) -> usize {
         match self {
             Self::Literal | Self::Light => 64 << 10,
@@ -35,7 +35,7 @@ impl SearchPatternCostClass {
         }
     }
 
-    /// The maximum length of a line that is always searched; a longer line may be skipped.
+    /// The length in bytes up to which a line is always searched; a longer line may be skipped.
     fn line_bytes(self) -> usize {
         match self {
             Self::Literal => usize::MAX,

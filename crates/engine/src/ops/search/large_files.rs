@@ -26,7 +26,7 @@ use crate::{
 
 enum LargeFileSearchOutcome {
     Searched(SearchHitsInOneText, u64),
-    /// The file is not UTF-8 and must be searched again with this encoding.
+    /// The file is not UTF-8, and the search must be repeated with the given encoding.
     RetryWith(Encoding),
     NotText,
     Stopped(IncompleteSearchReason),
@@ -201,7 +201,7 @@ impl<'a> LargeFileReader<'a> {
         self.offset
     }
 
-    /// Detects the encoding of a file that stops being UTF-8 at `offset`; `None` unless all earlier bytes are ASCII.
+    /// Detects the encoding of a file that is not UTF-8 from `offset` on; `None` unless all earlier bytes are ASCII.
     fn detect_other_encoding(&self, offset: u64) -> Result<Option<Encoding>, Error> {
         if self.has_non_ascii || self.stream.encoding() != Encoding::Utf8 {
             return Ok(None);
@@ -234,7 +234,7 @@ impl<'a> LargeFileReader<'a> {
         if count == 0 { Err(LargeFileSearchStreamEnd::Complete) } else { Ok(()) }
     }
 
-    /// Only the first line in `decoded` can be too long, because one read is shorter than the maximum.
+    /// Truncates the first line in `decoded` if it is too long; later lines of one read are always short enough.
     fn cut_long_lines(&mut self) {
         let first = memchr::memchr(b'\n', self.decoded.as_bytes());
         let length = self.line_bytes.saturating_add(first.unwrap_or(self.decoded.len()));

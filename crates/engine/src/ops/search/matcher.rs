@@ -175,7 +175,7 @@ impl SearchPattern {
         Ok(collector.into_matches(&interruptible))
     }
 
-    /// A stream search returns `None` if it did not reach the end of the stream, for example because reading failed.
+    /// Searches a stream; returns `None` if the search did not reach the end of the stream.
     pub(super) fn find_hits_in_stream(
         &self,
         reader: &mut impl Read,
@@ -209,7 +209,7 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
     Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
 }
 
-/// The buffer of a stream search has space for the longest line and some context lines.
+/// The maximum size of a stream search's buffer, which holds the longest line and some context lines.
 const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
 
 fn build_searcher(limits: SearchHitCollectionOptions<'_>) -> SearcherBuilder {
@@ -219,7 +219,7 @@ fn build_searcher(limits: SearchHitCollectionOptions<'_>) -> SearcherBuilder {
     searcher
 }
 
-/// The trigrams that every text with a match contains; whole-word matching needs no other trigrams.
+/// Returns the trigrams that every matching text contains, regardless of whole-word matching.
 fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: SearchCaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
         (QuerySyntax::Literal, SearchCaseSensitivity::Sensitive) => {
@@ -319,7 +319,7 @@ impl Sink for HitCollector<'_> {
     }
 }
 
-/// Strips the line feed of a searched line; the searched text is always valid UTF-8.
+/// Returns a searched line, which is always valid UTF-8, without its line feed.
 fn strip_terminator(bytes: &[u8]) -> &str {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     text.strip_suffix('\n').unwrap_or(text)
@@ -337,7 +337,7 @@ pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> 
 }
 
 impl SearchHit {
-    /// Adds the empty line after the file's last line feed, because some dialects count it as a line.
+    /// Adds the empty line after a file's last line feed as context line, because some dialects count it.
     pub(super) fn add_final_empty_line(&mut self, last: u64, context: usize) {
         let follows = self.line + self.after.len() as u64 + 1 == last;
         if follows && self.after.len() < context {
@@ -345,7 +345,7 @@ impl SearchHit {
         }
     }
 
-    /// The line of the hit between its context lines.
+    /// Returns the matching line of a hit with its context lines before and after it.
     pub(crate) fn text_lines(&self) -> impl Iterator<Item = SearchTextLine> {
         let context = |(number, text): (u64, &Arc<str>)| SearchTextLine {
             number,

@@ -48,15 +48,15 @@ pub struct SearchPageOutcome {
     pub counts: SearchCountFields,
     #[serde(flatten)]
     pub completeness: Completeness<SearchArgs>,
-    /// `None` if the query has hits.
+    /// The alternatives that `search` offers for a query without hits; `None` if the query has hits.
     #[serde(flatten)]
     pub alternatives: Option<SearchAlternatives>,
     #[serde(skip)]
     pub query: SearchQueryTexts,
-    /// The number of hits on the pages before this page.
+    /// The number of search hits on all earlier pages.
     #[serde(skip)]
     pub start: usize,
-    /// The number of hits that no page lists.
+    /// The number of search hits that are not listed on any page.
     #[serde(skip)]
     pub unlisted: usize,
     #[serde(skip)]
@@ -67,7 +67,7 @@ pub struct SearchPageOutcome {
     pub likely_definitions: usize,
 }
 
-/// The other interpretations and the file names that a search tries if the query has no hits.
+/// The similar queries and file names that `search` tries for a query without hits.
 #[derive(Debug, Default, Serialize)]
 pub struct SearchAlternatives {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,15 +75,15 @@ pub struct SearchAlternatives {
     /// Files whose names are similar to the query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<RelPath>,
-    /// The interpretations of the query that have no hits either.
+    /// The alternative interpretations of the query that were tried without finding hits.
     #[serde(skip)]
     pub tried: Vec<AlternativeQueryInterpretation>,
-    /// Whether the time was too short to try every interpretation.
+    /// Whether time ran out before every alternative interpretation of the query was tried.
     #[serde(skip)]
     pub out_of_time: bool,
 }
 
-/// The hits of another interpretation of a query.
+/// The hits of an alternative interpretation of a query that itself has no hits.
 #[derive(Debug, Serialize)]
 pub struct NearestSearchHits {
     pub read: &'static str,
@@ -239,7 +239,7 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
     Ok(SearchPageRequest { start, hits_max, budget_chars })
 }
 
-/// Searches the files of a search with few hits again to add context lines.
+/// Adds context lines to a search with few hits by searching the files with hits again.
 fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
@@ -400,7 +400,7 @@ pub(super) fn hits_by_path(
     })
 }
 
-/// The outcome for a dialect has no pages, but a call with a larger `max` lists more hits.
+/// Returns whether the listing is complete; if not, suggests a larger `max` or a narrower path.
 fn listing_completeness(
     search: &SearchArgs,
     found: &SearchResults,

@@ -21,7 +21,7 @@ pub(super) struct SearchPageRequest {
     /// The number of search hits on the pages before the requested page.
     pub(super) start: usize,
     pub(super) hits_max: usize,
-    /// The maximum number of characters on a search page; the first hit is shown even if it is longer.
+    /// The maximum number of characters on a search page; the first hit is shown even if it exceeds the maximum.
     pub(super) budget_chars: usize,
 }
 
@@ -55,10 +55,10 @@ impl From<&SearchHit> for SearchHitLocation {
     }
 }
 
-/// The search hits in display order, each as the index of its file and its index in the file.
+/// The search hits in display order; each hit is a file index and the index of the hit in the file.
 pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 
-/// The maximum number of hits per file that a search by words shows before all other hits.
+/// The maximum number of hits per file that a natural-language search lists before further hits of any file.
 const WORD_RANKED_LINES: usize = 3;
 
 pub(super) fn order_by_role(files: &[FileHitsRow<SearchHit>]) -> OrderedHitIndices {
@@ -74,7 +74,7 @@ pub(super) fn order_by_role(files: &[FileHitsRow<SearchHit>]) -> OrderedHitIndic
     rank_order(&candidates).into_iter().map(|index| positions[index]).collect()
 }
 
-/// Orders hits by how well files, and then lines, cover the words of a query in natural language.
+/// Orders hits for a natural-language query: by how well files, and then lines, cover the query's words.
 pub(super) fn order_by_words(files: &[FileHitsRow<SearchHit>], words: &[String], scanned: u64) -> OrderedHitIndices {
     let mut word_counts = Vec::new();
     let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn order_by_words(files: &[FileHitsRow<SearchHit>], words: &[String],
     first.chain(files.iter().flat_map(|at| part(at, WORD_RANKED_LINES, usize::MAX))).collect()
 }
 
-/// One row in the text of a search page. Equal lines share a row.
+/// One row in the text of a search page; hits with equal lines share a row.
 #[derive(Debug)]
 pub struct SearchTextRow {
     pub path: RelPath,
@@ -112,7 +112,7 @@ pub struct SearchTextRow {
 pub enum SearchTextRowStyle {
     LineOnly,
     LineWithContext,
-    /// The row of an import shows only the location, on a page that starts with a definition.
+    /// The row shows only the location of an import, because the page starts with a definition.
     LocationOnly,
 }
 
@@ -183,7 +183,7 @@ fn row_style(hit: &SearchHit, first: Option<&SearchTextRow>) -> SearchTextRowSty
 }
 
 impl SearchTextRow {
-    /// Only a row with lines ends with a line break that counts.
+    /// Counts the characters of a row in the page text; a row with only a location has no line break.
     fn count_chars(&self, previous: Option<&Self>) -> usize {
         let line_break = usize::from(self.style != SearchTextRowStyle::LocationOnly);
         self.render_heading(previous).chars().count() + self.render_lines().chars().count() + line_break

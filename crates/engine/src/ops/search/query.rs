@@ -1,5 +1,5 @@
-//! The query of a search: one text, or several texts of which any may match. If a query has no hits, other
-//! interpretations of the query are tried, and the outcome names the interpretation that has hits.
+//! The query of a search: one text, or several texts of which any may match. If a query has no hits, `search` tries
+//! alternative interpretations of the query and names the one with hits.
 
 use std::borrow::Cow;
 
@@ -87,7 +87,7 @@ pub(super) struct SearchQueryOptions {
     pub(super) case_sensitivity: SearchCaseSensitivity,
 }
 
-/// The other interpretations of a search query, the closest interpretation first.
+/// Returns the alternative interpretations of a search query, the closest interpretation first.
 pub(super) fn fallback_patterns(
     queries: &[&str],
     options: SearchQueryOptions,
@@ -163,7 +163,7 @@ fn spelling_variants(query: &str) -> Vec<String> {
     spellings
 }
 
-/// The numbers of letters of a query word for which a search tries other spellings.
+/// The lengths of query words, in letters, for which `search` tries other spellings.
 const SPELLING_LETTERS: std::ops::RangeInclusive<usize> = 5..=40;
 
 /// Splits search queries into words, and compound names such as `parseHeader` into their parts.

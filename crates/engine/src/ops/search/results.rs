@@ -27,7 +27,7 @@ pub(super) struct SearchResults {
     pub(super) buffer: Vec<u8>,
 }
 
-/// The hits in one file: complete hits, or only their locations.
+/// The search hits in one file, either with their text or only with their locations.
 #[derive(Debug, Serialize)]
 pub struct FileHitsRow<H> {
     pub path: RelPath,
@@ -46,7 +46,7 @@ impl<H> FileHitsRow<H> {
     }
 }
 
-/// The numbers of searched and skipped files.
+/// The numbers of files that a search read or skipped.
 #[derive(Debug, Default, Serialize)]
 pub struct SearchCountFields {
     pub scanned: u64,
@@ -134,7 +134,7 @@ impl SearchResults {
         self.hits_listed = max - room;
     }
 
-    /// Keeps the `max` best hits; the caller must have sorted `files` by path.
+    /// Keeps the `max` best hits of a search; `files` must be sorted by path.
     fn truncate_to_best(&mut self, max: usize) {
         let rank = |file: usize, hit: &SearchHit| (hit.weight.role, Reverse(hit.weight.points), file, hit.line);
         let files = self.files.iter().enumerate();

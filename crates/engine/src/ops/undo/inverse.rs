@@ -1,6 +1,6 @@
-//! Plans the inverse of a journal entry against the current files, change by change in reverse order. If a text file
-//! later changed in other lines, the undo merges both changes; it skips and reports all other changed files. An undo
-//! never overwrites a later change and never restores set-id bits.
+//! Plans the inverse of a journal entry against the current files, change by change in reverse order. An undo merges
+//! later changes of other lines in a text file, and skips and reports all other changed files. An undo never overwrites
+//! a later change and never restores set-id bits.
 //!
 //! The changes of an undo plan are applied in order, so a change may use a path that an earlier change freed.
 
@@ -31,7 +31,7 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangedFileRevertPolicy {
-    /// Later changes of the file are merged with the undo, unless the changes overlap.
+    /// The undo is merged with later changes of the file that do not overlap.
     Merge,
     Leave,
 }
@@ -48,7 +48,7 @@ pub(crate) enum RevertSkipReason {
     NotEmpty,
     VersionNotRetained,
     NotInTrash,
-    /// The path of an undone change now leads elsewhere, because one of its parents is a symbolic link.
+    /// A parent of the path is now a symbolic link, so the path of the undone change leads elsewhere.
     PathRedirected,
     ParentNotDirectory,
     /// Another change of the undo plan already uses the path.
@@ -104,7 +104,7 @@ pub(crate) struct InversePlan {
     pub(crate) merged: Vec<RelPath>,
 }
 
-/// A recorded change to revert, which is checked before its paths are locked and again during planning.
+/// A recorded change that an undo reverts, checked before its paths are locked and again during planning.
 #[derive(Debug)]
 pub(crate) struct RecordedChangeToRevert {
     path: RelPath,
@@ -210,7 +210,7 @@ impl RecordedChangeToRevert {
     }
 }
 
-/// The result of planning one undo step: `None` if it is planned, otherwise the reason for skipping it.
+/// The result of planning one undo step: the reason for skipping the step, or `None` if the step is planned.
 type RevertStepPlanningResult = Result<Option<RevertSkipReason>, Error>;
 
 struct InversePlanner<'a> {

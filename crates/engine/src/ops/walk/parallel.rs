@@ -1,6 +1,6 @@
 //! A tree walk on several threads, with a bounded number of open directory handles. The walk ends when no job is left,
-//! at the entry limit, or when a thread fails. If a thread of the walk panics, the other threads continue. The last
-//! added job runs first, so the job queue grows with the depth of the tree and not with the number of entries.
+//! when the entry limit is reached, or when a thread fails. If a thread of the walk panics, the other threads continue.
+//! The walk runs the last added job first, so that the job queue grows only with the depth of the tree.
 
 use std::{
     sync::{
@@ -59,7 +59,7 @@ struct WalkJob<'v> {
 }
 
 enum WalkListOrVisitTask<'v> {
-    /// A directory to list is opened through the handle of its parent directory if that handle is open.
+    /// The job lists a directory, which is opened relative to its parent directory if the parent is open.
     ListDirectory(Option<Arc<HandleCountedDirectory<'v>>>),
     VisitEntries(Option<Arc<HandleCountedDirectory<'v>>>, Vec<DirectoryEntry>),
 }
@@ -75,7 +75,7 @@ impl Drop for HandleCountedDirectory<'_> {
     }
 }
 
-/// Dropping the guard marks the walk job as done.
+/// A guard of a running walk job; dropping the guard marks the job as done.
 struct WalkJobGuard<'c, 'a, 'v>(&'c ParallelWalk<'a, 'v>);
 
 impl Drop for WalkJobGuard<'_, '_, '_> {
@@ -149,7 +149,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// After each walk job, `after_job` receives the number of entries visited so far.
+    /// Runs walk jobs until the walk ends; `after_job` receives the number of visited entries after each job.
     fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, after_job: &mut dyn FnMut(u64)) {
         while let Some((WalkJob { directory, rules, task }, _guard)) = self.next_job() {
             let more = match task {
@@ -172,7 +172,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// A walk worker with an empty queue waits while other threads work, because they may add jobs.
+    /// Returns the next walk job; waits while the queue is empty and other threads may still add jobs.
     fn next_job(&self) -> Option<(WalkJob<'v>, WalkJobGuard<'_, 'a, 'v>)> {
         let mut queue = self.lock_queue();
         loop {

@@ -1,7 +1,7 @@
 //! Turns one recorded change into the events of one watch. A watch event never contains file content or a path that the
-//! caller may not read. A directory that is created or removed with its content has one watch event, even if the
-//! watch's pattern does not match it. If a parent of the watched path is removed, moved or restored, the event names
-//! the watched path.
+//! caller may not read. A directory created or removed with its content causes one watch event, even if the pattern
+//! does not match the directory. If a parent directory of the watched path is removed, moved or restored, the watch
+//! event names the watched path.
 
 use std::cell::OnceCell;
 
@@ -156,7 +156,7 @@ impl<'a> WatchMatcher<'a> {
         self.watch.path != *above && self.watch.path.is_within(above) && context.may_read(&self.watch.path)
     }
 
-    /// A changed tree is reported even if its path does not match the watch's pattern, because its content may match.
+    /// Whether the watch reports a change; a changed tree is reported even if its path does not match the pattern.
     fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: RecordedChangeExtent) -> bool {
         let deep = extent == RecordedChangeExtent::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))

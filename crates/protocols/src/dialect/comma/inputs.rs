@@ -1,4 +1,4 @@
-//! The inputs of the tools, and the published error for invalid arguments, which lists all issues, one line each.
+//! The inputs of the comma tools, and the published error for invalid arguments, which lists all issues, one line each.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

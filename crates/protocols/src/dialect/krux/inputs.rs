@@ -1,4 +1,4 @@
-//! The inputs of the capabilities, and the published error for invalid inputs, which names only the first issue.
+//! The inputs of the krux capabilities, and the published error for invalid inputs, which names only the first issue.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Converts between the absolute paths of the dialect and paths in the workspace.
+//! Converts between the absolute paths of the krux dialect and paths in the workspace.
 
 use stead_engine::Error;
 use stead_path::{

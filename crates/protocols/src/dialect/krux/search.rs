@@ -1,5 +1,5 @@
-//! Search by name and by content. Searches do not apply ignore files such as `.gitignore`, because the dialect's
-//! document does not mention them. Hidden files are excluded, unless the call requests hidden files.
+//! The krux searches by name and by content. Searches do not apply ignore files such as `.gitignore`, because the
+//! dialect's document does not mention them. Hidden files are excluded, unless the call requests hidden files.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{

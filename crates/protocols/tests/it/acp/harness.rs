@@ -204,7 +204,7 @@ impl AcpProxyTestHarness {
         self.root_opener.roots.lock().unwrap()[path].clone()
     }
 
-    /// Returns another caller of the workspace of a root, who needs no connection.
+    /// Returns a caller that accesses the workspace of a root directly, without an ACP connection.
     pub(crate) fn other_caller(&self, root: &str, caller: &Caller) -> EngineFixture {
         EngineFixture::on_workspace(self.root_workspace(root)).with_caller(caller)
     }

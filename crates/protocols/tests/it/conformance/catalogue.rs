@@ -69,7 +69,7 @@ fn schema_with_all_keywords() -> Value {
     })
 }
 
-/// The schema of a tool whose argument is also sent as an HTTP header.
+/// The schema of a tool whose argument `region` is also sent as an HTTP header.
 fn header_argument_schema() -> Value {
     json!({
         "type": "object",

@@ -1,5 +1,5 @@
-//! Conformance tools and prompts that need input from the client. A checksum without a secret protects the request
-//! state, because the suite only tests that a changed state is rejected.
+//! Conformance tools and prompts that need input from the client. The request state of a test tool has a checksum
+//! without a secret, which is enough to detect changes.
 
 use serde_json::{Map, Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionErrorResponse};

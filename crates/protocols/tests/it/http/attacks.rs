@@ -13,7 +13,7 @@ use tokio::{
 use super::{TEST_TIMEOUT, TestHttpServer, read_response};
 
 /// A test request and the expected status code. In `head`, `PORT` stands for the server's port, `OWN` for valid headers
-/// with a token, and `JSON` for the JSON content type.
+/// with a token, and `JSON` for a content type.
 struct HttpAttack {
     id: &'static str,
     head: &'static str,

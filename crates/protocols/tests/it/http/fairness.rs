@@ -1,4 +1,4 @@
-//! Tests the fairness between principals by the order of responses instead of time.
+//! Tests the fairness between principals by the order of their responses, not by response times.
 
 use std::sync::{
     Arc,

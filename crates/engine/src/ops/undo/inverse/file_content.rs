@@ -1,5 +1,6 @@
-//! Reverts a change of file content. An undo restores the earlier bytes of a file that is unchanged since the undone
-//! entry. An undo merges the earlier text of a changed file with the current text, unless the merge has conflicts.
+//! Reverts a recorded change of file content. An undo restores the earlier bytes of a file that is unchanged since the
+//! undone entry. An undo merges the earlier text of a changed file with the current text, unless the merge has
+//! conflicts.
 
 use stead_path::RelPath;
 use stead_text::{

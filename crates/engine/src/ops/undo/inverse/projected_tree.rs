@@ -1,4 +1,4 @@
-//! The directory tree as it will be after an undo plan: the current tree overlaid with the changes planned so far.
+//! The directory tree as an undo plan will leave it: the current tree with the changes planned so far.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ impl<'a> TreeAfterPlan<'a> {
         }
     }
 
-    /// Finds the entry that a path will have after the plan; `path` must not contain symbolic links.
+    /// Returns the entry that will be at `path` after the undo plan; `path` must not contain symbolic links.
     pub(crate) fn entry_at(&self, path: &RelPath) -> Result<EntryAfterPlan, Error> {
         match self.changes.get(path) {
             Some(PlannedTreeChange::Removed) => return Ok(EntryAfterPlan::Absent),

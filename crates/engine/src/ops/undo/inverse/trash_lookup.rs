@@ -1,5 +1,5 @@
-//! Finds the current trash id of a removed file or tree. If an undo or redo removes a restored item again, the item
-//! gets a new trash id. The relations between the journal entries lead from the old trash id to the new one.
+//! Finds the current trash id of a removed file or tree. A restored item gets a new trash id if an undo or redo removes
+//! the item again. The relations between journal entries lead from an old trash id to the current trash id.
 
 use std::collections::HashSet;
 
