@@ -15,7 +15,7 @@ use crate::{
         CallerOrRecordedPath, EntryOrWholeTree, OperationEffectClass, RequestedPath, RequestedPathAccessKind,
         ResolvedTarget,
     },
-    ops::outcome_builder::format_iso_utc,
+    ops::text_pages::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
     policy::{
         AccessAffectsUnlistableSubtree, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier,

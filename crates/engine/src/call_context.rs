@@ -10,7 +10,7 @@ use crate::{
     call_options::{BeforeAfterContentInclusion, CallOptions},
     caller::Caller,
     control::CallControl,
-    engine::{BeforeAfterBytes, Call},
+    engine::{BeforeAfterBytes, CallMetadata},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -43,14 +43,19 @@ pub(crate) struct VisitedEntry<'a> {
 }
 
 impl<'a> CallContext<'a> {
-    pub(crate) fn new(workspace: &'a dyn Workspace, call: &'a Call<'a>, policy: &'a ActivePolicy) -> Self {
+    pub(crate) fn new(
+        workspace: &'a dyn Workspace,
+        call: &CallMetadata<'a>,
+        operation: &'a str,
+        policy: &'a ActivePolicy,
+    ) -> Self {
         Self {
             workspace,
             caller: call.caller,
-            control: &call.control,
-            options: &call.options,
+            control: call.control,
+            options: call.options,
             policy,
-            operation: call.operation,
+            operation,
             allowed_targets: RwLock::default(),
             buffers: LazyWorkspaceBufferSnapshot::default(),
             seen_files: None,

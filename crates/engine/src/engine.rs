@@ -11,9 +11,14 @@ use crate::{
     caller::Caller,
     control::CallControl,
     errors::{Error, ErrorKind},
-    limits, ops, pipeline,
+    limits,
+    operation::OperationRun,
+    ops::{self, CompletedCallOutcome, DefinedOperation, StaleReadNotice},
+    pipeline::{self, PipelineCall},
     plan::FileKind,
+    recorded_arguments::{self, RecordableArguments},
     seen_files::SeenFileCache,
+    unsaved::UnsavedAndDraftNotices,
     workspace::{FinalSymlink, Workspace},
 };
 
@@ -46,6 +51,54 @@ impl<'a> Call<'a> {
             control: CallControl::default(),
         }
     }
+
+    fn metadata(&self) -> CallMetadata<'_> {
+        CallMetadata {
+            caller: self.caller,
+            idempotency_key: self.idempotency_key,
+            options: &self.options,
+            control: &self.control,
+        }
+    }
+}
+
+/// The data of a call apart from its operation.
+#[derive(Clone, Copy)]
+pub struct CallMetadata<'a> {
+    /// The authenticated caller and its grants.
+    pub caller: &'a Caller,
+    /// The caller's idempotency key; a call that repeats a key returns the first outcome and changes nothing.
+    pub idempotency_key: Option<&'a str>,
+    /// The options that the caller's dialect sets for the call.
+    pub options: &'a CallOptions,
+    /// The deadline, cancel token and progress listener of the call.
+    pub control: &'a CallControl<'a>,
+}
+
+/// The reply of the engine to a call that succeeded.
+#[derive(Debug)]
+pub struct CallReply<T> {
+    /// The outcome of the operation, or how the call ended without one.
+    pub result: CallReplyResult<T>,
+    /// The content of the affected files before and after the call, if the options of the call request it.
+    pub before_after: Vec<BeforeAfterBytes>,
+    /// Later calls of the conversation belong to this session, if the call switched to it.
+    pub session_switch: Option<SessionForLaterCalls>,
+    /// The unsaved texts that the outcome shows, and the drafts of the files of the call.
+    pub unsaved: UnsavedAndDraftNotices,
+    /// The files that others changed since the session read them.
+    pub changed_since_read: Vec<StaleReadNotice>,
+}
+
+/// The outcome of a call that succeeded.
+#[derive(Debug)]
+pub enum CallReplyResult<T> {
+    /// The call did what it asked for.
+    Done(T),
+    /// An earlier call with the same idempotency key did it.
+    AlreadyDone(CompletedCallOutcome),
+    /// The call is allowed and recorded; the editor applies the change.
+    LeftToEditor,
 }
 
 /// The outcome of a successful call, as JSON for programs and as compact text for models and people.
@@ -68,14 +121,6 @@ pub enum SessionForLaterCalls {
     Enter(String),
     /// Later calls of the conversation belong to its original session again.
     Leave,
-}
-
-impl CallOutcome {
-    #[must_use]
-    pub(crate) fn with_before_after(mut self, before_after: impl IntoIterator<Item = BeforeAfterBytes>) -> Self {
-        self.before_after.extend(before_after);
-        self
-    }
 }
 
 /// The content of one file before and after a call.
@@ -208,10 +253,55 @@ impl Engine {
 
     /// Runs one call through the pipeline: authorization, planning, approval, commit and journal. Every call leaves
     /// exactly one journal entry.
+    #[expect(private_interfaces, reason = "only this crate defines operations")]
+    pub fn run<O: DefinedOperation>(
+        &self,
+        operation: O,
+        call: &CallMetadata<'_>,
+    ) -> Result<CallReply<O::Outcome>, Error> {
+        let name = O::DEFINITION.name;
+        self.stale_reads.before_call(&*self.workspace, name, call);
+        let arguments = RecordableArguments::of_operation(&operation);
+        let run = OperationRun::new(operation);
+        let pipeline_call =
+            PipelineCall { metadata: call, definition: &O::DEFINITION, operation: &run, arguments: &arguments };
+        let ended = pipeline::run_call(&*self.workspace, self.approval_mode, &self.seen_files, &pipeline_call)?;
+        let mut reply = CallReply::new(ended, run.into_outcome())?;
+        reply.changed_since_read = self.stale_reads.after_call(&*self.workspace, name, call, reply.shown_file());
+        Ok(reply)
+    }
+
+    /// Records a call that cannot run, because its operation is unknown or its arguments are invalid, and returns its
+    /// error.
+    pub(crate) fn refuse(
+        &self,
+        operation: &'static str,
+        recorded_arguments: String,
+        error: Error,
+        call: &CallMetadata<'_>,
+    ) -> Error {
+        pipeline::refuse_call(&*self.workspace, call, operation, recorded_arguments, error)
+    }
+
+    /// Runs a call whose operation is given by its name and whose arguments are JSON.
     pub fn call(&self, call: &Call<'_>) -> Result<CallOutcome, Error> {
-        self.stale_reads.before_call(&*self.workspace, call);
-        pipeline::run_call(&*self.workspace, self.approval_mode, &self.seen_files, call)
-            .map(|outcome| self.stale_reads.after_call(&*self.workspace, call, outcome))
+        let metadata = call.metadata();
+        let definition = ops::find_operation(call.operation);
+        let refuse = |arguments: String, error: Error| {
+            Err(self.refuse(definition.map_or("unknown", |row| row.name), arguments, error, &metadata))
+        };
+        let contents = definition.map_or(&[][..], |row| row.content_arguments);
+        match (&call.options.argument_error, definition) {
+            (Some(error), _) => refuse(recorded_arguments::redact_untranslated(&call.arguments), error.clone()),
+            (None, None) => {
+                let error = unknown_operation_error(call.operation);
+                refuse(recorded_arguments::redact_undecoded(&call.arguments, contents), error)
+            }
+            (None, Some(definition)) => match (definition.run)(self, &call.arguments, &metadata) {
+                Ok(result) => result,
+                Err(error) => refuse(recorded_arguments::redact_undecoded(&call.arguments, contents), error),
+            },
+        }
     }
 }
 
@@ -248,4 +338,11 @@ fn requested_length(arguments: &Map<String, Value>) -> Option<u64> {
     let (first, last) = string_argument(arguments, "bytes")?.split_once('-')?;
     let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
     Some(last.saturating_sub(first).saturating_add(1))
+}
+
+fn unknown_operation_error(name: &str) -> Error {
+    let known: Vec<&str> = ops::OPERATIONS.iter().map(|row| row.name).collect();
+    let start: String = name.chars().take(64).collect();
+    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{start}'"))
+        .with_next_step(format!("operations: {}", known.join(", ")))
 }

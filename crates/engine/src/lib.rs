@@ -26,6 +26,7 @@ mod pipeline;
 mod plan;
 mod policy;
 mod quota;
+mod recorded_arguments;
 mod resolve;
 mod seen_files;
 mod session_store;
@@ -63,7 +64,10 @@ pub use caller::{
     Principal,
 };
 pub use control::{CallControl, CallProgress, CancelToken};
-pub use engine::{BeforeAfterBytes, Call, CallDurationClass, CallOutcome, Engine, SessionForLaterCalls};
+pub use engine::{
+    BeforeAfterBytes, Call, CallDurationClass, CallMetadata, CallOutcome, CallReply, CallReplyResult, Engine,
+    SessionForLaterCalls,
+};
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
 pub use operation::OperationEffectClass;

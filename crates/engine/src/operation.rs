@@ -1,7 +1,11 @@
 //! The trait of operations: an operation names the paths of a call and makes a plan, but cannot write files. The module
 //! also decodes the JSON arguments of a call.
 
-use std::ops::{Deref, Index, Range};
+use std::{
+    cell::Cell,
+    ops::{Deref, Index, Range},
+    rc::Rc,
+};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -11,12 +15,11 @@ use crate::{
     approval::{Approval, ApprovalAnswer},
     buffers::{BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    outcome::IntoCallOutcome,
+    outcome::{FileShownInOutcome, OperationOutcome},
     plan::{Plan, PlanTimeFileVersion},
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
-    version::BaseVersion,
+    version::{BaseVersion, Version},
     watches::{Watch, WatchBeginOrEndRequest},
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseAcquireOrReleaseRequest},
 };
@@ -172,19 +175,19 @@ pub(crate) struct ResolvedTarget {
     pub(crate) base: Option<BaseVersion>,
 }
 
-pub(crate) type BuildCommittedChangeOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&CommitReceipt) -> O>;
+pub(crate) type BuildCommittedChangeOutcomeFn<O> = Box<dyn FnOnce(&CommitReceipt) -> O>;
 
-pub(crate) type LeaseToOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Lease, &CommitReceipt) -> O>;
+pub(crate) type LeaseToOutcomeFn<O> = Box<dyn FnOnce(&Lease, &CommitReceipt) -> O>;
 
-pub(crate) type BuildApprovalAnswerOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Approval, &CommitReceipt) -> O>;
+pub(crate) type BuildApprovalAnswerOutcomeFn<O> = Box<dyn FnOnce(&Approval, &CommitReceipt) -> O>;
 
-pub(crate) type BuildSessionCallOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> O>;
+pub(crate) type BuildSessionCallOutcomeFn<O> = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> O>;
 
-pub(crate) type BuildWatchOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Watch, &CommitReceipt) -> O>;
+pub(crate) type BuildWatchOutcomeFn<O> = Box<dyn FnOnce(&Watch, &CommitReceipt) -> O>;
 
-pub(crate) type BuildBufferOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> O>;
+pub(crate) type BuildBufferOutcomeFn<O> = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> O>;
 
-pub(crate) enum OperationPlanningResult<O = CallOutcome> {
+pub(crate) enum OperationPlanningResult<O> {
     /// The journal records `bytes`, the number of bytes that the call read.
     Read {
         outcome: O,
@@ -252,8 +255,8 @@ pub(crate) type PlanResult<T> = Result<OperationPlanningResult<<T as Operation>:
 /// An operation with its decoded arguments, which names the paths that it needs and returns a plan.
 pub(crate) trait Operation {
     /// The values that `resolve` computes once and hands to `plan`, such as parsed arguments.
-    type Resolved;
-    type Outcome: IntoCallOutcome + 'static;
+    type Resolved: 'static;
+    type Outcome: OperationOutcome;
 
     /// If the files change between planning and commit, the pipeline calls `resolve` and `plan` again.
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error>;
@@ -264,6 +267,12 @@ pub(crate) trait Operation {
 /// The pipeline sees an operation without its types, so that the pipeline is compiled only once.
 pub(crate) trait PipelineOperation {
     fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error>;
+
+    /// Visits the files that the outcome shows. Before the outcome is built, there are none.
+    fn visit_shown_files(&self, visit: &mut dyn FnMut(FileShownInOutcome<'_>));
+
+    /// The version of the file that the outcome is about.
+    fn main_version(&self) -> Option<Version>;
 }
 
 pub(crate) struct ResolvedCall<'a> {
@@ -272,21 +281,49 @@ pub(crate) struct ResolvedCall<'a> {
 }
 
 type PlanCallFn<'a> =
-    Box<dyn FnOnce(&CallContext<'_>, &ResolvedTargets) -> Result<OperationPlanningResult, Error> + 'a>;
+    Box<dyn FnOnce(&CallContext<'_>, &ResolvedTargets) -> Result<OperationPlanningResult<()>, Error> + 'a>;
 
-impl<T: Operation> PipelineOperation for T
-where
-    T::Resolved: 'static,
-{
+/// An operation in the pipeline, and its outcome as soon as it is built.
+pub(crate) struct OperationRun<O: Operation> {
+    operation: O,
+    outcome: Rc<Cell<Option<O::Outcome>>>,
+}
+
+impl<O: Operation> OperationRun<O> {
+    pub(crate) fn new(operation: O) -> Self {
+        Self { operation, outcome: Rc::default() }
+    }
+
+    pub(crate) fn into_outcome(self) -> Option<O::Outcome> {
+        self.outcome.take()
+    }
+
+    fn with_outcome<T>(&self, visit: impl FnOnce(&mut O::Outcome) -> T) -> Option<T> {
+        let mut outcome = self.outcome.take()?;
+        let visited = visit(&mut outcome);
+        self.outcome.set(Some(outcome));
+        Some(visited)
+    }
+}
+
+impl<O: Operation> PipelineOperation for OperationRun<O> {
     fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error> {
         let mut paths = RequestedPaths::default();
-        let resolved = self.resolve(context, &mut paths)?;
+        let resolved = self.operation.resolve(context, &mut paths)?;
+        let built = self.outcome.clone();
         let plan = move |context: &CallContext<'_>, targets: &ResolvedTargets| {
-            let notation = context.options.call_notation;
-            let planned = self.plan(context, resolved, targets)?;
-            Ok(planned.map(move |outcome| outcome.into_call_outcome(notation)))
+            let planned = self.operation.plan(context, resolved, targets)?;
+            Ok(planned.map(move |outcome| built.set(Some(outcome))))
         };
         Ok(ResolvedCall { paths, plan: Box::new(plan) })
+    }
+
+    fn visit_shown_files(&self, visit: &mut dyn FnMut(FileShownInOutcome<'_>)) {
+        self.with_outcome(|outcome| outcome.shown_files().into_iter().for_each(visit));
+    }
+
+    fn main_version(&self) -> Option<Version> {
+        self.with_outcome(|outcome| Some(outcome.main_file()?.version?.0)).flatten()
     }
 }
 

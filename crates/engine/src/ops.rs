@@ -1,11 +1,12 @@
 //! The table of operations, which is the only complete list of the operations.
 
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
-    engine::CallDurationEstimateRule,
+    engine::{CallDurationEstimateRule, CallMetadata, CallOutcome, Engine},
     errors::Error,
-    operation::{OperationEffectClass, PipelineOperation, decode_arguments},
+    operation::{Operation, OperationEffectClass, OperationRun, PipelineOperation, decode_arguments},
 };
 
 mod alerts;
@@ -27,7 +28,6 @@ mod list;
 mod lock;
 mod r#move;
 mod older_revisions;
-pub(crate) mod outcome_builder;
 mod patch;
 pub(crate) mod planning;
 mod policy;
@@ -38,6 +38,7 @@ mod search;
 mod session;
 mod stale_reads;
 mod stat;
+pub(crate) mod text_pages;
 mod undo;
 mod usage;
 mod visible_change;
@@ -62,7 +63,6 @@ pub use buffer::{
 pub(crate) use changes::render_line_ranges;
 pub use changes::{ChangeEventRow, ChangesArgs, ChangesFollower, ChangesOutcome};
 pub use completed_call::CompletedCallOutcome;
-pub(crate) use completed_call::outcome_from_entry;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub use diff::{DiffArgs, DiffOutcome, LineCountFields};
@@ -103,7 +103,8 @@ pub use session::{
     BegunSession, EndedSession, NewSessionFields, RequestedSessionAction, SessionFields, SessionOperationArgs,
     SessionOutcome,
 };
-pub(crate) use stale_reads::StaleReadNotifier;
+pub use stale_reads::StaleReadNotice;
+pub(crate) use stale_reads::{LastReadFileVersion, StaleReadNotifier};
 pub(crate) use stat::file_kind_name;
 pub use stat::{StatArgs, StatOutcome};
 pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
@@ -113,31 +114,47 @@ pub use watch::{UnwatchArgs, WatchArgs, WatchChange, WatchOutcome};
 pub use watched::{CallerWatchEventReader, PollWatchEventsArgs, WatchEventsOutcome, events::WatchEventRow};
 pub use write::{ChangedLineCounts, StaleWriteHandling, WriteArgs, WriteOutcome};
 
+/// An operation of the operation table. The trait is sealed: only this crate defines operations.
+#[expect(private_bounds, reason = "the trait is sealed")]
+pub trait DefinedOperation: Operation + Serialize + DeserializeOwned {
+    const DEFINITION: OperationDefinition;
+}
+
+type RunJsonCallFn = fn(&Engine, &Map<String, Value>, &CallMetadata<'_>) -> Result<Result<CallOutcome, Error>, Error>;
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;
 
-/// One row of the operation table: the definition of an operation.
+/// One row of the operation table.
 pub struct OperationDefinition {
-    /// The name of the operation, which is the same in every protocol.
+    /// Operation name, the same in every protocol.
     pub name: &'static str,
-    /// The effect of the operation on files.
+    /// What the operation does to files.
     pub effect: OperationEffectClass,
-    /// The names of the operation's arguments that carry file content; the journal records only the size of this
-    /// content.
+    /// Names of the arguments that carry file content; the journal records only the size of this content.
     pub content_arguments: &'static [&'static str],
     pub(crate) cost_model: CallDurationEstimateRule,
     pub(crate) decode: DecodeArgsFn,
+    /// Decodes the arguments and runs the call. The outer error means that the arguments are invalid.
+    pub(crate) run: RunJsonCallFn,
 }
 
 macro_rules! operations {
     ($($name:literal $effect:ident $cost_model:ident $args:path $([$($content:literal),+])?;)+) => {
-        /// The definitions of all operations, in the order of the documentation.
-        pub const OPERATIONS: &[OperationDefinition] = &[$(OperationDefinition {
-            name: $name,
-            effect: OperationEffectClass::$effect,
-            content_arguments: &[$($($content),+)?],
-            cost_model: CallDurationEstimateRule::$cost_model,
-            decode: |arguments| Ok(Box::new(decode_arguments::<$args>(arguments)?)),
-        },)+];
+        $(impl DefinedOperation for $args {
+            const DEFINITION: OperationDefinition = OperationDefinition {
+                name: $name,
+                effect: OperationEffectClass::$effect,
+                content_arguments: &[$($($content),+)?],
+                cost_model: CallDurationEstimateRule::$cost_model,
+                decode: |arguments| Ok(Box::new(OperationRun::new(decode_arguments::<$args>(arguments)?))),
+                run: |engine, arguments, call| {
+                    let operation = decode_arguments::<$args>(arguments)?;
+                    Ok(engine.run(operation, call).map(|reply| reply.render(call.options.call_notation)))
+                },
+            };
+        })+
+
+        /// Every operation, in documentation order.
+        pub const OPERATIONS: &[OperationDefinition] = &[$(<$args as DefinedOperation>::DEFINITION,)+];
     };
 }
 

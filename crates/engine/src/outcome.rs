@@ -4,12 +4,16 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 use stead_journal::Digest;
 use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
 
 use crate::{
+    buffers::EditorBufferMetadata,
     call_notation::CallNotation,
-    engine::{BeforeAfterBytes, CallOutcome, SessionForLaterCalls},
+    engine::{BeforeAfterBytes, CallOutcome, CallReply, CallReplyResult, SessionForLaterCalls},
+    errors::{Error, ErrorKind},
     native_text::NativeText,
-    ops::outcome_builder::format_iso_utc,
+    ops::{LastReadFileVersion, StaleReadNotice, text_pages::format_iso_utc},
+    pipeline::{CallEnd, PipelineReply},
     version::Version,
     workspace::CommitReceipt,
 };
@@ -23,9 +27,13 @@ pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
     }
 
     /// The files whose content or version the outcome shows.
-    #[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
     fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
-        Vec::new()
+        self.main_file().into_iter().collect()
+    }
+
+    /// The one file that the outcome is about.
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        None
     }
 
     /// The session to which later calls of the conversation belong, if the call switched to another session.
@@ -34,26 +42,93 @@ pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
     }
 }
 
-pub(crate) trait IntoCallOutcome {
-    fn into_call_outcome(self, notation: CallNotation) -> CallOutcome;
-}
-
-impl IntoCallOutcome for CallOutcome {
-    fn into_call_outcome(self, _notation: CallNotation) -> CallOutcome {
-        self
+#[expect(private_bounds, reason = "only this crate defines outcomes")]
+impl<T: OperationOutcome> CallReply<T> {
+    /// The reply to a call that ended. `outcome` is what the operation built.
+    pub(crate) fn new(ended: PipelineReply, outcome: Option<T>) -> Result<Self, Error> {
+        let mut before_after = Vec::new();
+        let mut session_switch = None;
+        let result = match (ended.end, outcome) {
+            (CallEnd::AlreadyDone(completed), _) => CallReplyResult::AlreadyDone(completed),
+            (CallEnd::LeftToEditor(changes), _) => {
+                before_after = changes;
+                CallReplyResult::LeftToEditor
+            }
+            (CallEnd::Done, Some(mut outcome)) => {
+                before_after = outcome.take_before_after();
+                session_switch = outcome.session_switch();
+                CallReplyResult::Done(outcome)
+            }
+            (CallEnd::Done, None) => return Err(Error::new(ErrorKind::Io, "the call ended without an outcome")),
+        };
+        Ok(Self { result, before_after, session_switch, unsaved: ended.notices, changed_since_read: Vec::new() })
     }
-}
 
-impl<T: OperationOutcome> IntoCallOutcome for T {
-    fn into_call_outcome(mut self, notation: CallNotation) -> CallOutcome {
-        let before_after = self.take_before_after();
-        CallOutcome {
-            json: to_json_object(&self),
-            text: self.native_text(notation),
-            before_after,
-            session_switch: self.session_switch(),
+    /// The file that the outcome is about, if the outcome shows a version of it.
+    pub(crate) fn shown_file(&mut self) -> Option<(RelPath, LastReadFileVersion)> {
+        let CallReplyResult::Done(outcome) = &mut self.result else { return None };
+        let FileShownInOutcome { path, version, unsaved } = outcome.main_file()?;
+        let (version, rev) = version?;
+        Some((path.clone(), LastReadFileVersion { version, rev: rev?.clone(), unsaved: unsaved.is_some() }))
+    }
+
+    pub(crate) fn render(self, notation: CallNotation) -> CallOutcome {
+        let (mut json, mut text) = match &self.result {
+            CallReplyResult::Done(outcome) => (to_json_object(outcome), outcome.native_text(notation)),
+            CallReplyResult::AlreadyDone(completed) => (to_json_object(completed), completed.native_text(notation)),
+            CallReplyResult::LeftToEditor => {
+                (Map::new(), "allowed and recorded; the editor applies the change".to_owned())
+            }
+        };
+        let drafts: Vec<String> = self.unsaved.drafts.iter().map(draft_notice).collect();
+        for notice in &self.unsaved.unsaved_texts {
+            append_line(&mut text, &format!("[unsaved: {} has unsaved text in {}]", notice.owner, notice.path));
         }
+        for draft in &drafts {
+            append_line(&mut text, &format!("[{draft}]"));
+        }
+        for stale in &self.changed_since_read {
+            append_line(&mut text, &stale_read_line(stale));
+        }
+        add_notices(&mut json, drafts);
+        if !self.changed_since_read.is_empty() {
+            let stale: Vec<Value> = self.changed_since_read.iter().map(|stale| to_json_object(stale).into()).collect();
+            json.insert("changed_since_read".to_owned(), stale.into());
+        }
+        CallOutcome { json, text, before_after: self.before_after, session_switch: self.session_switch }
     }
+}
+
+fn add_notices(fields: &mut Map<String, Value>, added: Vec<String>) {
+    if added.is_empty() {
+        return;
+    }
+    let added = added.into_iter().map(Value::String);
+    match fields.get_mut("notices") {
+        Some(Value::Array(notices)) => notices.extend(added),
+        Some(_) | None => drop(fields.insert("notices".to_owned(), added.collect())),
+    }
+}
+
+fn append_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&escape_deceptive_line(line));
+}
+
+fn draft_notice(draft: &EditorBufferMetadata) -> String {
+    format!(
+        "the editor of {} disconnected with unsaved changes to {}; they are available as draft {}",
+        draft.owner, draft.path, draft.id
+    )
+}
+
+fn stale_read_line(stale: &StaleReadNotice) -> String {
+    let StaleReadNotice { path, from, to, lines, actor } = stale;
+    let lines: Vec<String> = lines.iter().map(|[first, last]| format!("{first}-{last}")).collect();
+    let lines = if lines.is_empty() { String::new() } else { format!(", lines {}", lines.join(",")) };
+    format!("[changed since you read: {path} ({from} -> {to}{lines}, {actor})]")
 }
 
 /// The derived serialization of a struct to JSON cannot fail.
@@ -107,7 +182,6 @@ pub struct SavedAndUnsavedVersion {
 
 /// A file whose content or version an outcome shows. If an editor has unsaved text of the file, the pipeline adds both
 /// versions.
-#[expect(dead_code, reason = "the marking of unsaved text still walks the JSON object")]
 pub(crate) struct FileShownInOutcome<'a> {
     pub(crate) path: &'a RelPath,
     /// The version that the outcome shows, with its name if it has one; `None` if the outcome shows only lines.
@@ -187,10 +261,6 @@ impl Serialize for UtcTime {
     }
 }
 
-pub(crate) fn is_zero<T: PartialEq + Default>(count: &T) -> bool {
-    *count == T::default()
-}
-
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: PartialEq + Default>(value: &T) -> bool {
     *value == T::default()
 }

@@ -3,7 +3,7 @@
 //! request. Every call leaves one journal entry, or two if its commit fails. No file changes before the whole plan is
 //! known.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stead_path::RelPath;
 
 use crate::{
@@ -15,71 +15,120 @@ use crate::{
     call_context::CallContext,
     call_options::{BeforeAfterContentInclusion, ChangeApplierChoice},
     caller::Caller,
-    engine::{BeforeAfterBytes, Call, CallOutcome},
+    engine::{BeforeAfterBytes, CallMetadata},
     errors::{Error, ErrorKind},
     limits,
     operation::{
         OperationEffectClass, OperationPlanningResult, PipelineOperation, RequestedPath, RequestedPathAccessKind,
         ResolvedCall, ResolvedTarget,
     },
-    ops::{self, OperationDefinition},
-    plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
+    ops::{CompletedCallOutcome, OperationDefinition},
+    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     policy::{self, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
-    quota, resolve,
+    quota,
+    recorded_arguments::{self, RecordableArguments},
+    resolve,
     seen_files::SeenFileCache,
-    unsaved,
+    unsaved::{self, UnsavedAndDraftNotices},
     version::Version,
     workspace::{BytesToRead, CallLockGuard, CommitError, JournalCallRecord, PathLockRequest, Workspace},
 };
+
+/// The call that the pipeline runs: an operation with its row of the operation table, its arguments as the journal
+/// records them, and the other data of the call.
+pub(crate) struct PipelineCall<'a> {
+    pub(crate) metadata: &'a CallMetadata<'a>,
+    pub(crate) definition: &'static OperationDefinition,
+    pub(crate) operation: &'a dyn PipelineOperation,
+    pub(crate) arguments: &'a RecordableArguments,
+}
+
+/// How a call ended, with the notices that the pipeline adds to its outcome.
+#[derive(Debug, Default)]
+pub(crate) struct PipelineReply {
+    pub(crate) end: CallEnd,
+    pub(crate) notices: UnsavedAndDraftNotices,
+}
+
+/// Where the outcome of a successful call is.
+#[derive(Debug, Default)]
+pub(crate) enum CallEnd {
+    /// The operation has built its outcome.
+    #[default]
+    Done,
+    /// An earlier call with the same idempotency key has made the change.
+    AlreadyDone(CompletedCallOutcome),
+    /// The editor applies the change.
+    LeftToEditor(Vec<BeforeAfterBytes>),
+}
 
 pub(crate) fn run_call(
     workspace: &dyn Workspace,
     mode: ApprovalMode,
     seen_files: &SeenFileCache,
-    call: &Call<'_>,
-) -> Result<CallOutcome, Error> {
-    let row = ops::find_operation(call.operation);
-    let operation = row.map_or("unknown", |row| row.name);
-    let mut record = JournalCallRecord {
-        tool: call.options.tool.as_deref(),
-        idempotency_key: call.idempotency_key,
-        ..JournalCallRecord::new(call.caller, operation, recorded_arguments(call, row))
-    };
-    let outcome = workspace.active_policy().and_then(|active| {
+    call: &PipelineCall<'_>,
+) -> Result<PipelineReply, Error> {
+    let metadata = call.metadata;
+    let arguments = call.arguments.redacted(call.definition.content_arguments);
+    let mut record = new_record(metadata, call.definition.name, arguments);
+    let status = workspace.active_policy().and_then(|active| {
         record.policy_version = active.policy.version();
-        record.quota = active.policy.quota(&call.caller.principal);
-        match (&call.options.argument_error, row) {
-            (Some(error), _) => Err(error.clone()),
-            (None, Some(row)) => {
-                let mut context = CallContext::new(workspace, call, &active);
-                context.seen_files = Some(seen_files);
-                run_rounds(&context, mode, call, row, &mut record)
-            }
-            (None, None) => Err(unknown_operation_error(call.operation)),
-        }
+        record.quota = active.policy.quota(&metadata.caller.principal);
+        let mut context = CallContext::new(workspace, metadata, call.definition.name, &active);
+        context.seen_files = Some(seen_files);
+        run_rounds(&context, mode, call, &mut record)
     });
-    match outcome {
-        Ok(CallOutcomeAndJournalStatus::Recorded(outcome)) => Ok(outcome),
-        Ok(CallOutcomeAndJournalStatus::RecordedThenFailed(error)) => Err(error),
-        Ok(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)) => {
+    match status {
+        Ok(CallJournalStatus::Recorded(reply)) => Ok(reply),
+        Ok(CallJournalStatus::RecordedThenFailed(error)) => Err(error),
+        Ok(CallJournalStatus::NotYetRecorded(reply)) => {
             workspace.record_call(&record)?;
-            if call.options.applied_by != ChangeApplierChoice::Workspace {
-                // The editor applies the change after the call returns, so `head` first writes buffered entries to
-                // disk.
+            if metadata.options.applied_by != ChangeApplierChoice::Workspace {
+                // The editor applies the change as soon as the call returns, so the journal entry must already be on
+                // disk. `head` writes buffered entries to disk.
                 workspace.head()?;
             }
-            Ok(outcome)
+            Ok(reply)
         }
-        Err(error) => {
-            record.error_kind = Some(error.recorded_kind(&call.caller.principal));
-            if error.kind == ErrorKind::PolicyDenied {
-                record.policy_tier = SupervisionTier::Blocked;
-            }
-            // If the failure cannot be recorded, the caller still gets the error of the call.
-            match workspace.record_call(&record) {
-                Ok(()) | Err(_) => Err(error),
-            }
+        Err(error) => Err(record_failure(workspace, record, error)),
+    }
+}
+
+/// Records a call that does not reach its operation, because its name or its arguments are invalid.
+pub(crate) fn refuse_call(
+    workspace: &dyn Workspace,
+    call: &CallMetadata<'_>,
+    operation: &'static str,
+    arguments: String,
+    error: Error,
+) -> Error {
+    let mut record = new_record(call, operation, arguments);
+    match workspace.active_policy() {
+        Ok(active) => {
+            record.policy_version = active.policy.version();
+            record.quota = active.policy.quota(&call.caller.principal);
+            record_failure(workspace, record, error)
         }
+        Err(policy_error) => record_failure(workspace, record, policy_error),
+    }
+}
+
+fn new_record<'a>(call: &'a CallMetadata<'_>, operation: &'static str, arguments: String) -> JournalCallRecord<'a> {
+    JournalCallRecord {
+        tool: call.options.tool.as_deref(),
+        idempotency_key: call.idempotency_key,
+        ..JournalCallRecord::new(call.caller, operation, arguments)
+    }
+}
+
+/// If the failure cannot be recorded, the caller still gets the error of the call.
+fn record_failure(workspace: &dyn Workspace, mut record: JournalCallRecord<'_>, error: Error) -> Error {
+    record.error_kind = Some(error.recorded_kind(&record.caller.principal));
+    if error.kind == ErrorKind::PolicyDenied {
+        record.policy_tier = SupervisionTier::Blocked;
+    }
+    match workspace.record_call(&record) {
+        Ok(()) | Err(_) => error,
     }
 }
 
@@ -98,33 +147,31 @@ pub(crate) fn record_client_answer(
     workspace.answer_approval(answer, &record).map(|_| ())
 }
 
-enum CallOutcomeAndJournalStatus {
-    Recorded(CallOutcome),
-    /// The commit failed; the journal has the entry of the call and a second entry with the reason.
+/// Whether the journal has the entry of a call.
+enum CallJournalStatus {
+    Recorded(PipelineReply),
+    /// The commit of the call failed; the journal has the entry of the call and a second entry with the reason.
     RecordedThenFailed(Error),
-    /// The call changed nothing, and its journal entry is not written yet.
-    NotYetRecorded(CallOutcome),
+    /// The call changed nothing.
+    NotYetRecorded(PipelineReply),
 }
 
 fn run_rounds(
     context: &CallContext<'_>,
     approval_mode: ApprovalMode,
-    call: &Call<'_>,
-    row: &OperationDefinition,
+    call: &PipelineCall<'_>,
     record: &mut JournalCallRecord<'_>,
-) -> Result<CallOutcomeAndJournalStatus, Error> {
-    let workspace = context.workspace();
-    let operation = (row.decode)(&call.arguments)?;
-    if let Some(completion) = find_completed_call(workspace, call)? {
+) -> Result<CallJournalStatus, Error> {
+    if let Some(completion) = find_completed_call(context.workspace(), call)? {
         return Ok(completion);
     }
-    let rate_verdict = policy::rate_limit::check_rate(context, row.effect)?;
-    let pipeline = CallPlanningRoundRunner { context, approval_mode, call, row, rate_verdict };
-    quota::ensure_usage_counted(context, row.effect)?;
+    let rate_verdict = policy::rate_limit::check_rate(context, call.definition.effect)?;
+    let pipeline = CallPlanningRoundRunner { context, approval_mode, call, rate_verdict };
+    quota::ensure_usage_counted(context, call.definition.effect)?;
     let mut usage_recounted = false;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
-        call.control.check()?;
-        let result = match pipeline.run_round(&*operation, record) {
+        context.control.check()?;
+        let result = match pipeline.run_round(record) {
             Err(error) if error.kind == ErrorKind::QuotaExceeded && !usage_recounted => {
                 // Other callers may have freed space since usage was last counted.
                 usage_recounted = true;
@@ -139,7 +186,7 @@ fn run_rounds(
             PlanningRoundResult::NeedsApproval(mut missing) => {
                 let before_after = missing.before_after.take();
                 record.policy_tier = SupervisionTier::ApprovalRequired;
-                match approval::request_and_wait(context, call, *missing)? {
+                match approval::request_and_wait(context, *missing)? {
                     ApprovalWaitResult::Retry => {}
                     ApprovalWaitResult::Refused(error, approval) => {
                         record.approval = approval;
@@ -154,7 +201,7 @@ fn run_rounds(
 }
 
 enum PlanningRoundResult {
-    Finished(CallOutcomeAndJournalStatus),
+    Finished(CallJournalStatus),
     /// The call must be planned again, for example because files changed between planning and commit.
     Retry,
     /// The call needs approval and has released its locks.
@@ -164,21 +211,16 @@ enum PlanningRoundResult {
 struct CallPlanningRoundRunner<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
-    call: &'t Call<'t>,
-    row: &'t OperationDefinition,
+    call: &'t PipelineCall<'t>,
     rate_verdict: PolicyVerdict,
 }
 
 impl CallPlanningRoundRunner<'_> {
-    fn run_round(
-        &self,
-        operation: &dyn PipelineOperation,
-        record: &mut JournalCallRecord<'_>,
-    ) -> Result<PlanningRoundResult, Error> {
-        let (context, row) = (self.context, self.row);
+    fn run_round(&self, record: &mut JournalCallRecord<'_>) -> Result<PlanningRoundResult, Error> {
+        let (context, row) = (self.context, self.call.definition);
         let workspace = context.workspace();
-        let ResolvedCall { paths: requests, plan } = operation.resolve_call(context)?;
-        let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
+        let ResolvedCall { paths: requests, plan } = self.call.operation.resolve_call(context)?;
+        let mut targets = resolve::resolve_targets(workspace, &requests, &context.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
         let ReadAndWritePolicyVerdicts { reads, writes } =
             authorization::check_targets(context, row.effect, &requests, &targets)?;
@@ -188,7 +230,7 @@ impl CallPlanningRoundRunner<'_> {
         {
             return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let _guard = lock_targets(workspace, row.effect, &requests, &targets, self.call)?;
+        let _guard = lock_targets(context, row.effect, &requests, &targets)?;
         context.discard_buffer_snapshot();
         resolve::check_bases(context, &mut targets)?;
         let mut planned = plan(context, &targets)?;
@@ -223,18 +265,16 @@ impl CallPlanningRoundRunner<'_> {
             missing.before_after = proposed_before_after(context, planned).map(Box::new);
             return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let Some(mut completion) = self.execute_planned(planned, record)? else {
+        let Some(mut status) = self.execute_planned(planned, record)? else {
             return Ok(PlanningRoundResult::Retry);
         };
-        if let CallOutcomeAndJournalStatus::Recorded(outcome) | CallOutcomeAndJournalStatus::NotYetRecorded(outcome) =
-            &mut completion
-        {
-            unsaved::add_unsaved_notices(context, &targets, &notices, outcome);
+        if let CallJournalStatus::Recorded(reply) | CallJournalStatus::NotYetRecorded(reply) = &mut status {
+            reply.notices = unsaved::mark_unsaved_files(context, &targets, &notices, self.call.operation);
             for (path, version, bytes) in &written {
                 context.remember(path, *version, Some(bytes));
             }
         }
-        Ok(PlanningRoundResult::Finished(completion))
+        Ok(PlanningRoundResult::Finished(status))
     }
 
     fn require_approval(
@@ -242,14 +282,14 @@ impl CallPlanningRoundRunner<'_> {
         verdict: PolicyVerdict,
         record: &mut JournalCallRecord<'_>,
         targets: &[ResolvedTarget],
-        planned: Option<&OperationPlanningResult>,
+        planned: Option<&OperationPlanningResult<()>>,
     ) -> Result<Option<Box<MissingApproval>>, Error> {
         record.policy_tier = record.policy_tier.max(verdict.tier);
         if verdict.tier < SupervisionTier::ApprovalRequired {
             return Ok(None);
         }
         let context = self.context;
-        let call_digest = approval::digest_call(self.call);
+        let call_digest = approval::digest_call(context, self.call.arguments);
         let plan = if let Some(OperationPlanningResult::Files { plan, .. }) = planned { Some(plan) } else { None };
         let plan_digest = match plan {
             Some(plan) => approval::digest_plan(context, &call_digest, plan)?,
@@ -268,72 +308,75 @@ impl CallPlanningRoundRunner<'_> {
     /// Applies and records the planned effect; `None` means that the files changed since planning.
     fn execute_planned(
         &self,
-        planned: OperationPlanningResult,
+        planned: OperationPlanningResult<()>,
         record: &mut JournalCallRecord<'_>,
-    ) -> Result<Option<CallOutcomeAndJournalStatus>, Error> {
+    ) -> Result<Option<CallJournalStatus>, Error> {
         let workspace = self.context.workspace();
-        let outcome = match planned {
-            OperationPlanningResult::Read { outcome, bytes } => {
+        match planned {
+            OperationPlanningResult::Read { outcome: (), bytes } => {
                 record.bytes = bytes;
-                if self.row.effect != OperationEffectClass::None {
-                    add_recorded_field(&mut record.arguments, UNCHANGED_FIELD, outcome.json.get("version").cloned());
+                if self.call.definition.effect != OperationEffectClass::None {
+                    recorded_arguments::add_unchanged_version(
+                        &mut record.arguments,
+                        self.call.operation.main_version(),
+                    );
                 }
-                return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)));
+                return Ok(Some(CallJournalStatus::NotYetRecorded(PipelineReply::default())));
             }
-            OperationPlanningResult::Preview(outcome) => {
-                return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)));
+            OperationPlanningResult::Preview(()) => {
+                return Ok(Some(CallJournalStatus::NotYetRecorded(PipelineReply::default())));
             }
             OperationPlanningResult::Lease { request, build_outcome } => {
                 let (lease, receipt) = workspace.execute_lease_request(&request, record)?;
-                build_outcome(&lease, &receipt)
+                build_outcome(&lease, &receipt);
             }
             OperationPlanningResult::Session { request, build_outcome } => {
                 let (reply, receipt) = workspace.execute_session_request(&request, record)?;
-                build_outcome(&reply, &receipt)
+                build_outcome(&reply, &receipt);
             }
             OperationPlanningResult::Approval { answer, build_outcome } => {
                 let (approval, receipt) = workspace.answer_approval(&answer, record)?;
-                build_outcome(&approval, &receipt)
+                build_outcome(&approval, &receipt);
             }
             OperationPlanningResult::Watch { request, build_outcome } => {
-                let deadline = self.call.control.deadline();
+                let deadline = self.context.control.deadline();
                 let (watch, receipt) = workspace.execute_watch_request(&request, record, deadline)?;
-                build_outcome(&watch, &receipt)
+                build_outcome(&watch, &receipt);
             }
             OperationPlanningResult::Buffer { request, build_outcome } => {
                 let (buffer, receipt) = workspace.execute_buffer_request(&request, record)?;
-                build_outcome(&buffer, &receipt)
+                build_outcome(&buffer, &receipt);
             }
             OperationPlanningResult::Files { plan, .. }
-                if self.call.options.applied_by != ChangeApplierChoice::Workspace =>
+                if self.context.options.applied_by != ChangeApplierChoice::Workspace =>
             {
-                add_recorded_field(&mut record.arguments, APPLIED_ELSEWHERE_FIELD, Some(plan.changes.len().into()));
-                return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome_for_editor(self.context, plan))));
+                recorded_arguments::add_changes_applied_elsewhere(&mut record.arguments, plan.changes.len());
+                let end = CallEnd::LeftToEditor(changes_for_editor(self.context, plan));
+                let reply = PipelineReply { end, ..PipelineReply::default() };
+                return Ok(Some(CallJournalStatus::NotYetRecorded(reply)));
             }
             OperationPlanningResult::Files { plan, build_outcome } => {
-                self.call.control.check()?;
-                add_recorded_field(&mut record.arguments, MOVED_FIELD, moved_paths_json(&plan));
-                add_recorded_field(&mut record.arguments, BUFFERS_FIELD, buffers_json(&plan));
+                self.context.control.check()?;
+                recorded_arguments::add_moved_files_and_buffers(&mut record.arguments, &plan);
                 match workspace.commit(&plan, record) {
                     Ok(receipt) => build_outcome(&receipt),
                     Err(CommitError::ExpectationFailed(_)) => return Ok(None),
-                    Err(CommitError::KeyAlreadyUsed(number)) => {
-                        let outcome = outcome_of_completed_call(workspace, number)?;
-                        return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)));
-                    }
+                    Err(CommitError::KeyAlreadyUsed(number)) => return completed_call(workspace, number).map(Some),
                     Err(CommitError::RecordedThenFailed(error)) => {
-                        return Ok(Some(CallOutcomeAndJournalStatus::RecordedThenFailed(error)));
+                        return Ok(Some(CallJournalStatus::RecordedThenFailed(error)));
                     }
                     Err(CommitError::Failed(error)) => return Err(error),
                 }
             }
-        };
-        Ok(Some(CallOutcomeAndJournalStatus::Recorded(outcome)))
+        }
+        Ok(Some(CallJournalStatus::Recorded(PipelineReply::default())))
     }
 }
 
-/// The file contents that the caller's session counts as having seen after the commit.
-fn contents_written(context: &CallContext<'_>, planned: &OperationPlanningResult) -> Vec<(RelPath, Version, Vec<u8>)> {
+fn contents_written(
+    context: &CallContext<'_>,
+    planned: &OperationPlanningResult<()>,
+) -> Vec<(RelPath, Version, Vec<u8>)> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return Vec::new() };
     let written = |change: &PlannedChange| {
         let PlannedChange::Put { path, content: PlannedContent::Bytes(bytes), version, .. } = change else {
@@ -356,11 +399,10 @@ fn preview_reads(targets: &[ResolvedTarget]) -> Value {
 /// Locks the changed paths in sorted order. A path that is only read needs no lock, because files are replaced
 /// atomically.
 fn lock_targets(
-    workspace: &dyn Workspace,
+    context: &CallContext<'_>,
     effect: OperationEffectClass,
     requests: &[RequestedPath],
     targets: &[ResolvedTarget],
-    call: &Call<'_>,
 ) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
     if effect == OperationEffectClass::None {
         return Ok(None);
@@ -373,15 +415,12 @@ fn lock_targets(
         .collect();
     locks.sort();
     locks.dedup();
-    workspace.lock(&locks, call.control.deadline()).map(Some)
+    context.workspace().lock(&locks, context.control.deadline()).map(Some)
 }
 
-/// Finds an earlier call with the same idempotency key, so that its change is not applied twice.
-fn find_completed_call(
-    workspace: &dyn Workspace,
-    call: &Call<'_>,
-) -> Result<Option<CallOutcomeAndJournalStatus>, Error> {
-    let Some(key) = call.idempotency_key else { return Ok(None) };
+/// The outcome of an earlier call with the same idempotency key, if any, so that its change is not applied twice.
+fn find_completed_call(workspace: &dyn Workspace, call: &PipelineCall<'_>) -> Result<Option<CallJournalStatus>, Error> {
+    let Some(key) = call.metadata.idempotency_key else { return Ok(None) };
     if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
         return Err(Error::new(
             ErrorKind::BadRequest,
@@ -389,28 +428,18 @@ fn find_completed_call(
         )
         .with_next_step("pass another key, or none"));
     }
-    match workspace.entry_for_idempotency_key(&call.caller.principal, key)? {
-        Some(number) => {
-            refuse_other_call(workspace, call, number)?;
-            Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome_of_completed_call(workspace, number)?)))
-        }
-        None => Ok(None),
-    }
+    let Some(number) = workspace.entry_for_idempotency_key(&call.metadata.caller.principal, key)? else {
+        return Ok(None);
+    };
+    refuse_other_call(workspace, call, number)?;
+    completed_call(workspace, number).map(Some)
 }
 
-/// Refuses an idempotency key that an earlier, different call used.
-fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Error> {
+fn refuse_other_call(workspace: &dyn Workspace, call: &PipelineCall<'_>, number: u64) -> Result<(), Error> {
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
-    let original_arguments = |text: &str| {
-        let mut fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        fields.retain(|name, _| {
-            ![UNCHANGED_FIELD, MOVED_FIELD, BUFFERS_FIELD, APPLIED_ELSEWHERE_FIELD].contains(&name.as_str())
-        });
-        fields
-    };
-    let arguments = recorded_arguments(call, ops::find_operation(call.operation));
-    if stored.entry.operation == call.operation
-        && original_arguments(&stored.entry.arguments) == original_arguments(&arguments)
+    let arguments = call.arguments.redacted(call.definition.content_arguments);
+    if stored.entry.operation == call.definition.name
+        && recorded_arguments::are_of_same_call(&stored.entry.arguments, &arguments)
     {
         return Ok(());
     }
@@ -421,14 +450,24 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
     .with_next_step("use a new key for a new call"))
 }
 
-fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
-    let text = "allowed and recorded; the editor applies the change".to_owned();
-    let before_after =
-        plan.changes.into_iter().find_map(|change| before_and_after(context, change)).into_iter().collect();
-    CallOutcome { json: Map::new(), text, before_after, session_switch: None }
+fn completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallJournalStatus, Error> {
+    let stored = workspace.entry(number)?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::HistoryLost,
+            format!("this idempotency key was used for entry r{number}, which is no longer in the journal"),
+        )
+        .with_next_step("read the files to see whether the change was made, then use a new key")
+    })?;
+    let end = CallEnd::AlreadyDone(CompletedCallOutcome::from(&stored));
+    Ok(CallJournalStatus::NotYetRecorded(PipelineReply { end, ..PipelineReply::default() }))
 }
 
-fn proposed_before_after(context: &CallContext<'_>, planned: OperationPlanningResult) -> Option<BeforeAfterBytes> {
+/// The file content before and after the change that the editor applies.
+fn changes_for_editor(context: &CallContext<'_>, plan: Plan) -> Vec<BeforeAfterBytes> {
+    plan.changes.into_iter().find_map(|change| before_and_after(context, change)).into_iter().collect()
+}
+
+fn proposed_before_after(context: &CallContext<'_>, planned: OperationPlanningResult<()>) -> Option<BeforeAfterBytes> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return None };
     match context.options.before_after {
         BeforeAfterContentInclusion::Include => {
@@ -450,73 +489,4 @@ fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<
         ChangeApplierChoice::Workspace => context.read(&path, whole).ok().map(|file| file.bytes),
     };
     Some(BeforeAfterBytes { path, before, after: Some(after) })
-}
-
-/// The field of the recorded arguments with the number of changes that the editor applies.
-const APPLIED_ELSEWHERE_FIELD: &str = "made_elsewhere";
-const UNCHANGED_FIELD: &str = "unchanged";
-/// The field of the recorded arguments with the old and new paths of files that the call moves and also changes.
-const MOVED_FIELD: &str = "moved";
-const BUFFERS_FIELD: &str = "buffers";
-
-fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallOutcome, Error> {
-    let stored = workspace.entry(number)?.ok_or_else(|| {
-        Error::new(
-            ErrorKind::HistoryLost,
-            format!("this idempotency key was used for entry r{number}, which is no longer in the journal"),
-        )
-        .with_next_step("read the files to see whether the change was made, then use a new key")
-    })?;
-    Ok(ops::outcome_from_entry(&stored))
-}
-
-fn unknown_operation_error(name: &str) -> Error {
-    let known: Vec<&str> = ops::OPERATIONS.iter().map(|row| row.name).collect();
-    let start: String = name.chars().take(64).collect();
-    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{start}'"))
-        .with_next_step(format!("operations: {}", known.join(", ")))
-}
-
-fn moved_paths_json(plan: &Plan) -> Option<Value> {
-    let pair = |change: &PlannedChange| {
-        let PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } = change else { return None };
-        Some((from.to_string(), path.to_string().into()))
-    };
-    let moved: Map<String, Value> = plan.changes.iter().filter_map(pair).collect();
-    (!moved.is_empty()).then_some(Value::Object(moved))
-}
-
-fn buffers_json(plan: &Plan) -> Option<Value> {
-    let ids: Vec<&str> = plan.buffers.iter().map(|change| change.id.as_str()).collect();
-    (!ids.is_empty()).then(|| ids.into())
-}
-
-fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) {
-    let Some(value) = value else { return };
-    if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {
-        fields.insert(name.to_owned(), value);
-        *arguments = Value::Object(fields).to_string();
-    }
-}
-
-/// The journal records the size of file content and of long texts instead of the text.
-fn recorded_arguments(call: &Call<'_>, row: Option<&OperationDefinition>) -> String {
-    let contents = row.map_or(&[][..], |row| row.content_arguments);
-    // Arguments that a dialect could not translate have unknown meanings, so each of them may be content.
-    let may_be_content = |name: &str| call.options.argument_error.is_some() && !name.to_lowercase().contains("path");
-    let recorded = call.arguments.iter().map(|(name, value)| {
-        let recorded = match value {
-            Value::String(text)
-                if contents.contains(&name.as_str())
-                    || may_be_content(name)
-                    || text.len() > limits::RECORDED_ARGUMENT_CHARS_MAX =>
-            {
-                Value::String(format!("<{} bytes>", text.len()))
-            }
-            Value::Array(_) | Value::Object(_) => Value::String("<nested>".to_owned()),
-            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        };
-        (name.clone(), recorded)
-    });
-    Value::Object(recorded.take(32).collect()).to_string()
 }

@@ -9,17 +9,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde_json::{Map, Value, json};
 use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
 pub(crate) use self::rebase::rebase_plan_onto_disk;
 use crate::{
     buffers::{BufferEditorConnectionState, EditorBufferMetadata},
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::ResolvedTarget,
+    operation::{PipelineOperation, ResolvedTarget},
+    outcome::SavedAndUnsavedVersion,
     plan::PlanTimeFileVersion,
     version::Version,
     workspace::{BytesToRead, FileBytesWithVersion, FileStat, Workspace},
@@ -180,20 +178,17 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const UNSAVED_FIELD: &str = "unsaved";
-const NOTICES_FIELD: &str = "notices";
-
 #[derive(Debug, Clone)]
-pub(crate) struct UnsavedTextNotice {
-    pub(crate) path: RelPath,
-    pub(crate) owner: String,
-    pub(crate) saved: Version,
-    pub(crate) unsaved: Version,
-    pub(crate) access: UnsavedTextAccessKind,
+pub struct UnsavedTextNotice {
+    pub path: RelPath,
+    pub owner: String,
+    pub saved: Version,
+    pub unsaved: Version,
+    pub access: UnsavedTextAccessKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnsavedTextAccessKind {
+pub enum UnsavedTextAccessKind {
     Read,
     Written,
 }
@@ -203,86 +198,58 @@ impl UnsavedTextNotice {
         let (buffer, saved) = (&file.buffer, file.saved_version.version);
         Self { path: buffer.path.clone(), owner: buffer.owner.clone(), saved, unsaved: buffer.version, access }
     }
-
-    fn to_json(&self) -> Value {
-        json!({ "saved": self.saved.to_string(), "text": self.unsaved.to_string() })
-    }
 }
 
-pub(crate) fn add_unsaved_notices(
+/// The unsaved texts that an outcome shows, and the drafts of the files that a call names.
+#[derive(Debug, Default)]
+pub struct UnsavedAndDraftNotices {
+    /// The unsaved texts whose versions are marked in the outcome.
+    pub unsaved_texts: Vec<UnsavedTextNotice>,
+    /// Unsaved texts of editors that disconnected.
+    pub drafts: Vec<EditorBufferMetadata>,
+}
+
+/// Marks the files in the outcome of which the call read or wrote unsaved text.
+pub(crate) fn mark_unsaved_files(
     context: &CallContext<'_>,
     targets: &[ResolvedTarget],
     written: &[UnsavedTextNotice],
-    outcome: &mut CallOutcome,
-) {
+    operation: &dyn PipelineOperation,
+) -> UnsavedAndDraftNotices {
     let files_read = context.unsaved_files_read();
     let only_read = files_read
         .iter()
         .map(|file| UnsavedTextNotice::new(file, UnsavedTextAccessKind::Read))
         .filter(|read| !written.iter().any(|notice| notice.path == read.path));
-    for notice in written.iter().cloned().chain(only_read) {
-        if context.may_read(&notice.path) && mark_versions(&mut outcome.json, &notice) {
-            append_line(outcome, &format!("[unsaved: {} has unsaved text in {}]", notice.owner, notice.path));
-        }
-    }
-    for target in targets {
-        // If the lookup of drafts fails, a later call reports the drafts.
-        for draft in context.drafts(&target.path).unwrap_or_default() {
-            if context.may_read(&target.path) {
-                let notice = draft_notice(&draft);
-                append_line(outcome, &format!("[{notice}]"));
-                add_notice(&mut outcome.json, notice);
-            }
-        }
-    }
+    let unsaved_texts = written
+        .iter()
+        .cloned()
+        .chain(only_read)
+        .filter(|notice| context.may_read(&notice.path) && mark_versions(operation, notice))
+        .collect();
+    let may_read = |target: &&ResolvedTarget| context.may_read(&target.path);
+    // If the lookup of drafts fails, a later call reports the drafts.
+    let drafts = |target: &ResolvedTarget| context.drafts(&target.path).unwrap_or_default();
+    UnsavedAndDraftNotices { unsaved_texts, drafts: targets.iter().filter(may_read).flat_map(drafts).collect() }
 }
 
-fn draft_notice(draft: &EditorBufferMetadata) -> String {
-    format!(
-        "the editor of {} disconnected with unsaved changes to {}; they are available as draft {}",
-        draft.owner, draft.path, draft.id
-    )
-}
-
-fn append_line(outcome: &mut CallOutcome, text: &str) {
-    if !outcome.text.is_empty() && !outcome.text.ends_with('\n') {
-        outcome.text.push('\n');
-    }
-    outcome.text.push_str(&escape_deceptive_line(text));
-}
-
-fn add_notice(fields: &mut Map<String, Value>, notice: String) {
-    match fields.get_mut(NOTICES_FIELD) {
-        Some(Value::Array(notices)) => notices.push(notice.into()),
-        Some(_) | None => drop(fields.insert(NOTICES_FIELD.to_owned(), vec![notice].into())),
-    }
-}
-
-/// Marks the JSON objects of an outcome that have the file's unsaved version or hits in the file. The result is `false`
-/// if the outcome has no such object.
-fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) -> bool {
-    let text = notice.unsaved.to_string();
+/// Marks the rows of the outcome that show the unsaved version of the file or lines of it. The result is `false` if the
+/// outcome has no such row.
+fn mark_versions(operation: &dyn PipelineOperation, notice: &UnsavedTextNotice) -> bool {
     let mut marked = false;
-    let names_it = fields.get("version").and_then(Value::as_str) == Some(text.as_str());
-    let is_path = fields.get("path").and_then(Value::as_str).map(|path| path == notice.path.to_string());
-    if (names_it && is_path != Some(false)) || (is_path == Some(true) && fields.contains_key("hits")) {
-        fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
+    operation.visit_shown_files(&mut |shown| {
+        let shows_other_version = shown.version.as_ref().is_some_and(|(version, _)| *version != notice.unsaved);
+        if *shown.path != notice.path || shows_other_version {
+            return;
+        }
+        *shown.unsaved = Some(SavedAndUnsavedVersion { saved: notice.saved, unsaved: notice.unsaved });
         // The journal records the saved version, but the caller's next call must give the unsaved version as its base.
-        if notice.access == UnsavedTextAccessKind::Written && fields.contains_key("rev") {
-            fields.insert("rev".to_owned(), notice.unsaved.short_form().into());
+        if notice.access == UnsavedTextAccessKind::Written
+            && let Some((_, Some(rev))) = shown.version
+        {
+            *rev = notice.unsaved.short_form();
         }
         marked = true;
-    }
-    for value in fields.values_mut() {
-        marked |= match value {
-            Value::Object(inner) => mark_versions(inner, notice),
-            Value::Array(items) => {
-                let objects = items.iter_mut().filter_map(Value::as_object_mut);
-                // `count` visits every object, while `any` would stop at the first marked object.
-                objects.map(|inner| mark_versions(inner, notice)).filter(|marked| *marked).count() > 0
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        };
-    }
+    });
     marked
 }

@@ -30,7 +30,7 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
 }
 
 /// The methods whose first argument is a JSON key of a call result or of error details.
-const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
+const KEY_METHODS: [&str; 3] = ["with_detail(", "serialize_entry(", "insert("];
 
 /// Collects the JSON keys in the sources of a crate, sorted, one per line. JSON keys in unit tests at the end of a
 /// source file are left out.

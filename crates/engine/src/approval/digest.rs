@@ -8,13 +8,13 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    engine::Call,
     errors::Error,
     operation::ResolvedTarget,
     plan::{
         CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
     },
+    recorded_arguments::RecordableArguments,
     version::Version,
     workspace::FileStatFingerprint,
 };
@@ -25,12 +25,13 @@ pub(crate) struct ApprovalBindingDigests {
     pub(crate) plan_digest: Digest,
 }
 
-pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
+pub(crate) fn digest_call(context: &CallContext<'_>, arguments: &RecordableArguments) -> Digest {
     let mut out = ApprovalDigestWriter::new("call");
-    out.write_text(call.operation);
-    out.write_number(u64::from(call.options.tool.is_some()));
-    out.write_text(call.options.tool.as_deref().unwrap_or_default());
-    out.write_json(&Value::Object(call.arguments.clone()));
+    let tool = context.options.tool.as_deref();
+    out.write_text(context.operation);
+    out.write_number(u64::from(tool.is_some()));
+    out.write_text(tool.unwrap_or_default());
+    out.write_json(&arguments.as_json());
     out.digest()
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Approval, ApprovalBindingDigests, ApprovalFilter, ApprovalMode, ApprovalRequest, ApprovalState};
 use crate::{
     call_context::CallContext,
-    engine::{BeforeAfterBytes, Call},
+    engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
     policy::PolicyVerdict,
@@ -86,7 +86,6 @@ pub(crate) enum ApprovalWaitResult {
 /// Requests approval for a call, unless the same request is pending, and waits for a person's answer.
 pub(crate) fn request_and_wait(
     context: &CallContext<'_>,
-    call: &Call<'_>,
     missing: MissingApproval,
 ) -> Result<ApprovalWaitResult, Error> {
     let MissingApproval { binding, verdict, plan_preview, before_after: _ } = missing;
@@ -100,17 +99,16 @@ pub(crate) fn request_and_wait(
     };
     let approval = match pending {
         Some(approval) => approval,
-        None => context.workspace().request_approval(&build_request(context, call, binding, verdict, plan_preview))?,
+        None => context.workspace().request_approval(&build_request(context, binding, verdict, plan_preview))?,
     };
     match existing.iter().find(|approval| approval.state == ApprovalState::Approved) {
         Some(outdated) => Ok(refused(&approval, approval_stale_error(context, outdated, &approval))),
-        None => wait_for_answer(context, call, approval, verdict),
+        None => wait_for_answer(context, approval, verdict),
     }
 }
 
 fn build_request(
     context: &CallContext<'_>,
-    call: &Call<'_>,
     binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
     mut preview: Value,
@@ -119,8 +117,8 @@ fn build_request(
     ApprovalRequest {
         principal: context.caller.principal.to_string(),
         session: context.caller.session.clone(),
-        operation: call.operation.to_owned(),
-        tool: call.options.tool.clone(),
+        operation: context.operation.to_owned(),
+        tool: context.options.tool.clone(),
         call_digest: binding.call_digest,
         plan_digest: binding.plan_digest,
         plan_preview: preview.to_string(),
@@ -136,17 +134,16 @@ fn refused(approval: &Approval, error: Error) -> ApprovalWaitResult {
 
 fn wait_for_answer(
     context: &CallContext<'_>,
-    call: &Call<'_>,
     mut approval: Approval,
     verdict: PolicyVerdict,
 ) -> Result<ApprovalWaitResult, Error> {
-    let until = Instant::now() + call.control.approval_wait();
+    let until = Instant::now() + context.control.approval_wait();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(refused(&approval, approval_pending_error(context, &approval, verdict)));
         }
-        call.control.check()?;
+        context.control.check()?;
         let head = context.workspace().head()?;
         if let Some(updated) = context.workspace().approval(&approval.id)? {
             approval = updated;

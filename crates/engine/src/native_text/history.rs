@@ -6,7 +6,7 @@ use crate::{
     limits,
     ops::{
         CompletedCallOutcome, DiffOutcome, HistoryEntryRow, HistoryOutcome, UndoOrRedoOutcome, UndoneOrRedoneEntry,
-        VisibleChange, outcome_builder::first_page,
+        VisibleChange, text_pages::first_page,
     },
     outcome::to_json_object,
 };

@@ -92,6 +92,6 @@ impl NativeText for FindOutcome {
     }
 }
 
-pub(crate) fn render_ignored_note(ignored: Option<u64>, notation: CallNotation) -> Option<String> {
+fn render_ignored_note(ignored: Option<u64>, notation: CallNotation) -> Option<String> {
     ignored.map(|count| format!("{count} ignored ({} includes them)", notation.render_switch("all")))
 }

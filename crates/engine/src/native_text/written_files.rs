@@ -7,7 +7,7 @@ use crate::{
     call_notation::CallNotation,
     ops::{
         AppliedEditRow, EditOutcome, EditRebaseFields, InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind,
-        PatchedFileRow, PatchedFinalNewline, WriteOutcome, outcome_builder::format_line_span,
+        PatchedFileRow, PatchedFinalNewline, WriteOutcome, text_pages::format_line_span,
     },
 };
 

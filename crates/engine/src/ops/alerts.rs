@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome_builder::shorten_for_error;
+use super::text_pages::shorten_for_error;
 use crate::{
     call_context::CallContext,
     caller::Principal,

@@ -13,7 +13,7 @@ use crate::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
-    outcome::{FileVersionFields, OperationOutcome, RecordedEntryFields},
+    outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
@@ -44,7 +44,11 @@ pub struct AppendOutcome {
     pub added_bytes: usize,
 }
 
-impl OperationOutcome for AppendOutcome {}
+impl OperationOutcome for AppendOutcome {
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        Some(FileShownInOutcome::new(&self.path, &mut self.version))
+    }
+}
 
 impl Operation for AppendArgs {
     type Resolved = RequestedPathIndex;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stead_journal::Digest;
 
-use super::outcome_builder::shorten_for_error;
+use super::text_pages::shorten_for_error;
 use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalState, summarize_plan},
     call_context::CallContext,

@@ -3,12 +3,13 @@
 //! `changes` to a protocol's change stream without recording journal entries.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 
 use crate::{
     call_context::CallContext,
+    call_options::CallOptions,
     caller::Caller,
-    engine::{Call, CallOutcome, Engine},
+    control::CallControl,
+    engine::{CallMetadata, Engine},
     errors::Error,
     limits,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
@@ -17,7 +18,7 @@ use crate::{
         journal_feed::{self, EventJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
         visible_change::VisibleChange,
     },
-    outcome::{Completeness, IntoCallOutcome, OperationOutcome},
+    outcome::{Completeness, OperationOutcome},
     workspace::StoredJournalEntry,
 };
 
@@ -143,12 +144,13 @@ impl ChangesFollower {
     }
 
     /// Returns the next page of changes, as the operation `changes` would return it.
-    pub fn next_page(&mut self) -> Result<CallOutcome, Error> {
+    pub fn next_page(&mut self) -> Result<ChangesOutcome, Error> {
         let workspace = self.engine.workspace();
-        let call = Call::new(&self.caller, "changes", Map::new());
+        let (options, control) = (CallOptions::default(), CallControl::default());
+        let call = CallMetadata { caller: &self.caller, idempotency_key: None, options: &options, control: &control };
         let policy = workspace.active_policy()?;
-        let page = collect_changes(&CallContext::new(workspace, &call, &policy), self.position)?;
+        let page = collect_changes(&CallContext::new(workspace, &call, "changes", &policy), self.position)?;
         self.position = page.position;
-        Ok(ChangesOutcome::from(page).into_call_outcome(call.options.call_notation))
+        Ok(page.into())
     }
 }

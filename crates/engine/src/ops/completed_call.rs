@@ -5,10 +5,8 @@ use stead_journal::ChangeKind;
 
 use super::visible_change::{VisibleChange, recorded_file};
 use crate::{
-    call_notation::CallNotation,
-    engine::CallOutcome,
     limits,
-    outcome::{FileShownInOutcome, FileVersionFields, IntoCallOutcome, OperationOutcome, RecordedEntryFields, is_zero},
+    outcome::{FileVersionFields, RecordedEntryFields, is_default},
     version::Version,
     workspace::StoredJournalEntry,
 };
@@ -24,19 +22,8 @@ pub struct CompletedCallOutcome {
     #[serde(flatten)]
     pub version: Option<FileVersionFields>,
     pub changes: Vec<VisibleChange>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub changes_omitted: usize,
-}
-
-impl OperationOutcome for CompletedCallOutcome {
-    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
-        let written = self.changes.iter().find(|change| change.result.is_some());
-        let path = written.map(|change| change.to.as_ref().unwrap_or(&change.path));
-        path.zip(self.version.as_mut())
-            .map(|(path, version)| FileShownInOutcome::new(path, version))
-            .into_iter()
-            .collect()
-    }
 }
 
 impl From<&StoredJournalEntry> for CompletedCallOutcome {
@@ -61,8 +48,4 @@ fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
     let mut files = changes.filter_map(|change| recorded_file(&change.after));
     let first = files.next()?;
     files.next().is_none().then_some(first.version)
-}
-
-pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
-    CompletedCallOutcome::from(stored).into_call_outcome(CallNotation::default())
 }

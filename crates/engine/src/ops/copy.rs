@@ -17,7 +17,7 @@ use crate::{
         FromAndToPathIndexes, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
-    outcome::{FileVersionFields, OperationOutcome, RecordedEntryFields, is_zero},
+    outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{
         CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
@@ -43,7 +43,14 @@ pub enum CopyOutcome {
     Tree(CopiedTree),
 }
 
-impl OperationOutcome for CopyOutcome {}
+impl OperationOutcome for CopyOutcome {
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        match self {
+            CopyOutcome::File(file) => Some(FileShownInOutcome::new(&file.path, &mut file.version)),
+            CopyOutcome::Tree(_) => None,
+        }
+    }
+}
 
 #[derive(Debug, Serialize)]
 pub struct CopiedFile {
@@ -69,7 +76,7 @@ pub struct CopiedTree {
     pub directories: u64,
     pub bytes: u64,
     pub skipped: Vec<SkippedCopyEntry>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub skipped_omitted: usize,
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,

@@ -13,8 +13,8 @@ use stead_text::{
 };
 
 use super::{
-    outcome_builder::{TextPageEnd, first_page},
     read,
+    text_pages::{TextPageEnd, first_page},
     visible_change::recorded_file,
 };
 use crate::{

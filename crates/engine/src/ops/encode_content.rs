@@ -9,7 +9,7 @@ use stead_text::{
     lines,
 };
 
-use super::outcome_builder::shorten_for_error;
+use super::text_pages::shorten_for_error;
 use crate::{
     errors::{Error, ErrorKind},
     limits,

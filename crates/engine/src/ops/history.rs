@@ -14,7 +14,7 @@ use crate::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_zero},
+    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_default},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
@@ -47,7 +47,7 @@ pub struct HistoryEntryRow {
     pub principal: String,
     pub operation: String,
     pub changes: Vec<VisibleChange>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub changes_omitted: usize,
     pub undone: bool,
     #[serde(skip)]

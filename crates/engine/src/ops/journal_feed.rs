@@ -14,7 +14,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     ops::{
-        outcome_builder::shorten_for_error,
+        text_pages::shorten_for_error,
         visible_change::{history_lost_error, parse_entry_number},
     },
     outcome::{Completeness, Continuation, UtcTime},

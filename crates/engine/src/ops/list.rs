@@ -19,7 +19,7 @@ use crate::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_zero},
+    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_default},
     plan::FileKind,
 };
 
@@ -43,7 +43,7 @@ pub struct ListOutcome {
     /// The number of entries on all pages of the listing; `None` if the depth is greater than 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hidden: usize,
     #[serde(flatten)]
     pub completeness: Completeness<ListArgs>,

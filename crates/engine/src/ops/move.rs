@@ -14,7 +14,7 @@ use crate::{
         FromAndToPathIndexes, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
-    outcome::{OperationOutcome, RecordedEntryFields},
+    outcome::{FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, TreeSummary},
     version::Version,
     workspace::{FileStat, FinalSymlink},
@@ -39,6 +39,8 @@ pub struct MoveOutcome {
     pub version: Option<Version>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rev: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<SavedAndUnsavedVersion>,
     pub changed: bool,
     #[serde(flatten)]
     pub moved: Option<MovedTreeFields>,
@@ -55,7 +57,12 @@ pub struct MovedTreeFields {
     pub bytes: u64,
 }
 
-impl OperationOutcome for MoveOutcome {}
+impl OperationOutcome for MoveOutcome {
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        let version = Some((self.version?, self.rev.as_mut()));
+        Some(FileShownInOutcome { path: &self.path, version, unsaved: &mut self.unsaved })
+    }
+}
 
 impl Operation for MoveArgs {
     type Resolved = FromAndToPathIndexes;
@@ -116,6 +123,7 @@ impl Operation for MoveArgs {
                 path: to,
                 version: moved.map(|observed| observed.version),
                 rev: Some(format!("r{}", receipt.entry)),
+                unsaved: None,
                 changed: true,
                 moved: Some(MovedTreeFields { replaced: replaces, files: tree.files, bytes: tree.bytes }),
                 trash: receipt.trash_ids.first().cloned(),
@@ -195,6 +203,7 @@ fn unchanged_outcome(
         path: source.path.clone(),
         version: observed.map(|observed| observed.version),
         rev: observed.map(|observed| context.revision_name(&source.path, &observed.version)),
+        unsaved: None,
         changed: false,
         moved: None,
         trash: None,

@@ -18,7 +18,7 @@ use crate::{
         Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
         ResolvedTarget, ResolvedTargets,
     },
-    ops::{outcome_builder::shorten_for_error, planning::require_present},
+    ops::{planning::require_present, text_pages::shorten_for_error},
     outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
@@ -116,8 +116,8 @@ impl OperationOutcome for ReadOutcome {
         }
     }
 
-    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
-        vec![FileShownInOutcome::new(&self.path, &mut self.version)]
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        Some(FileShownInOutcome::new(&self.path, &mut self.version))
     }
 }
 

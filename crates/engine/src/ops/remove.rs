@@ -21,8 +21,8 @@ use crate::{
     ops::{
         file_kind_name,
         r#move::{self, OverwriteAllowed},
-        outcome_builder::{format_iso_utc, shorten_for_error},
         planning,
+        text_pages::{format_iso_utc, shorten_for_error},
     },
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     plan::{FileKind, Plan, PlannedChange},

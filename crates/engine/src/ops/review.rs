@@ -35,7 +35,7 @@ use crate::{
     },
     outcome::{
         Completeness, Continuation, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
-        is_zero,
+        is_default,
     },
     session_store::SessionStoreWriteRequest,
     version::Version,
@@ -177,11 +177,11 @@ pub struct ReviewedFileRow {
     #[serde(flatten)]
     pub lines: Option<LineCountFields>,
     pub hunks: Vec<ReviewHunkRow>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hunks_left_out: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub diff_left_out_lines: usize,
     #[serde(flatten)]
     pub texts: Option<ReviewedFileTextFields>,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
-use super::outcome_builder::shorten_for_error;
+use super::text_pages::shorten_for_error;
 use crate::{
     call_context::CallContext,
     caller::{CallerAccessMode, Principal},

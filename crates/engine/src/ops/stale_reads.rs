@@ -8,18 +8,17 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde_json::Value;
+use serde::Serialize;
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     buffers::EditorBufferMetadata,
     call_options::BeforeAfterContentInclusion,
-    engine::{Call, CallOutcome},
+    engine::CallMetadata,
     errors::Error,
     limits,
-    ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor, outcome_builder::OutcomeBuilder},
+    ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor},
     version::Version,
     workspace::{
         BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace,
@@ -27,7 +26,6 @@ use crate::{
 };
 
 const READ_OPERATION: &str = "read";
-const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
 const STALE_READ_BATCH_ENTRIES: usize = 200;
 
 #[derive(Default)]
@@ -51,24 +49,29 @@ struct SessionReads {
     pending_notices: Vec<StaleReadNotice>,
 }
 
-struct LastReadFileVersion {
-    version: String,
-    rev: String,
-    unsaved: bool,
+/// A version of a file as an outcome showed it to a session.
+pub(crate) struct LastReadFileVersion {
+    pub(crate) version: Version,
+    pub(crate) rev: String,
+    pub(crate) unsaved: bool,
 }
 
-struct StaleReadNotice {
-    path: String,
-    from: String,
-    to: String,
-    lines: Option<Vec<[usize; 2]>>,
-    actor: String,
+/// A file that another caller changed since the session read it. The lines are those that the change touched, as far as
+/// they are known.
+#[derive(Debug, Serialize)]
+pub struct StaleReadNotice {
+    pub path: String,
+    pub from: String,
+    pub to: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<[usize; 2]>,
+    pub actor: String,
 }
 
 impl StaleReadNotifier {
     /// Starts to track a session before its first read, so that no change is missed.
-    pub(crate) fn before_call(&self, workspace: &dyn Workspace, call: &Call<'_>) {
-        if call.operation != READ_OPERATION || !is_native_call(call) {
+    pub(crate) fn before_call(&self, workspace: &dyn Workspace, operation: &str, call: &CallMetadata<'_>) {
+        if operation != READ_OPERATION || !is_native_call(call) {
             return;
         }
         let name = session_key(call);
@@ -95,41 +98,46 @@ impl StaleReadNotifier {
         sessions.by_id.insert(name, Arc::new(Mutex::new(session)));
     }
 
+    /// The notices for the outcome of a call; remembers the version of the file that the outcome is about.
     pub(crate) fn after_call(
         &self,
         workspace: &dyn Workspace,
-        call: &Call<'_>,
-        mut outcome: CallOutcome,
-    ) -> CallOutcome {
+        operation: &str,
+        call: &CallMetadata<'_>,
+        shown: Option<(RelPath, LastReadFileVersion)>,
+    ) -> Vec<StaleReadNotice> {
         if !is_native_call(call) {
-            return outcome;
+            return Vec::new();
         }
         let Some(session) = lock_ignoring_poison(&self.sessions).by_id.get(&session_key(call)).cloned() else {
-            return outcome;
+            return Vec::new();
         };
         let mut session = lock_ignoring_poison(&session);
-        let read_file = (call.operation == READ_OPERATION).then(|| read_file_of_outcome(&outcome)).flatten();
-        // A failed lookup of changes is repeated with the next outcome.
+        // If the lookup of changes fails, it is repeated with the next outcome.
         let mut stale = std::mem::take(&mut session.pending_notices);
         stale.extend(session.collect_stale_reads(workspace, call).unwrap_or_default());
-        session.remember_written(&outcome);
+        let shown = shown.map(|(path, seen)| (path.to_string(), seen));
+        let read = match shown {
+            Some(read) if operation == READ_OPERATION => Some(read),
+            Some((path, written)) => {
+                session.remember_written(&path, written);
+                None
+            }
+            None => None,
+        };
         if can_carry_notices(call) {
             stale.extend(session.collect_unsaved_changes(workspace).unwrap_or_default());
         }
-        if let Some((path, seen)) = read_file {
+        if let Some((path, seen)) = read {
             stale.retain(|stale| stale.path != path);
             session.remember_read(path, seen);
         }
         stale.truncate(limits::STALE_NOTICES_MAX);
-        if !can_carry_notices(call) {
-            session.pending_notices = stale;
-            return outcome;
+        if can_carry_notices(call) {
+            return stale;
         }
-        drop(session);
-        if !stale.is_empty() {
-            append_notices(&mut outcome, &stale);
-        }
-        outcome
+        session.pending_notices = stale;
+        Vec::new()
     }
 }
 
@@ -150,7 +158,7 @@ impl SessionReads {
     fn collect_stale_reads(
         &mut self,
         workspace: &dyn Workspace,
-        call: &Call<'_>,
+        call: &CallMetadata<'_>,
     ) -> Result<Vec<StaleReadNotice>, Error> {
         let change_counter = workspace.change_counter()?;
         if change_counter == self.change_counter || self.reads.is_empty() {
@@ -186,7 +194,7 @@ impl SessionReads {
     fn compare_with_entry(
         &mut self,
         stored: &StoredJournalEntry,
-        call: &Call<'_>,
+        call: &CallMetadata<'_>,
         ranges: &mut ChangedLineFinder<'_>,
         stale: &mut Vec<StaleReadNotice>,
     ) -> Result<(), Error> {
@@ -196,10 +204,10 @@ impl SessionReads {
         for change in &entry.changes {
             let Some(seen) = self.reads.get(&change.path) else { continue };
             let to = match read_file_status(change) {
-                RecordedChangeEffectOnReadFile::HasVersion(version) if version.to_string() == seen.version => continue,
+                RecordedChangeEffectOnReadFile::HasVersion(version) if version == seen.version => continue,
                 RecordedChangeEffectOnReadFile::HasVersion(version) if is_own => {
                     let rev = format!("r{}", entry.number);
-                    let seen = LastReadFileVersion { version: version.to_string(), rev, unsaved: false };
+                    let seen = LastReadFileVersion { version, rev, unsaved: false };
                     self.reads.insert(change.path.clone(), seen);
                     continue;
                 }
@@ -217,7 +225,7 @@ impl SessionReads {
                 path: change.path.clone(),
                 from: seen.rev,
                 to,
-                lines: ranges.changed_ranges(change)?,
+                lines: ranges.changed_ranges(change)?.unwrap_or_default(),
                 actor: entry.caller.principal.clone(),
             });
         }
@@ -225,11 +233,11 @@ impl SessionReads {
     }
 
     /// Remembers the version that the session wrote to unsaved text, so that its own write is not reported.
-    fn remember_written(&mut self, outcome: &CallOutcome) {
-        if let Some((path, seen)) = read_file_of_outcome(outcome).filter(|(_, seen)| seen.unsaved)
-            && let Some(known) = self.reads.get_mut(&path)
+    fn remember_written(&mut self, path: &str, written: LastReadFileVersion) {
+        if written.unsaved
+            && let Some(known) = self.reads.get_mut(path)
         {
-            *known = seen;
+            *known = written;
         }
     }
 
@@ -246,13 +254,13 @@ impl SessionReads {
         for path in paths {
             let buffer = open(&path);
             let Some(version) = current_version(workspace, &path, buffer) else { continue };
-            let Some(seen) = self.reads.get(&path).filter(|seen| seen.version != version.to_string()) else { continue };
+            let Some(seen) = self.reads.get(&path).filter(|seen| seen.version != version) else { continue };
             if stale.len() >= limits::STALE_NOTICES_MAX {
                 break;
             }
             let actor = buffer.map_or_else(|| "editor".to_owned(), |buffer| buffer.owner.clone());
             let (from, to) = (seen.rev.clone(), version.short_form());
-            stale.push(StaleReadNotice { path: path.clone(), from, to, lines: None, actor });
+            stale.push(StaleReadNotice { path: path.clone(), from, to, lines: Vec::new(), actor });
             self.reads.remove(&path);
             self.read_order.retain(|known| *known != path);
         }
@@ -292,51 +300,17 @@ fn read_file_status(change: &RecordedChange) -> RecordedChangeEffectOnReadFile {
 }
 
 /// An outcome that consists of raw file content cannot carry notices.
-fn can_carry_notices(call: &Call<'_>) -> bool {
+fn can_carry_notices(call: &CallMetadata<'_>) -> bool {
     call.options.before_after == BeforeAfterContentInclusion::Omit
 }
 
 /// Only calls without a dialect are tracked, because dialects show no notices.
-fn is_native_call(call: &Call<'_>) -> bool {
+fn is_native_call(call: &CallMetadata<'_>) -> bool {
     call.options.tool.is_none() && call.options.argument_error.is_none()
 }
 
-fn session_key(call: &Call<'_>) -> String {
+fn session_key(call: &CallMetadata<'_>) -> String {
     format!("{}\n{}", call.caller.principal, call.caller.session)
-}
-
-fn read_file_of_outcome(outcome: &CallOutcome) -> Option<(String, LastReadFileVersion)> {
-    let word = |name: &str| outcome.json.get(name).and_then(Value::as_str).map(str::to_owned);
-    let unsaved = outcome.json.contains_key("unsaved");
-    Some((word("path")?, LastReadFileVersion { version: word("version")?, rev: word("rev")?, unsaved }))
-}
-
-fn append_notices(outcome: &mut CallOutcome, stale: &[StaleReadNotice]) {
-    let mut objects = Vec::new();
-    for stale in stale {
-        let spans = stale.lines.as_deref().unwrap_or_default();
-        let lines: Vec<String> = spans.iter().map(|[from, to]| format!("{from}-{to}")).collect();
-        let lines = if lines.is_empty() { String::new() } else { format!(", lines {}", lines.join(",")) };
-        if !outcome.text.is_empty() && !outcome.text.ends_with('\n') {
-            outcome.text.push('\n');
-        }
-        outcome.text.push_str(&format!(
-            "[changed since you read: {} ({} -> {}{lines}, {})]",
-            escape_deceptive_line(&stale.path),
-            stale.from,
-            stale.to,
-            stale.actor
-        ));
-        let spans: Vec<Vec<usize>> = spans.iter().copied().map(Vec::from).collect();
-        let fields = OutcomeBuilder::new()
-            .with_field("path", stale.path.clone())
-            .with_field("from", stale.from.clone())
-            .with_field("to", stale.to.clone())
-            .with_some("lines", (!spans.is_empty()).then_some(spans))
-            .with_field("actor", stale.actor.clone());
-        objects.push(fields.into_json());
-    }
-    outcome.json.insert(CHANGED_SINCE_READ_FIELD.to_owned(), objects.into());
 }
 
 fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&EditorBufferMetadata>) -> Option<Version> {

@@ -48,8 +48,8 @@ pub struct StatOutcome {
 }
 
 impl OperationOutcome for StatOutcome {
-    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
-        self.version.iter_mut().map(|version| FileShownInOutcome::new(&self.path, version)).collect()
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        Some(FileShownInOutcome::new(&self.path, self.version.as_mut()?))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTarget, ResolvedTargets},
-    outcome::{OperationOutcome, RecordedEntryFields, is_zero, to_json_object},
+    outcome::{OperationOutcome, RecordedEntryFields, is_default, to_json_object},
     plan::{CommitExpectation, Plan, PlannedChange},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -44,10 +44,10 @@ pub struct UndoOrRedoOutcome {
     #[serde(flatten)]
     pub entry: UndoneOrRedoneEntry,
     pub changed: Vec<VisibleChange>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub changed_omitted: usize,
     pub kept: Vec<UnrevertedFileRow>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub kept_omitted: usize,
     pub merged: Vec<RelPath>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -5,11 +5,10 @@ use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
-use super::outcome_builder::shorten_for_error;
+use super::text_pages::shorten_for_error;
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    outcome::to_json_object,
     version::Version,
 };
 
@@ -103,10 +102,6 @@ impl VisibleChange {
 
     pub(crate) fn is_within(&self, directory: &RelPath) -> bool {
         self.path.is_within(directory) || self.to.as_ref().is_some_and(|to| to.is_within(directory))
-    }
-
-    pub(crate) fn into_json(self) -> serde_json::Map<String, serde_json::Value> {
-        to_json_object(&self)
     }
 
     pub fn render_line(&self) -> String {

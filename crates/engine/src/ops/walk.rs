@@ -13,10 +13,8 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
     errors::Error,
     limits,
-    native_text::render_ignored_note,
     plan::FileKind,
     workspace::{FileReader, FileStat, FileStatFingerprint, OpenDirectoryForWalk},
 };
@@ -89,10 +87,6 @@ pub(super) struct WalkOmissions {
 impl WalkOmissions {
     pub(super) fn ignored_count(&self) -> Option<u64> {
         (self.ignored > 0).then_some(self.ignored)
-    }
-
-    pub(super) fn render_note(&self, notation: CallNotation) -> Option<String> {
-        render_ignored_note(self.ignored_count(), notation)
     }
 
     fn add(&mut self, other: Self) {

@@ -12,7 +12,7 @@ use crate::{
         BuildWatchOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex,
         RequestedPaths, ResolvedTargets,
     },
-    ops::outcome_builder::shorten_for_error,
+    ops::text_pages::shorten_for_error,
     outcome::{OperationOutcome, RecordedEntryFields},
     watches::{WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
 };

@@ -8,20 +8,20 @@ use std::{collections::HashMap, time::Instant};
 
 use self::events::{WatchEventRow, WatchMatcher};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 
 use crate::{
     call_context::CallContext,
+    call_options::CallOptions,
     caller::Caller,
     control::{CallControl, CancelToken},
-    engine::{Call, Engine},
+    engine::{CallMetadata, Engine},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
-        outcome_builder::shorten_for_error,
+        text_pages::shorten_for_error,
     },
     outcome::{Completeness, OperationOutcome},
     watches::Watch,
@@ -217,10 +217,11 @@ impl CallerWatchEventReader {
     ) -> Result<Vec<WatchEventRow>, Error> {
         let (engine, caller) = (self.engine.clone(), self.caller.clone());
         let workspace = engine.workspace();
-        let mut call = Call::new(&caller, "watched", Map::new());
-        call.control = CallControl::new(until + limits::DEFAULT_CALL_DEADLINE, cancel.clone(), None);
+        let options = CallOptions::default();
+        let control = CallControl::new(until + limits::DEFAULT_CALL_DEADLINE, cancel.clone(), None);
+        let call = CallMetadata { caller: &caller, idempotency_key: None, options: &options, control: &control };
         let policy = workspace.active_policy()?;
-        let context = CallContext::new(workspace, &call, &policy);
+        let context = CallContext::new(workspace, &call, "watched", &policy);
         loop {
             // The head is read before the scan, so that an entry added during the scan ends the wait below.
             let head = workspace.head()?.number;

@@ -84,8 +84,8 @@ impl OperationOutcome for WriteOutcome {
         self.before_after.take().into_iter().collect()
     }
 
-    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
-        vec![FileShownInOutcome::new(&self.path, &mut self.version)]
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        Some(FileShownInOutcome::new(&self.path, &mut self.version))
     }
 }
 

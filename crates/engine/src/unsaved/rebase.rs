@@ -16,7 +16,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    ops::{decode_diff_text, encode_like, outcome_builder::format_line_span},
+    ops::{decode_diff_text, encode_like, text_pages::format_line_span},
     plan::{CommitExpectation, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,

@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Response, header},
 };
 use serde_json::{Map, Value};
-use stead_engine::{CallOutcome, ChangesFollower, Version};
+use stead_engine::{ChangesFollower, Version};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
@@ -20,7 +20,7 @@ use super::{
     errors::{HttpRejection, HttpResult},
     state::{HttpServerState, ShutdownSignal},
 };
-use crate::limits::STREAM_KEEPALIVE_INTERVAL;
+use crate::{dialect::into_object, limits::STREAM_KEEPALIVE_INTERVAL};
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The maximum number of event pages that are queued for a slow client.
@@ -67,7 +67,8 @@ pub(super) async fn serve_event_stream(
     let call_headers = CallHeaders::from_headers(&headers);
     let arguments = Map::from_iter([("since".to_owned(), Value::from(cursor))]);
     let first = client.call_operation("changes", arguments, &call_headers, FileBytesInclusion::Omit).await??;
-    let cursor = outcome_cursor(&first).unwrap_or_default().to_owned();
+    let first = EventStreamPage::from_object(first.json);
+    let cursor = first.cursor.clone();
     let caller = call_headers.caller_in_session(&client.caller);
     let follower = ChangesFollower::from_cursor(engine.clone(), caller, &cursor)?;
     let (sender, receiver) = mpsc::channel(QUEUED_PAGES_MAX);
@@ -115,27 +116,29 @@ fn client_hash(client: &AuthenticatedHttpClient, cursor: &str) -> String {
 }
 
 impl EventStream {
-    async fn run(mut self, first: CallOutcome) {
+    async fn run(mut self, first: EventStreamPage) {
         let mut shutdown = self.state.shutdown_signal();
         self.state.metrics.stream_opened();
         let mut next = Some(first);
-        while let Some(outcome) = next {
-            next = self.send_page_and_wait(&outcome, &mut shutdown).await.ok();
+        while let Some(page) = next {
+            next = self.send_page_and_wait(page, &mut shutdown).await.ok();
         }
         self.state.metrics.stream_closed();
     }
 
     async fn send_page_and_wait(
         &mut self,
-        outcome: &CallOutcome,
+        page: EventStreamPage,
         shutdown: &mut ShutdownSignal,
-    ) -> Result<CallOutcome, HttpEventStreamStoppedError> {
-        match self.send_page(outcome).await? {
+    ) -> Result<EventStreamPage, HttpEventStreamStoppedError> {
+        match self.send_page(page).await? {
             EventStreamNextPageTiming::Immediately => {}
             EventStreamNextPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
         }
         match self.follower.next_page() {
-            Ok(outcome) => Ok(outcome),
+            Ok(changes) => {
+                Ok(EventStreamPage::from_object(into_object(serde_json::to_value(&changes).unwrap_or_default())))
+            }
             Err(error) => {
                 drop(self.sender.send(format_sse_event("error", None, &error.to_json()).into()).await);
                 Err(HttpEventStreamStoppedError)
@@ -171,30 +174,44 @@ impl EventStream {
 
     async fn send_page(
         &mut self,
-        outcome: &CallOutcome,
+        page: EventStreamPage,
     ) -> Result<EventStreamNextPageTiming, HttpEventStreamStoppedError> {
-        let events = outcome.json.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        if let Some(cursor) = outcome_cursor(outcome) {
-            cursor.clone_into(&mut self.cursor);
-        }
-        if !events.is_empty() {
+        self.cursor = page.cursor;
+        if !page.events.is_empty() {
             let id = format!("{}.{}", self.cursor, client_hash(&self.client, &self.cursor));
-            let mut page = String::new();
-            for (at, event) in events.iter().enumerate() {
+            let mut text = String::new();
+            for (at, event) in page.events.iter().enumerate() {
                 // Only the last event of a page has an id. If a client disconnects before the last event, it gets the
                 // whole page again.
-                let id = (at + 1 == events.len()).then_some(id.as_str());
-                page.push_str(&format_sse_event("change", id, event));
+                let id = (at + 1 == page.events.len()).then_some(id.as_str());
+                text.push_str(&format_sse_event("change", id, event));
             }
-            self.sender.send(page.into()).await.map_err(|_| HttpEventStreamStoppedError)?;
+            self.sender.send(text.into()).await.map_err(|_| HttpEventStreamStoppedError)?;
         }
-        let more = outcome.json.get("truncated").and_then(Value::as_bool) == Some(true);
-        Ok(if more { EventStreamNextPageTiming::Immediately } else { EventStreamNextPageTiming::AfterChange })
+        Ok(page.next)
     }
 }
 
-fn outcome_cursor(outcome: &CallOutcome) -> Option<&str> {
-    outcome.json.get("cursor").and_then(Value::as_str)
+/// One page of the outcome of `changes`.
+struct EventStreamPage {
+    events: Vec<Value>,
+    cursor: String,
+    next: EventStreamNextPageTiming,
+}
+
+impl EventStreamPage {
+    fn from_object(mut outcome: Map<String, Value>) -> Self {
+        let events = match outcome.remove("events") {
+            Some(Value::Array(events)) => events,
+            Some(_) | None => Vec::new(),
+        };
+        let cursor = outcome.get("cursor").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let next = match outcome.get("truncated").and_then(Value::as_bool) {
+            Some(true) => EventStreamNextPageTiming::Immediately,
+            Some(false) | None => EventStreamNextPageTiming::AfterChange,
+        };
+        Self { events, cursor, next }
+    }
 }
 
 fn format_sse_event(name: &str, id: Option<&str>, data: &Value) -> String {

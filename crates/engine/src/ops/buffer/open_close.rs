@@ -18,7 +18,7 @@ use crate::{
             BufferFields, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
             require_person_or_editor, saved_version,
         },
-        outcome_builder::shorten_for_error,
+        text_pages::shorten_for_error,
     },
     outcome::{OperationOutcome, RecordedEntryFields},
     resolve,

@@ -20,7 +20,7 @@ use crate::{
     limits,
     limits::EDIT_RANGES_MAX,
     operation::ResolvedTarget,
-    ops::{ChangedLineCounts, encode_content::EncodedBytesToWrite, older_revisions, outcome_builder::format_line_span},
+    ops::{ChangedLineCounts, encode_content::EncodedBytesToWrite, older_revisions, text_pages::format_line_span},
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::CommitExpectation,
     version::Version,
@@ -167,8 +167,8 @@ impl OperationOutcome for EditOutcome {
         self.before_after.take().into_iter().collect()
     }
 
-    fn shown_files(&mut self) -> Vec<FileShownInOutcome<'_>> {
-        vec![FileShownInOutcome::new(&self.path, &mut self.version)]
+    fn main_file(&mut self) -> Option<FileShownInOutcome<'_>> {
+        Some(FileShownInOutcome::new(&self.path, &mut self.version))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     limits,
     ops::{
         list::{HiddenFileFilter, ListedEntryRow, ListedLinkTarget},
-        outcome_builder::shorten_for_error,
+        text_pages::shorten_for_error,
     },
     outcome::UtcTime,
     plan::FileKind,

@@ -13,7 +13,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{OperationPlanningResult, PlanResult},
-    ops::outcome_builder::{TextPageEnd, first_page},
+    ops::text_pages::{TextPageEnd, first_page},
     outcome::{Completeness, Continuation},
     workspace::FileBytesWithVersion,
 };

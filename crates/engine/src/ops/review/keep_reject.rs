@@ -15,15 +15,14 @@ use crate::{
         RequestedPaths, ResolvedTargets,
     },
     ops::{
-        encode_like,
-        outcome_builder::shorten_for_error,
-        planning,
+        encode_like, planning,
         review::{
             ReviewedSessionKey, SessionOrTurnStart,
             attribution::{self, ReviewHunk},
             require_person, resolve_session,
             session_changes::{self, ReviewedFile, ReviewedFileCurrentContent},
         },
+        text_pages::shorten_for_error,
         undo::UnrevertedFileRow,
     },
     outcome::{OperationOutcome, RecordedEntryFields, to_json_object},

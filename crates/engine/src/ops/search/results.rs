@@ -10,7 +10,7 @@ use crate::{
     call_options::SearchHitOrder,
     index::IndexBasedFileSkipReason,
     limits,
-    outcome::{FileShownInOutcome, SavedAndUnsavedVersion, is_zero},
+    outcome::{FileShownInOutcome, SavedAndUnsavedVersion, is_default},
 };
 
 #[derive(Default)]
@@ -50,17 +50,17 @@ impl<H> FileHitsRow<H> {
 #[derive(Debug, Default, Serialize)]
 pub struct SearchCountFields {
     pub scanned: u64,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub binary: u64,
     /// The number of files that were not searched completely.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub large: u64,
     /// The first files, by path, that were not searched completely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<IncompletelySearchedFileRow>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub unreadable: u64,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ignored: u64,
 }
 

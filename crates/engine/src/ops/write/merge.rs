@@ -18,7 +18,7 @@ use crate::{
         decode_diff_text,
         diff::{self, DiffSideContent},
         encode_content, encode_like,
-        outcome_builder::format_line_span,
+        text_pages::format_line_span,
     },
     resolve,
     version::Version,
