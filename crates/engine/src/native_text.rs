@@ -23,7 +23,6 @@ use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::call_notation::CallNotation;
 
-
 pub(crate) trait NativeText {
     /// Renders the result as text, and escapes characters that could deceive a reader.
     fn native_text(&self, notation: CallNotation) -> String;

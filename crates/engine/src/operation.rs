@@ -339,7 +339,9 @@ pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Valu
         };
         let hint = match suggest_argument(&message) {
             Some(name) => format!("did you mean `{name}`?"),
-            None => "check the argument names and types against the operation's definition".to_owned(),
+            None if message.starts_with("unknown argument") => "pass only the expected arguments".to_owned(),
+            None if message.starts_with("missing argument") => "add the argument and call again".to_owned(),
+            None => "pass a value of the expected type".to_owned(),
         };
         Error::new(ErrorKind::BadRequest, message).with_next_step(hint)
     })

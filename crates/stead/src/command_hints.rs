@@ -39,9 +39,15 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
         "to see the changes and the current names of their hunks, run: stead review --json",
     ),
     (
-        &[ErrorKind::BadRequest, ErrorKind::NotFound, ErrorKind::Conflict, ErrorKind::NothingToDo],
+        &[ErrorKind::BadRequest, ErrorKind::NotFound, ErrorKind::Conflict],
         &["undo", "redo"],
         "to list the entries, such as r17, run: stead history",
+    ),
+    (&[ErrorKind::NothingToDo], &["undo"], "to list the entries, such as r17, run: stead history"),
+    (
+        &[ErrorKind::NothingToDo],
+        &["redo"],
+        "redo only repeats a change that undo reverted; to undo one, run: stead undo",
     ),
     (
         &[ErrorKind::NothingToDo],

@@ -31,7 +31,7 @@ error_kinds! {
     NotOwner = "not_owner", Refused;
     /// Another principal holds a lease on the path.
     Locked = "locked", StateMismatch;
-    /// There is no such file, directory or object.
+    /// The file, directory or object that the call names does not exist.
     NotFound = "not_found", StateMismatch;
     /// The path or object already exists.
     Exists = "exists", StateMismatch;
@@ -53,13 +53,13 @@ error_kinds! {
     Ambiguous = "ambiguous", StateMismatch;
     /// Two changes of the same call overlap.
     Overlap = "overlap", Refused;
-    /// The change is already applied.
+    /// The file already contains the change that the call requests.
     AlreadyApplied = "already_applied", StateMismatch;
     /// The patch cannot be parsed.
     MalformedPatch = "malformed_patch", Refused;
-    /// The base of the call is not the current version of the file.
+    /// The base version that the call gives is not the current version of the file.
     Stale = "stale", StateMismatch;
-    /// The file exists, but the call has no base: the version that the caller read.
+    /// The call would replace an existing file but gives no base version.
     BaseRequired = "base_required", StateMismatch;
     /// Another change, or unsaved text in an editor, conflicts with the change of this call.
     Conflict = "conflict", StateMismatch;
@@ -75,13 +75,13 @@ error_kinds! {
     TooLarge = "too_large", Refused;
     /// The call would exceed a limit on a number, such as the number of watches.
     TooMany = "too_many", Refused;
-    /// The call would exceed a quota of the policy; the fields quota, limit, used and asked give the details. Files can still be removed and shortened.
+    /// The call would exceed a quota of the policy; the fields quota, limit, used and asked give the details. A caller over its quota can still remove and shorten files.
     QuotaExceeded = "quota", Refused;
     /// The caller made too many calls in a short time; retry after retry_after_ms milliseconds.
     RateLimited = "rate_limited", Refused;
     /// A rule of the policy blocks the call.
     PolicyDenied = "policy_denied", Refused;
-    /// A person must approve this exact call. Nothing was changed; repeat the same call after the approval.
+    /// A person must approve this exact call. The call changed nothing and can be repeated after a person approves it.
     ApprovalPending = "approval_pending", Refused;
     /// A person denied this exact call.
     ApprovalDenied = "approval_denied", Refused;

@@ -131,8 +131,8 @@ fn preview_or_commit(plan: Plan, outcome: UndoOrRedoOutcome) -> OperationPlannin
     }
 }
 
-fn nothing_left_error(verb: &str) -> Error {
-    Error::new(ErrorKind::NothingToDo, format!("nothing to {verb}")).with_next_step("call history to see entries")
+fn nothing_to_undo_error() -> Error {
+    Error::new(ErrorKind::NothingToDo, "nothing to undo").with_next_step("call history to see entries")
 }
 
 fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
@@ -146,7 +146,7 @@ fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
             Ok(undone.is_none().then_some(stored.entry))
         }
     })?;
-    undo_entry(context, &found.ok_or_else(|| nothing_left_error("undo"))?)
+    undo_entry(context, &found.ok_or_else(|| nothing_to_undo_error())?)
 }
 
 fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
@@ -200,7 +200,10 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
         | JournalEntryRelation::Restores(_)
         | JournalEntryRelation::Amends(_) => Ok(None),
     })?;
-    let (number, undoing) = found.ok_or_else(|| nothing_left_error("redo"))?;
+    let (number, undoing) = found.ok_or_else(|| {
+        Error::new(ErrorKind::NothingToDo, "nothing to redo: no change is undone")
+            .with_next_step("continue: redo only repeats a change that undo reverted")
+    })?;
     PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Redone(number), &undoing)
 }
 

@@ -283,7 +283,7 @@ fn with_diff(error: Error, old: &OlderFileText, current: &FileToEdit) -> Error {
 fn suggest_distinction(locations: &[AmbiguousQuoteCandidate]) -> &'static str {
     let has_context = locations.iter().any(|location| location.disambiguating_context.is_some());
     if has_context {
-        "add the line that makes the match unique to old and new"
+        "add the lines that make the match unique to old and new"
     } else {
         "quote more of the text around it"
     }
@@ -333,14 +333,17 @@ pub(in crate::ops) fn location_json(location: &AmbiguousQuoteCandidate) -> Value
 pub(in crate::ops) fn render_location(location: &AmbiguousQuoteCandidate) -> String {
     let within =
         location.enclosing_definition.as_ref().map(|definition| format!(" in {}", shorten_text(&definition.text)));
-    let extra = location.disambiguating_context.as_ref().map(|extra| match extra.side {
-        DisambiguatingContextPosition::SameLines => {
-            format!(", unique as the whole line: {}", shorten_text(&extra.text))
-        }
-        DisambiguatingContextPosition::Before => {
-            format!(", unique with the line before: {}", shorten_text(&extra.text))
-        }
-        DisambiguatingContextPosition::After => format!(", unique with the line after: {}", shorten_text(&extra.text)),
+    let extra = location.disambiguating_context.as_ref().map(|extra| {
+        let lines = match extra.lines.clone().count() {
+            1 => "the line".to_owned(),
+            count => format!("the {count} lines"),
+        };
+        let context = match extra.side {
+            DisambiguatingContextPosition::SameLines => "as the whole line".to_owned(),
+            DisambiguatingContextPosition::Before => format!("with {lines} before"),
+            DisambiguatingContextPosition::After => format!("with {lines} after"),
+        };
+        format!(", unique {context}: {}", shorten_text(&extra.text))
     });
     format!("line {}{}{}\n", location.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
 }

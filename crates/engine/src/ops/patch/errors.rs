@@ -198,7 +198,7 @@ impl PatchChunkErrorBuilder<'_> {
         let mut locations: Vec<AmbiguousQuoteCandidate> = describe_matches(&self.finder, &matches);
         locations.truncate(limits::ERROR_LOCATIONS_MAX);
         let next_step = if locations.iter().any(|location| location.disambiguating_context.is_some()) {
-            "add the line that makes the match unique as context, or the line of its definition after @@"
+            "add the lines that make the match unique as context, or the line of its definition after @@"
         } else {
             "add more context lines, or the line of its definition after @@"
         };
