@@ -96,7 +96,7 @@ pub enum CallReplyResult<T> {
     /// The call did what it asked for.
     Done(T),
     /// An earlier call with the same idempotency key did it.
-    AlreadyDone(CompletedCallOutcome),
+    AlreadyDone(Box<CompletedCallOutcome>),
     /// The call is allowed and recorded; the editor applies the change.
     LeftToEditor,
 }

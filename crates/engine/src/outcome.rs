@@ -75,7 +75,7 @@ impl<T: OperationOutcome> CallReply<T> {
     pub(crate) fn render(self, notation: CallNotation) -> CallOutcome {
         let (mut json, mut text) = match &self.result {
             CallReplyResult::Done(outcome) => (to_json_object(outcome), outcome.native_text(notation)),
-            CallReplyResult::AlreadyDone(completed) => (to_json_object(completed), completed.native_text(notation)),
+            CallReplyResult::AlreadyDone(completed) => (to_json_object(&**completed), completed.native_text(notation)),
             CallReplyResult::LeftToEditor => {
                 (Map::new(), "allowed and recorded; the editor applies the change".to_owned())
             }

@@ -57,7 +57,7 @@ pub(crate) enum CallEnd {
     #[default]
     Done,
     /// An earlier call with the same idempotency key has made the change.
-    AlreadyDone(CompletedCallOutcome),
+    AlreadyDone(Box<CompletedCallOutcome>),
     /// The editor applies the change.
     LeftToEditor(Vec<BeforeAfterBytes>),
 }
@@ -458,7 +458,7 @@ fn completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallJournalS
         )
         .with_next_step("read the files to see whether the change was made, then use a new key")
     })?;
-    let end = CallEnd::AlreadyDone(CompletedCallOutcome::from(&stored));
+    let end = CallEnd::AlreadyDone(Box::new(CompletedCallOutcome::from(&stored)));
     Ok(CallJournalStatus::NotYetRecorded(PipelineReply { end, ..PipelineReply::default() }))
 }
 

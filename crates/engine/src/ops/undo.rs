@@ -146,7 +146,7 @@ fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
             Ok(undone.is_none().then_some(stored.entry))
         }
     })?;
-    undo_entry(context, &found.ok_or_else(|| nothing_to_undo_error())?)
+    undo_entry(context, &found.ok_or_else(nothing_to_undo_error)?)
 }
 
 fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
