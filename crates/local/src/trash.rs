@@ -213,8 +213,8 @@ fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
     })
 }
 
-/// Returns the stat of the trash item, and the [`PathState`] of its path after a restore. The type of a trash item is
-/// read from the item itself, because the database row may describe a different file.
+/// Returns the stat of a trash item, and the [`PathState`] that the target path will have once the item is restored.
+/// The type of a trash item is read from the item itself, because the database row may describe a different file.
 pub(crate) fn find_item(
     trash: &DirectoryHandle,
     name: &FileName,

@@ -39,7 +39,7 @@ pub(crate) struct WorkspaceFlags {
     /// Directory for the journal, retained versions and trash [default: below $XDG_STATE_HOME/stead]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Policy file [default: policy.toml in the state directory, if it exists]
+    /// File with the rules for what callers may do [default: policy.toml in the state directory, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
     /// When to acknowledge a change: full = synced to disk, fast = survives a crash of stead but not a power cut
@@ -288,6 +288,11 @@ pub(crate) enum BuiltinCliCommand {
     },
 }
 
+/// The commands that serve a workspace. `config` shows their settings.
+const SERVER_COMMANDS: [&str; 5] = ["serve", "mcp", "rpc", "acp", "config"];
+/// Flags that hardly matter for a single command, so that only the help of `stead` and of servers shows them.
+const FLAGS_SHOWN_FOR_SERVERS: [&str; 5] = ["durability", "names", "mount", "reach", "index"];
+
 pub(crate) fn is_operation_command(operation: &str) -> bool {
     !OPERATIONS_WITHOUT_COMMAND.contains(&operation)
 }
@@ -300,19 +305,33 @@ pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
         .iter()
         .filter(|operation| is_operation_command(&operation.name))
         .map(operation::operation_command);
+    let base = WorkspaceFlags::augment_args(base.arg(config_flag()));
+    let server_flags: Vec<Arg> = base
+        .get_arguments()
+        .filter(|flag| FLAGS_SHOWN_FOR_SERVERS.contains(&flag.get_id().as_str()))
+        .map(|flag| flag.clone().hide(true))
+        .collect();
     // `augment_…` sets a description from doc comments, so the description of the program is set afterwards.
-    BuiltinCliCommand::augment_subcommands(
-        WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations),
-    )
-    .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
-    .mut_subcommand("config", |config| {
-        ["show", "check"]
-            .into_iter()
-            .fold(config, |config, below| config.mut_subcommand(below, settings::with_negatable_switches))
-    })
-    .about(ABOUT)
-    .long_about(ABOUT)
-    .after_help(AFTER_HELP)
+    BuiltinCliCommand::augment_subcommands(base.subcommands(operations))
+        .mut_subcommands(|command| with_hidden_flags(command, &server_flags))
+        .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
+        .mut_subcommand("config", |config| {
+            ["show", "check"]
+                .into_iter()
+                .fold(config, |config, below| config.mut_subcommand(below, settings::with_negatable_switches))
+        })
+        .about(ABOUT)
+        .long_about(ABOUT)
+        .after_help(AFTER_HELP)
+}
+
+/// Hides the flags in the help of every command that is not a server. A flag that a command declares itself is not
+/// replaced by the global flag.
+fn with_hidden_flags(command: Command, flags: &[Arg]) -> Command {
+    if SERVER_COMMANDS.contains(&command.get_name()) {
+        return command;
+    }
+    command.args(flags).mut_subcommands(|below| with_hidden_flags(below, flags))
 }
 
 fn config_flag() -> Arg {
@@ -322,7 +341,9 @@ fn config_flag() -> Arg {
         .value_name("FILE")
         .value_parser(clap::value_parser!(PathBuf))
         .help_heading("Workspace")
-        .help("Configuration file; its workspace settings apply to every command [default for serve: ~/.config/stead/config.toml, then /etc/stead/config.toml]")
+        .help(
+            "File with settings [default: none; serve reads ~/.config/stead/config.toml, then /etc/stead/config.toml]",
+        )
 }
 
 pub(crate) fn innermost_matches(matches: &ArgMatches) -> &ArgMatches {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::P
 use serde_json::{Map, Value};
 use stead_engine::{
     Call, CallControl, CallNotation, CallOutcome, CallProgress, Caller, CancelToken, Error, ErrorKind,
-    limits::WRITE_BYTES_MAX,
+    OperationEffectClass, find_operation, limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
 use stead_protocols::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
@@ -24,6 +24,8 @@ use crate::{
 };
 
 const STANDARD_INPUT: &str = "-";
+/// Flags that the help of a command that only reads does not show.
+const FLAGS_FOR_CHANGES: [&str; 3] = ["read_only", "writable", "key"];
 
 #[derive(Debug, Args)]
 struct CommonOperationCliFlags {
@@ -40,8 +42,13 @@ struct CommonOperationCliFlags {
 pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
     let arguments = operation.inputs.iter().map(|input| input_argument(operation, input));
     let base = Command::new(operation.name.clone()).args(arguments);
+    let only_reads = find_operation(&operation.name).is_some_and(|row| row.effect == OperationEffectClass::None);
     // `augment_args` sets a description from the doc comment of the flags, so the description is set afterwards.
     CommonOperationCliFlags::augment_args(base)
+        .mut_args(|flag| {
+            let matters = !only_reads || !FLAGS_FOR_CHANGES.contains(&flag.get_id().as_str());
+            if matters { flag } else { flag.hide(true) }
+        })
         .about(help_texts::about(operation))
         .long_about(help_texts::long_about(operation))
 }

@@ -1,4 +1,5 @@
-//! Runs every example of the definitions in the engine, over MCP and over JSON-RPC, and compares the outcomes.
+//! Tests over MCP and JSON-RPC that the examples in the tool definitions give the outcomes that they state. The native
+//! examples also run directly in the engine.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -10,7 +10,8 @@ pub(super) struct HashesOfLineAndItsWords {
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A line of a quote with weights, which are lower for lines and words that are frequent in the text.
+/// A line of a quote, with a weight for the line and for each of its words. A line or word that is frequent in the text
+/// has a low weight.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedQuoteLine {
     pub(super) line_hash: u64,

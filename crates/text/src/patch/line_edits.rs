@@ -1,4 +1,4 @@
-//! Rebuilds a text from its lines and the inserted lines. An unchanged line keeps its bytes, except that a line before
+//! Builds the patched text from the old lines that the patch keeps and the lines that the patch inserts. An unchanged line keeps its bytes, except that a line before
 //! an inserted line gets a missing terminator.
 
 use std::collections::BTreeMap;

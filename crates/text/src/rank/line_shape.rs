@@ -180,8 +180,8 @@ fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// A JavaScript export whose value is `void 0` or another export is a usage of the name. A JavaScript export of a value
-/// with the same name is a likely definition of the name.
+/// A JavaScript export such as `exports.parse = lib.parse`, whose value ends in the exported name, is a likely
+/// definition of that name. An export of `void 0` or of another export is a usage of the name.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {

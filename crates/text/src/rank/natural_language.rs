@@ -52,7 +52,7 @@ fn word_stem(word: &str) -> &str {
     WORD_SUFFIXES.iter().find_map(|suffix| without(suffix)).unwrap_or(word)
 }
 
-/// The counts of how often each word of a question occurs in one file.
+/// For one file, the weighted number of lines that contain each word of a question.
 #[derive(Debug, Clone)]
 pub struct FileQueryWordCounts {
     path: String,
