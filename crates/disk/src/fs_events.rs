@@ -119,11 +119,11 @@ impl FsEventQueue {
     }
 
     /// Appends the queued events to `events`, in order and without waiting, and returns whether the queue is now empty.
-    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<FsEventDrainCompleteness, DiskError> {
+    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<FsEventDrainEndReason, DiskError> {
         let is_empty = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
             events.extend(parse_event(raw))
         })?;
-        Ok(if is_empty { FsEventDrainCompleteness::Complete } else { FsEventDrainCompleteness::Partial })
+        Ok(if is_empty { FsEventDrainEndReason::Complete } else { FsEventDrainEndReason::Partial })
     }
 
     /// Waits at most `timeout` for a file change event and returns whether one is queued.
@@ -167,7 +167,7 @@ impl AsFd for FsEventQueue {
 
 /// Whether [`FsEventQueue::drain`] emptied the event queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FsEventDrainCompleteness {
+pub enum FsEventDrainEndReason {
     /// [`FsEventQueue::drain`] returned all queued events.
     Complete,
     /// [`FsEventQueue::drain`] returned [`EVENTS_PER_DRAIN_MAX`] events, and the event queue may have more.

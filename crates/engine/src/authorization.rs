@@ -12,13 +12,13 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        CallerOrRecordedPath, EntryOrWholeTree, OperationEffectClass, RequestedPath, RequestedPathAccessKind,
+        CallerOrRecordedPath, EntryOrWholeTree, OperationEffectClass, PathAccessRequest, RequestedAccessKind,
         ResolvedTarget,
     },
     ops::text_pages::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
     policy::{
-        AccessAffectsUnlistableSubtree, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier,
+        PathAccessRight, PolicyUncheckedSubtreePresence, PolicyVerdict, RequiredPathAccess, SupervisionTier,
         read_right_for,
     },
     quota,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadAndWritePolicyVerdicts {
+pub(crate) struct CallReadWritePolicyVerdicts {
     pub(crate) reads: PolicyVerdict,
     /// The verdict on the paths that the call names; the plan may change further paths.
     pub(crate) writes: PolicyVerdict,
@@ -35,15 +35,15 @@ pub(crate) struct ReadAndWritePolicyVerdicts {
 pub(crate) fn check_targets(
     context: &CallContext<'_>,
     effect: OperationEffectClass,
-    requests: &[RequestedPath],
+    requests: &[PathAccessRequest],
     targets: &[ResolvedTarget],
-) -> Result<ReadAndWritePolicyVerdicts, Error> {
+) -> Result<CallReadWritePolicyVerdicts, Error> {
     if effect != OperationEffectClass::None && context.caller.grants.access == CallerAccessMode::ReadOnly {
         return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace")
             .with_next_step("only read files, or ask a person for write access"));
     }
     let mut verdicts =
-        ReadAndWritePolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
+        CallReadWritePolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
     for (request, target) in requests.iter().zip(targets) {
         let verdict =
             check_target(context, request, target).map_err(|error| with_requested_path(context, request, error))?;
@@ -55,7 +55,7 @@ pub(crate) fn check_targets(
             context.walk_skipping_deep_entries(&target.path, stat, &mut |entry| {
                 if !is_read_only(request) {
                     check_writable(context, entry.path, Some(entry.stat.identity))?;
-                    let right = if request.access == RequestedPathAccessKind::Remove {
+                    let right = if request.access == RequestedAccessKind::Remove {
                         PathAccessRight::Delete
                     } else {
                         PathAccessRight::Modify
@@ -83,16 +83,16 @@ pub(crate) fn check_targets(
     Ok(verdicts)
 }
 
-fn is_read_only(request: &RequestedPath) -> bool {
+fn is_read_only(request: &PathAccessRequest) -> bool {
     match request.access {
-        RequestedPathAccessKind::Read | RequestedPathAccessKind::ReadLocked => true,
-        RequestedPathAccessKind::Write | RequestedPathAccessKind::Remove => false,
+        RequestedAccessKind::Read | RequestedAccessKind::ReadLocked => true,
+        RequestedAccessKind::Write | RequestedAccessKind::Remove => false,
     }
 }
 
 fn check_target(
     context: &CallContext<'_>,
-    request: &RequestedPath,
+    request: &PathAccessRequest,
     target: &ResolvedTarget,
 ) -> Result<PolicyVerdict, Error> {
     let kind = target.stat.map(|stat| stat.kind);
@@ -102,12 +102,12 @@ fn check_target(
         check_writable(context, &target.path, target.stat.map(|stat| stat.identity))?;
     }
     let right = match (request.access, kind) {
-        (RequestedPathAccessKind::Read | RequestedPathAccessKind::ReadLocked, kind) => read_right_for(kind),
-        (RequestedPathAccessKind::Remove, _) => PathAccessRight::Delete,
-        (RequestedPathAccessKind::Write, None) => PathAccessRight::Create,
+        (RequestedAccessKind::Read | RequestedAccessKind::ReadLocked, kind) => read_right_for(kind),
+        (RequestedAccessKind::Remove, _) => PathAccessRight::Delete,
+        (RequestedAccessKind::Write, None) => PathAccessRight::Create,
         // After planning, each entry that the plan changes in the directory is checked by its own path.
-        (RequestedPathAccessKind::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
-        (RequestedPathAccessKind::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => {
+        (RequestedAccessKind::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
+        (RequestedAccessKind::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => {
             PathAccessRight::Modify
         }
     };
@@ -135,7 +135,7 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
 }
 
 /// Adds the path that the caller wrote to an error, because a resolved path would reveal where a symlink leads.
-fn with_requested_path(context: &CallContext<'_>, request: &RequestedPath, error: Error) -> Error {
+fn with_requested_path(context: &CallContext<'_>, request: &PathAccessRequest, error: Error) -> Error {
     let CallerOrRecordedPath::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
         Ok(spelling) => {
@@ -413,9 +413,9 @@ fn check_unlisted_tree(
     original: Option<RelPath>,
 ) -> Result<PolicyVerdict, Error> {
     let unchecked_subtree = if original.as_ref() == Some(path) {
-        AccessAffectsUnlistableSubtree::None
+        PolicyUncheckedSubtreePresence::None
     } else {
-        AccessAffectsUnlistableSubtree::Present
+        PolicyUncheckedSubtreePresence::Present
     };
     let action = RequiredPathAccess { right: PathAccessRight::Create, path, bytes: None, unchecked_subtree };
     let verdict = context.policy.policy.evaluate_unchecked_subtree(&context.policy_subject(), &action);

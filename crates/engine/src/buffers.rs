@@ -23,7 +23,7 @@ pub enum BufferEditorConnectionState {
 
 /// The line endings of a text that an editor sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EditorLineEndingConversion {
+pub enum EditorSentTextLineEndings {
     /// The editor's text has the same line endings as the file.
     SameAsFile,
     /// The editor's text has LF line endings although the file has CRLF line endings.
@@ -52,7 +52,7 @@ pub struct EditorBufferMetadata {
     /// The version of the file that the buffer's text is based on; `None` if the file did not exist.
     pub base: Option<Version>,
     /// The line endings of the text that the editor sends.
-    pub line_endings: EditorLineEndingConversion,
+    pub line_endings: EditorSentTextLineEndings,
     /// The newest buffer revision that the editor knows, because the editor sent or received it.
     pub editor_revision: u64,
     /// The time when the text of the buffer last changed, in Unix milliseconds.
@@ -98,7 +98,7 @@ pub enum BufferStoreRequest {
         /// The version of the file that the buffer's text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
-        line_endings: EditorLineEndingConversion,
+        line_endings: EditorSentTextLineEndings,
         /// The ids of superfluous drafts, which are dropped when the new buffer is opened.
         replaced_drafts: Vec<String>,
     },
@@ -118,7 +118,7 @@ pub enum BufferStoreRequest {
         /// The version of the file that the new text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
-        line_endings: EditorLineEndingConversion,
+        line_endings: EditorSentTextLineEndings,
     },
     /// The request closes a buffer or a draft and deletes its text.
     Close {

@@ -8,7 +8,7 @@ use stead_path::PathSyntax;
 pub use stead_text::patch::PatchParseOptions;
 
 use crate::{
-    call_notation::CallNotation, errors::Error, glob::Globs, plan::FileModeSource, policy::SupervisionTier,
+    call_notation::CallNotation, errors::Error, glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier,
     watches::WatchLifetimeKind,
 };
 
@@ -82,9 +82,9 @@ pub struct OfferedToolAndOperation {
 #[derive(Debug, Clone, Default)]
 pub struct WalkFilter {
     /// The walk includes only files that match one of these patterns; an empty set includes all files.
-    pub include: Globs,
+    pub include: GlobPatternSet,
     /// The walk excludes files that match one of these patterns.
-    pub exclude: Globs,
+    pub exclude: GlobPatternSet,
 }
 
 /// Whether a call that gives no base version may replace an existing file.

@@ -15,7 +15,7 @@ use stead_path::RelPath;
 
 use crate::{
     errors::{Error, ErrorKind},
-    glob::Globs,
+    glob::GlobPatternSet,
     limits,
     limits::PRINCIPAL_BYTES_MAX,
     workspace::Workspace,
@@ -108,9 +108,9 @@ pub struct Grants {
     /// The subtrees that the caller may change.
     pub writable: Vec<RelPath>,
     /// The paths that the caller can neither see nor change, even inside a granted subtree.
-    pub hidden: Globs,
+    pub hidden: GlobPatternSet,
     /// The paths that the caller may read but not change, even inside a granted subtree.
-    pub read_only: Globs,
+    pub read_only: GlobPatternSet,
     /// Whether the caller may answer approval requests; protocols never grant this right.
     pub approver: CallerApproverStatus,
 }
@@ -121,8 +121,8 @@ impl Default for Grants {
             access: CallerAccessMode::ReadWrite,
             readable: vec![RelPath::root()],
             writable: vec![RelPath::root()],
-            hidden: Globs::default(),
-            read_only: Globs::default(),
+            hidden: GlobPatternSet::default(),
+            read_only: GlobPatternSet::default(),
             approver: CallerApproverStatus::None,
         }
     }

@@ -13,10 +13,10 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::OperationRun,
-    ops::{self, CompletedCallOutcome, DefinedOperation, StaleReadNotice},
+    ops::{self, OperationWithDefinition, ReplayedCallOutcome, StaleReadNotice},
     pipeline::{self, PipelineCall},
     plan::FileKind,
-    recorded_arguments::{self, RecordableArguments},
+    recorded_arguments::{self, UnredactedCallArguments},
     seen_files::SeenFileCache,
     unsaved::UnsavedAndDraftNotices,
     workspace::{FinalSymlink, Workspace},
@@ -79,11 +79,11 @@ pub struct CallMetadata<'a> {
 #[derive(Debug)]
 pub struct CallReply<T> {
     /// The outcome of the operation, or how the call ended without one.
-    pub result: CallReplyResult<T>,
+    pub result: SuccessfulCallResult<T>,
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
     /// Later calls of the conversation belong to this session, if the call switched to it.
-    pub session_switch: Option<SessionForLaterCalls>,
+    pub session_switch: Option<ConversationSessionSwitch>,
     /// The unsaved texts that the outcome shows, and the drafts of the files of the call.
     pub unsaved: UnsavedAndDraftNotices,
     /// The files that others changed since the session read them.
@@ -92,11 +92,11 @@ pub struct CallReply<T> {
 
 /// The outcome of a call that succeeded.
 #[derive(Debug)]
-pub enum CallReplyResult<T> {
+pub enum SuccessfulCallResult<T> {
     /// The call did what it asked for.
     Done(T),
     /// An earlier call with the same idempotency key did it.
-    AlreadyDone(Box<CompletedCallOutcome>),
+    AlreadyDone(Box<ReplayedCallOutcome>),
     /// The call is allowed and recorded; the editor applies the change.
     LeftToEditor,
 }
@@ -111,12 +111,12 @@ pub struct CallOutcome {
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
     /// The session to which later calls belong, if the call switched to another session.
-    pub session_switch: Option<SessionForLaterCalls>,
+    pub session_switch: Option<ConversationSessionSwitch>,
 }
 
 /// The session to which later calls of a conversation belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionForLaterCalls {
+pub enum ConversationSessionSwitch {
     /// Later calls of the conversation belong to this newly created session.
     Enter(String),
     /// Later calls of the conversation belong to its original session again.
@@ -254,14 +254,14 @@ impl Engine {
     /// Runs one call through the pipeline: authorization, planning, approval, commit and journal. Every call leaves
     /// exactly one journal entry.
     #[expect(private_interfaces, reason = "only this crate defines operations")]
-    pub fn run<O: DefinedOperation>(
+    pub fn run<O: OperationWithDefinition>(
         &self,
         operation: O,
         call: &CallMetadata<'_>,
     ) -> Result<CallReply<O::Outcome>, Error> {
         let name = O::DEFINITION.name;
         self.stale_reads.before_call(&*self.workspace, name, call);
-        let arguments = RecordableArguments::of_operation(&operation);
+        let arguments = UnredactedCallArguments::of_operation(&operation);
         let run = OperationRun::new(operation);
         let pipeline_call =
             PipelineCall { metadata: call, definition: &O::DEFINITION, operation: &run, arguments: &arguments };

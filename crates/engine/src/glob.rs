@@ -10,14 +10,14 @@ use crate::errors::{Error, ErrorKind};
 
 /// A set of glob patterns, which a path matches if it matches any of the patterns.
 #[derive(Debug, Clone, Default)]
-pub struct Globs {
+pub struct GlobPatternSet {
     matching: GlobSet,
     /// Patterns of directories that are matched with all their content: `src` for the glob pattern `src/**`.
     whole_directories: GlobSet,
     count: usize,
 }
 
-impl Globs {
+impl GlobPatternSet {
     /// Compiles glob patterns that must match a whole path.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let (mut matching, mut whole) = (GlobSetBuilder::new(), GlobSetBuilder::new());
@@ -116,23 +116,23 @@ mod tests {
             ("src/?.ts", "src/ab.ts", false),
             ("**", "a/b/c", true),
         ] {
-            assert_eq!(Globs::new([pattern]).unwrap().matches(&rel_path(path)), expected, "{pattern} {path}");
+            assert_eq!(GlobPatternSet::new([pattern]).unwrap().matches(&rel_path(path)), expected, "{pattern} {path}");
         }
-        assert!(Globs::new(["a["]).is_err());
-        assert!(Globs::from_name_patterns(["*.ts"]).unwrap().matches(&rel_path("src/deep/a.ts")));
-        let top = Globs::from_name_patterns(["/*.ts"]).unwrap();
+        assert!(GlobPatternSet::new(["a["]).is_err());
+        assert!(GlobPatternSet::from_name_patterns(["*.ts"]).unwrap().matches(&rel_path("src/deep/a.ts")));
+        let top = GlobPatternSet::from_name_patterns(["/*.ts"]).unwrap();
         assert!(top.matches(&rel_path("a.ts")) && !top.matches(&rel_path("src/a.ts")));
     }
 
     #[test]
     fn glob_covers_the_directory_and_everything_below_it() {
-        let hidden = Globs::new([".git/**", "**/.env*", "**/secrets/**"]).unwrap();
+        let hidden = GlobPatternSet::new([".git/**", "**/.env*", "**/secrets/**"]).unwrap();
         for path in [".git", ".git/config", ".git/a/b", ".env", "d/.env.local", "k/secrets", "k/secrets/a/b"] {
             assert!(hidden.covers(&rel_path(path)), "{path}");
         }
         for path in ["a", ".gitignore", "d/env", "secret"] {
             assert!(!hidden.covers(&rel_path(path)), "{path}");
         }
-        assert!(!Globs::default().covers(&rel_path("a")));
+        assert!(!GlobPatternSet::default().covers(&rel_path("a")));
     }
 }

@@ -41,7 +41,7 @@ pub use approval::{
 };
 pub use buffers::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
-    EditorLineEndingConversion, PlannedBufferChange, PlannedBufferChangeKind,
+    EditorSentTextLineEndings, PlannedBufferChange, PlannedBufferChangeKind,
 };
 pub use call_notation::CallNotation;
 pub use call_options::{
@@ -65,17 +65,17 @@ pub use caller::{
 };
 pub use control::{CallControl, CallProgress, CancelToken};
 pub use engine::{
-    BeforeAfterBytes, Call, CallDurationClass, CallMetadata, CallOutcome, CallReply, CallReplyResult, Engine,
-    SessionForLaterCalls,
+    BeforeAfterBytes, Call, CallDurationClass, CallMetadata, CallOutcome, CallReply, ConversationSessionSwitch, Engine,
+    SuccessfulCallResult,
 };
 pub use errors::{Error, ErrorClass, ErrorKind};
-pub use glob::Globs;
+pub use glob::GlobPatternSet;
 pub use operation::OperationEffectClass;
 pub use ops::{
     CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, find_operation,
 };
 pub use outcome::{
-    Completeness, Continuation, FileVersionFields, RecordedEntryFields, SavedAndUnsavedVersion, UtcTime,
+    Completeness, FileVersionFields, RecordedEntryFields, SavedAndUnsavedVersion, TruncatedOutcomeNextStep, UtcTime,
 };
 pub use plan::{
     CommitExpectation, FileKind, FileModeSource, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, PlanTimeFileVersion,
@@ -86,13 +86,13 @@ pub use policy::{
     PolicyVerdictReason, SupervisionTier, UnknownPolicyTier,
 };
 pub use quota::{
-    PrincipalUsage, QuotaCharge, QuotaReport, QuotaUse, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage,
-    usage_not_counted,
+    PrincipalUsage, QuotaCharge, QuotaLimitAndUse, QuotaReport, RequiredUsageFreshness, StorageQuotaLimits,
+    WorkspaceUsage, usage_not_counted,
 };
 pub use session_store::{
-    AgentSentAlertAndResponse, AlertSeverity, DiskTrashAndHistoryUsage, HumanResponseToAlert, ReviewAcceptedFileText,
-    SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery,
-    UnknownAlertSeverity,
+    AgentSentAlertAndResponse, AlertSeverity, FilesystemTrashAndHistorySizes, HumanResponseToAlert,
+    ReviewAcceptedFileText, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals,
+    SessionTotalsQuery, UnknownAlertSeverity,
 };
 pub use version::{BaseVersion, Version};
 pub use watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind};

@@ -23,7 +23,7 @@ use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::call_notation::CallNotation;
 
-pub(crate) trait NativeText {
+pub(crate) trait NativeTextRenderable {
     /// Renders the result as text, and escapes characters that could deceive a reader.
     fn native_text(&self, notation: CallNotation) -> String;
 }

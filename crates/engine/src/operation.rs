@@ -44,7 +44,7 @@ pub(crate) enum CallerOrRecordedPath {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestedPathAccessKind {
+pub(crate) enum RequestedAccessKind {
     Read,
     Write,
     Remove,
@@ -60,33 +60,33 @@ pub(crate) enum EntryOrWholeTree {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct RequestedPath {
+pub(crate) struct PathAccessRequest {
     pub(crate) argument: CallerOrRecordedPath,
-    pub(crate) access: RequestedPathAccessKind,
+    pub(crate) access: RequestedAccessKind,
     pub(crate) final_symlink: FinalSymlink,
     pub(crate) reach: EntryOrWholeTree,
     pub(crate) base: Option<BaseVersion>,
 }
 
-impl RequestedPath {
+impl PathAccessRequest {
     pub(crate) fn read(spelling: &str) -> Self {
-        Self::from_argument(spelling, RequestedPathAccessKind::Read, FinalSymlink::Follow)
+        Self::from_argument(spelling, RequestedAccessKind::Read, FinalSymlink::Follow)
     }
 
     pub(crate) fn read_locked(spelling: &str) -> Self {
-        Self::from_argument(spelling, RequestedPathAccessKind::ReadLocked, FinalSymlink::Follow)
+        Self::from_argument(spelling, RequestedAccessKind::ReadLocked, FinalSymlink::Follow)
     }
 
     pub(crate) fn write(spelling: &str) -> Self {
-        Self::from_argument(spelling, RequestedPathAccessKind::Write, FinalSymlink::Follow)
+        Self::from_argument(spelling, RequestedAccessKind::Write, FinalSymlink::Follow)
     }
 
-    pub(crate) fn from_argument(spelling: &str, access: RequestedPathAccessKind, final_symlink: FinalSymlink) -> Self {
+    pub(crate) fn from_argument(spelling: &str, access: RequestedAccessKind, final_symlink: FinalSymlink) -> Self {
         let argument = CallerOrRecordedPath::FromCaller(spelling.to_owned());
         Self { argument, access, final_symlink, reach: EntryOrWholeTree::EntryOnly, base: None }
     }
 
-    pub(crate) fn from_recorded_path(path: RelPath, access: RequestedPathAccessKind) -> Self {
+    pub(crate) fn from_recorded_path(path: RelPath, access: RequestedAccessKind) -> Self {
         Self { argument: CallerOrRecordedPath::Recorded(path), ..Self::from_argument("", access, FinalSymlink::Keep) }
     }
 
@@ -103,38 +103,38 @@ impl RequestedPath {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct RequestedPaths(Vec<RequestedPath>);
+pub(crate) struct PathAccessRequestList(Vec<PathAccessRequest>);
 
 /// The resolved target of a requested path has the same position in [`ResolvedTargets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestedPathIndex(usize);
+pub(crate) struct PathAccessRequestIndex(usize);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestedPathIndexRange(Range<usize>);
+pub(crate) struct PathAccessRequestIndexRange(Range<usize>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FromAndToPathIndexes {
-    pub(crate) from: RequestedPathIndex,
-    pub(crate) to: RequestedPathIndex,
+    pub(crate) from: PathAccessRequestIndex,
+    pub(crate) to: PathAccessRequestIndex,
 }
 
-impl RequestedPaths {
-    pub(crate) fn add(&mut self, request: RequestedPath) -> RequestedPathIndex {
+impl PathAccessRequestList {
+    pub(crate) fn add(&mut self, request: PathAccessRequest) -> PathAccessRequestIndex {
         self.0.push(request);
-        RequestedPathIndex(self.0.len() - 1)
+        PathAccessRequestIndex(self.0.len() - 1)
     }
 
-    pub(crate) fn add_all(&mut self, requests: Vec<RequestedPath>) -> RequestedPathIndexRange {
+    pub(crate) fn add_all(&mut self, requests: Vec<PathAccessRequest>) -> PathAccessRequestIndexRange {
         let first = self.0.len();
         self.0.extend(requests);
-        RequestedPathIndexRange(first..self.0.len())
+        PathAccessRequestIndexRange(first..self.0.len())
     }
 }
 
-impl Deref for RequestedPaths {
-    type Target = [RequestedPath];
+impl Deref for PathAccessRequestList {
+    type Target = [PathAccessRequest];
 
-    fn deref(&self) -> &[RequestedPath] {
+    fn deref(&self) -> &[PathAccessRequest] {
         &self.0
     }
 }
@@ -150,18 +150,18 @@ impl Deref for ResolvedTargets {
     }
 }
 
-impl Index<RequestedPathIndex> for ResolvedTargets {
+impl Index<PathAccessRequestIndex> for ResolvedTargets {
     type Output = ResolvedTarget;
 
-    fn index(&self, index: RequestedPathIndex) -> &ResolvedTarget {
+    fn index(&self, index: PathAccessRequestIndex) -> &ResolvedTarget {
         &self.0[index.0]
     }
 }
 
-impl Index<RequestedPathIndexRange> for ResolvedTargets {
+impl Index<PathAccessRequestIndexRange> for ResolvedTargets {
     type Output = [ResolvedTarget];
 
-    fn index(&self, range: RequestedPathIndexRange) -> &[ResolvedTarget] {
+    fn index(&self, range: PathAccessRequestIndexRange) -> &[ResolvedTarget] {
         &self.0[range.0]
     }
 }
@@ -259,14 +259,14 @@ pub(crate) trait Operation {
     type Outcome: OperationOutcome;
 
     /// If the files change between planning and commit, the pipeline calls `resolve` and `plan` again.
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error>;
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error>;
 
     fn plan(&self, context: &CallContext<'_>, resolved: Self::Resolved, targets: &ResolvedTargets) -> PlanResult<Self>;
 }
 
 /// The pipeline sees an operation without its types, so that the pipeline is compiled only once.
-pub(crate) trait PipelineOperation {
-    fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error>;
+pub(crate) trait TypeErasedOperation {
+    fn resolve_call(&self, context: &CallContext<'_>) -> Result<RequestedPathsAndPlanFn<'_>, Error>;
 
     /// Visits the files that the outcome shows. Before the outcome is built, there are none.
     fn visit_shown_files(&self, visit: &mut dyn FnMut(FileShownInOutcome<'_>));
@@ -275,8 +275,8 @@ pub(crate) trait PipelineOperation {
     fn main_version(&self) -> Option<Version>;
 }
 
-pub(crate) struct ResolvedCall<'a> {
-    pub(crate) paths: RequestedPaths,
+pub(crate) struct RequestedPathsAndPlanFn<'a> {
+    pub(crate) paths: PathAccessRequestList,
     pub(crate) plan: PlanCallFn<'a>,
 }
 
@@ -306,16 +306,16 @@ impl<O: Operation> OperationRun<O> {
     }
 }
 
-impl<O: Operation> PipelineOperation for OperationRun<O> {
-    fn resolve_call(&self, context: &CallContext<'_>) -> Result<ResolvedCall<'_>, Error> {
-        let mut paths = RequestedPaths::default();
+impl<O: Operation> TypeErasedOperation for OperationRun<O> {
+    fn resolve_call(&self, context: &CallContext<'_>) -> Result<RequestedPathsAndPlanFn<'_>, Error> {
+        let mut paths = PathAccessRequestList::default();
         let resolved = self.operation.resolve(context, &mut paths)?;
         let built = self.outcome.clone();
         let plan = move |context: &CallContext<'_>, targets: &ResolvedTargets| {
             let planned = self.operation.plan(context, resolved, targets)?;
             Ok(planned.map(move |outcome| built.set(Some(outcome))))
         };
-        Ok(ResolvedCall { paths, plan: Box::new(plan) })
+        Ok(RequestedPathsAndPlanFn { paths, plan: Box::new(plan) })
     }
 
     fn visit_shown_files(&self, visit: &mut dyn FnMut(FileShownInOutcome<'_>)) {

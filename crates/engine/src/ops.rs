@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     engine::{CallDurationEstimateRule, CallMetadata, CallOutcome, Engine},
     errors::Error,
-    operation::{Operation, OperationEffectClass, OperationRun, PipelineOperation, decode_arguments},
+    operation::{Operation, OperationEffectClass, OperationRun, TypeErasedOperation, decode_arguments},
 };
 
 mod alerts;
@@ -48,24 +48,24 @@ mod watched;
 mod write;
 
 pub use alerts::{
-    AlertChange, AlertFields, AlertOutcome, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs,
+    AlertFields, AlertOutcome, AlertOutcomeKind, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs,
 };
 pub use append::{AppendArgs, AppendOutcome};
 pub use approvals::{
-    AnswerApprovalOutcome, ApprovalAnswerArgs, ApprovalFields, ApprovalList, ApprovalStateFilter, ApproveArgs,
-    DenyArgs, ListApprovalsArgs, ListApprovalsOutcome,
+    AnswerApprovalOutcome, ApprovalAnswerArgs, ApprovalFields, ApprovalStateFilter, ApproveArgs, DenyArgs,
+    ListApprovalsArgs, ListApprovalsOutcome, ListedApprovalsPage,
 };
 pub use buffer::{
     BufferChangeArgs, BufferChangeOutcome, BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferFields,
     BufferListArgs, BufferListOutcome, BufferListRow, BufferOpenArgs, BufferOpenOutcome, BufferSaveArgs,
-    BufferSaveOutcome, BufferTextEdit, ClosedBufferKind,
+    BufferSaveOutcome, BufferTextEdit, ClosedBufferOrDraftKind,
 };
 pub(crate) use changes::render_line_ranges;
 pub use changes::{ChangeEventRow, ChangesArgs, ChangesFollower, ChangesOutcome};
-pub use completed_call::CompletedCallOutcome;
+pub use completed_call::ReplayedCallOutcome;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
-pub use diff::{DiffArgs, DiffOutcome, LineCountFields};
+pub use diff::{DiffArgs, DiffLineCountFields, DiffOutcome};
 pub use edit::{AppliedEditRow, EditArgs, EditItem, EditOutcome, EditRebaseFields, StaleEditHandling};
 pub(crate) use encode_content::encode_like;
 pub use events::{
@@ -75,18 +75,19 @@ pub use find::{FindArgs, FindOutcome, FoundPathRow};
 pub use history::{EntryRelationFields, HistoryArgs, HistoryEntryRow, HistoryOutcome};
 pub use journal_feed::{EventJournalEntryFields, JournalCursor, JournalCursorArgument};
 pub use list::{ListArgs, ListOutcome, ListedEntryRow, ListedLinkTarget};
-pub use lock::{LeaseChange, LeaseOutcome, LockArgs, UnlockArgs};
-pub use r#move::{MoveArgs, MoveOutcome, MovedTreeFields};
+pub use lock::{LeaseOutcome, LeaseOutcomeKind, LockArgs, UnlockArgs};
+pub use r#move::{MoveArgs, MoveOutcome, MoveOutcomeTreeFields};
 pub use patch::{
-    InexactPatchChunkRow, PatchArgs, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewline,
+    InexactPatchChunkRow, PatchArgs, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewlineChange,
 };
 pub use policy::{
-    ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow,
+    ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, InspectedPolicyRuleList,
+    InspectedPolicyRuleRow,
 };
 pub use read::{
     RawBytesReadFields, ReadArgs, ReadBytesFields, ReadLinesFields, ReadOutcome, ReadPartFields, ReturnedRange,
 };
-pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreOutcome};
+pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreFromTrashOutcome};
 pub use review::{
     BeginTurnArgs, BeginTurnOutcome, KeepChangesArgs, KeepChangesOutcome, NonDefaultTextFormatFields,
     RejectChangesArgs, RejectChangesOutcome, ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow, ReviewOutcome,
@@ -94,13 +95,14 @@ pub use review::{
 };
 pub(crate) use search::SearchCaseSensitivity;
 pub use search::{
-    AlternativeQueryInterpretation, FileHitsRow, IncompleteSearchReason, IncompletelySearchedFileRow,
-    NearestSearchHits, RankedSearchHitRow, SearchAlternatives, SearchArgs, SearchCountFields, SearchHit,
-    SearchHitLocation, SearchHitsByPath, SearchHitsByRelevance, SearchHitsPage, SearchOutcome, SearchPageOutcome,
-    SearchQueryTexts, SearchTextLine, SearchTextLineKind, SearchTextRow, SearchTextRowStyle,
+    AlternativeQueryInterpretation, AlternativeQuerySearchHits, FileHitsRow, IncompleteSearchReason,
+    IncompletelySearchedFileRow, NativeSearchOutcome, NoHitsSearchSuggestions, RankedSearchHitRow, SearchArgs,
+    SearchHit, SearchHitLocation, SearchHitsByPath, SearchHitsByRelevance, SearchHitsPage, SearchOutcome,
+    SearchQueryTexts, SearchTextLine, SearchTextLineKind, SearchTextRow, SearchTextRowDetailLevel,
+    SearchedFileCountFields,
 };
 pub use session::{
-    BegunSession, EndedSession, NewSessionFields, RequestedSessionAction, SessionFields, SessionOperationArgs,
+    BegunSession, NewSessionFields, RequestedSessionAction, SessionEndOutcome, SessionFields, SessionOperationArgs,
     SessionOutcome,
 };
 pub use stale_reads::StaleReadNotice;
@@ -110,18 +112,18 @@ pub use stat::{StatArgs, StatOutcome};
 pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
 pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
-pub use watch::{UnwatchArgs, WatchArgs, WatchChange, WatchOutcome};
+pub use watch::{UnwatchArgs, WatchArgs, WatchOutcome, WatchOutcomeKind};
 pub use watched::{CallerWatchEventReader, PollWatchEventsArgs, WatchEventsOutcome, events::WatchEventRow};
 pub use write::{ChangedLineCounts, StaleWriteHandling, WriteArgs, WriteOutcome};
 
 /// An operation of the operation table. The trait is sealed: only this crate defines operations.
 #[expect(private_bounds, reason = "the trait is sealed")]
-pub trait DefinedOperation: Operation + Serialize + DeserializeOwned {
+pub trait OperationWithDefinition: Operation + Serialize + DeserializeOwned {
     const DEFINITION: OperationDefinition;
 }
 
 type RunJsonCallFn = fn(&Engine, &Map<String, Value>, &CallMetadata<'_>) -> Result<Result<CallOutcome, Error>, Error>;
-type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;
+type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn TypeErasedOperation>, Error>;
 
 /// One row of the operation table.
 pub struct OperationDefinition {
@@ -139,7 +141,7 @@ pub struct OperationDefinition {
 
 macro_rules! operations {
     ($($name:literal $effect:ident $cost_model:ident $args:path $([$($content:literal),+])?;)+) => {
-        $(impl DefinedOperation for $args {
+        $(impl OperationWithDefinition for $args {
             const DEFINITION: OperationDefinition = OperationDefinition {
                 name: $name,
                 effect: OperationEffectClass::$effect,
@@ -154,7 +156,7 @@ macro_rules! operations {
         })+
 
         /// Every operation, in documentation order.
-        pub const OPERATIONS: &[OperationDefinition] = &[$(<$args as DefinedOperation>::DEFINITION,)+];
+        pub const OPERATIONS: &[OperationDefinition] = &[$(<$args as OperationWithDefinition>::DEFINITION,)+];
     };
 }
 

@@ -9,18 +9,18 @@ use stead_text::visible::escape_deceptive_line;
 use crate::{
     buffers::EditorBufferMetadata,
     call_notation::CallNotation,
-    engine::{BeforeAfterBytes, CallOutcome, CallReply, CallReplyResult, SessionForLaterCalls},
+    engine::{BeforeAfterBytes, CallOutcome, CallReply, ConversationSessionSwitch, SuccessfulCallResult},
     errors::{Error, ErrorKind},
-    native_text::NativeText,
+    native_text::NativeTextRenderable,
     ops::{LastReadFileVersion, StaleReadNotice, text_pages::format_iso_utc},
-    pipeline::{CallEnd, PipelineReply},
+    pipeline::{PipelineReply, SuccessfulCallOutcomeSource},
     version::Version,
     workspace::CommitReceipt,
 };
 
 /// The typed result of a successful call. The serialized fields of a result are the object that programs receive;
 /// skipped fields exist only for the text or for dialects.
-pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
+pub(crate) trait OperationOutcome: Serialize + NativeTextRenderable + 'static {
     /// Takes the file contents before and after the call, which dialects receive beside the object.
     fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
         Vec::new()
@@ -37,7 +37,7 @@ pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
     }
 
     /// The session to which later calls of the conversation belong, if the call switched to another session.
-    fn session_switch(&self) -> Option<SessionForLaterCalls> {
+    fn session_switch(&self) -> Option<ConversationSessionSwitch> {
         None
     }
 }
@@ -49,24 +49,26 @@ impl<T: OperationOutcome> CallReply<T> {
         let mut before_after = Vec::new();
         let mut session_switch = None;
         let result = match (ended.end, outcome) {
-            (CallEnd::AlreadyDone(completed), _) => CallReplyResult::AlreadyDone(completed),
-            (CallEnd::LeftToEditor(changes), _) => {
+            (SuccessfulCallOutcomeSource::AlreadyDone(completed), _) => SuccessfulCallResult::AlreadyDone(completed),
+            (SuccessfulCallOutcomeSource::LeftToEditor(changes), _) => {
                 before_after = changes;
-                CallReplyResult::LeftToEditor
+                SuccessfulCallResult::LeftToEditor
             }
-            (CallEnd::Done, Some(mut outcome)) => {
+            (SuccessfulCallOutcomeSource::Done, Some(mut outcome)) => {
                 before_after = outcome.take_before_after();
                 session_switch = outcome.session_switch();
-                CallReplyResult::Done(outcome)
+                SuccessfulCallResult::Done(outcome)
             }
-            (CallEnd::Done, None) => return Err(Error::new(ErrorKind::Io, "the call ended without an outcome")),
+            (SuccessfulCallOutcomeSource::Done, None) => {
+                return Err(Error::new(ErrorKind::Io, "the call ended without an outcome"));
+            }
         };
         Ok(Self { result, before_after, session_switch, unsaved: ended.notices, changed_since_read: Vec::new() })
     }
 
     /// The file that the outcome is about, if the outcome shows a version of it.
     pub(crate) fn shown_file(&mut self) -> Option<(RelPath, LastReadFileVersion)> {
-        let CallReplyResult::Done(outcome) = &mut self.result else { return None };
+        let SuccessfulCallResult::Done(outcome) = &mut self.result else { return None };
         let FileShownInOutcome { path, version, unsaved } = outcome.main_file()?;
         let (version, rev) = version?;
         Some((path.clone(), LastReadFileVersion { version, rev: rev?.clone(), unsaved: unsaved.is_some() }))
@@ -74,9 +76,11 @@ impl<T: OperationOutcome> CallReply<T> {
 
     pub(crate) fn render(self, notation: CallNotation) -> CallOutcome {
         let (mut json, mut text) = match &self.result {
-            CallReplyResult::Done(outcome) => (to_json_object(outcome), outcome.native_text(notation)),
-            CallReplyResult::AlreadyDone(completed) => (to_json_object(&**completed), completed.native_text(notation)),
-            CallReplyResult::LeftToEditor => {
+            SuccessfulCallResult::Done(outcome) => (to_json_object(outcome), outcome.native_text(notation)),
+            SuccessfulCallResult::AlreadyDone(completed) => {
+                (to_json_object(&**completed), completed.native_text(notation))
+            }
+            SuccessfulCallResult::LeftToEditor => {
                 (Map::new(), "allowed and recorded; the editor applies the change".to_owned())
             }
         };
@@ -203,13 +207,13 @@ pub enum Completeness<A> {
     /// The limit with this name cut the outcome.
     Truncated {
         limit: &'static str,
-        next: Continuation<A>,
+        next: TruncatedOutcomeNextStep<A>,
     },
 }
 
 /// How a caller gets what a truncated outcome leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Continuation<A> {
+pub enum TruncatedOutcomeNextStep<A> {
     /// A call with these arguments returns the next part.
     Call(A),
     /// No call returns the rest. The caller must narrow this argument.
@@ -227,8 +231,10 @@ impl<A> Completeness<A> {
     /// The arguments of the call that returns the next part.
     pub fn next_call(&self) -> Option<&A> {
         match self {
-            Completeness::Truncated { next: Continuation::Call(next), .. } => Some(next),
-            Completeness::Truncated { next: Continuation::Narrow { .. }, .. } | Completeness::Complete => None,
+            Completeness::Truncated { next: TruncatedOutcomeNextStep::Call(next), .. } => Some(next),
+            Completeness::Truncated { next: TruncatedOutcomeNextStep::Narrow { .. }, .. } | Completeness::Complete => {
+                None
+            }
         }
     }
 }

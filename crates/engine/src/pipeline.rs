@@ -11,7 +11,7 @@ use crate::{
         self, ALLOWED_BY_OPERATOR, ApprovalAnswer, ApprovalBindingDigests, ApprovalCheckResult, ApprovalDecision,
         ApprovalMode, ApprovalWaitResult, MissingApproval,
     },
-    authorization::{self, ReadAndWritePolicyVerdicts},
+    authorization::{self, CallReadWritePolicyVerdicts},
     call_context::CallContext,
     call_options::{BeforeAfterContentInclusion, ChangeApplierChoice},
     caller::Caller,
@@ -19,14 +19,14 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        OperationEffectClass, OperationPlanningResult, PipelineOperation, RequestedPath, RequestedPathAccessKind,
-        ResolvedCall, ResolvedTarget,
+        OperationEffectClass, OperationPlanningResult, PathAccessRequest, RequestedAccessKind, RequestedPathsAndPlanFn,
+        ResolvedTarget, TypeErasedOperation,
     },
-    ops::{CompletedCallOutcome, OperationDefinition},
+    ops::{OperationDefinition, ReplayedCallOutcome},
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     policy::{self, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
     quota,
-    recorded_arguments::{self, RecordableArguments},
+    recorded_arguments::{self, UnredactedCallArguments},
     resolve,
     seen_files::SeenFileCache,
     unsaved::{self, UnsavedAndDraftNotices},
@@ -39,25 +39,25 @@ use crate::{
 pub(crate) struct PipelineCall<'a> {
     pub(crate) metadata: &'a CallMetadata<'a>,
     pub(crate) definition: &'static OperationDefinition,
-    pub(crate) operation: &'a dyn PipelineOperation,
-    pub(crate) arguments: &'a RecordableArguments,
+    pub(crate) operation: &'a dyn TypeErasedOperation,
+    pub(crate) arguments: &'a UnredactedCallArguments,
 }
 
 /// How a call ended, with the notices that the pipeline adds to its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct PipelineReply {
-    pub(crate) end: CallEnd,
+    pub(crate) end: SuccessfulCallOutcomeSource,
     pub(crate) notices: UnsavedAndDraftNotices,
 }
 
 /// Where the outcome of a successful call is.
 #[derive(Debug, Default)]
-pub(crate) enum CallEnd {
+pub(crate) enum SuccessfulCallOutcomeSource {
     /// The operation has built its outcome.
     #[default]
     Done,
     /// An earlier call with the same idempotency key has made the change.
-    AlreadyDone(Box<CompletedCallOutcome>),
+    AlreadyDone(Box<ReplayedCallOutcome>),
     /// The editor applies the change.
     LeftToEditor(Vec<BeforeAfterBytes>),
 }
@@ -219,10 +219,10 @@ impl CallPlanningRoundRunner<'_> {
     fn run_round(&self, record: &mut JournalCallRecord<'_>) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.call.definition);
         let workspace = context.workspace();
-        let ResolvedCall { paths: requests, plan } = self.call.operation.resolve_call(context)?;
+        let RequestedPathsAndPlanFn { paths: requests, plan } = self.call.operation.resolve_call(context)?;
         let mut targets = resolve::resolve_targets(workspace, &requests, &context.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
-        let ReadAndWritePolicyVerdicts { reads, writes } =
+        let CallReadWritePolicyVerdicts { reads, writes } =
             authorization::check_targets(context, row.effect, &requests, &targets)?;
         let reads = reads.stricter_of(self.rate_verdict);
         if row.effect == OperationEffectClass::None
@@ -351,7 +351,7 @@ impl CallPlanningRoundRunner<'_> {
                 if self.context.options.applied_by != ChangeApplierChoice::Workspace =>
             {
                 recorded_arguments::add_changes_applied_elsewhere(&mut record.arguments, plan.changes.len());
-                let end = CallEnd::LeftToEditor(changes_for_editor(self.context, plan));
+                let end = SuccessfulCallOutcomeSource::LeftToEditor(changes_for_editor(self.context, plan));
                 let reply = PipelineReply { end, ..PipelineReply::default() };
                 return Ok(Some(CallJournalStatus::NotYetRecorded(reply)));
             }
@@ -401,7 +401,7 @@ fn preview_reads(targets: &[ResolvedTarget]) -> Value {
 fn lock_targets(
     context: &CallContext<'_>,
     effect: OperationEffectClass,
-    requests: &[RequestedPath],
+    requests: &[PathAccessRequest],
     targets: &[ResolvedTarget],
 ) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
     if effect == OperationEffectClass::None {
@@ -410,7 +410,7 @@ fn lock_targets(
     let mut locks: Vec<PathLockRequest> = requests
         .iter()
         .zip(targets)
-        .filter(|(request, _)| request.access != RequestedPathAccessKind::Read)
+        .filter(|(request, _)| request.access != RequestedAccessKind::Read)
         .map(|(_, target)| PathLockRequest { path: target.path.clone() })
         .collect();
     locks.sort();
@@ -458,7 +458,7 @@ fn completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallJournalS
         )
         .with_next_step("read the files to see whether the change was made, then use a new key")
     })?;
-    let end = CallEnd::AlreadyDone(Box::new(CompletedCallOutcome::from(&stored)));
+    let end = SuccessfulCallOutcomeSource::AlreadyDone(Box::new(ReplayedCallOutcome::from(&stored)));
     Ok(CallJournalStatus::NotYetRecorded(PipelineReply { end, ..PipelineReply::default() }))
 }
 

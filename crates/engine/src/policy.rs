@@ -287,8 +287,8 @@ impl RequiredPathAccess<'_> {
             return None;
         }
         let below = || match self.unchecked_subtree {
-            AccessAffectsUnlistableSubtree::None => None,
-            AccessAffectsUnlistableSubtree::Present => rule::protected_descendant(self.path),
+            PolicyUncheckedSubtreePresence::None => None,
+            PolicyUncheckedSubtreePresence::Present => rule::protected_descendant(self.path),
         };
         rule::protected_ancestor(self.path).or_else(below)
     }
@@ -296,7 +296,7 @@ impl RequiredPathAccess<'_> {
 
 /// Whether an access affects a subtree whose entries cannot be listed and checked by the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AccessAffectsUnlistableSubtree {
+pub(crate) enum PolicyUncheckedSubtreePresence {
     /// The accessed path has no entries below it, or the policy checks each entry separately.
     None,
     Present,

@@ -264,18 +264,18 @@ pub fn usage_not_counted() -> Error {
 #[expect(missing_docs, reason = "definitions/stead.yaml describes the fields")]
 pub struct QuotaReport {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<QuotaUse>,
+    pub bytes: Option<QuotaLimitAndUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<QuotaUse>,
+    pub files: Option<QuotaLimitAndUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trash_bytes: Option<QuotaUse>,
+    pub trash_bytes: Option<QuotaLimitAndUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub history_bytes: Option<QuotaUse>,
+    pub history_bytes: Option<QuotaLimitAndUse>,
 }
 
 impl QuotaReport {
     /// Every limit that the quota sets, with its name.
-    pub fn limits(&self) -> impl Iterator<Item = (&'static str, QuotaUse)> {
+    pub fn limits(&self) -> impl Iterator<Item = (&'static str, QuotaLimitAndUse)> {
         let kinds = [QuotaKind::Bytes, QuotaKind::Files, QuotaKind::Trash, QuotaKind::History];
         let limits = [self.bytes, self.files, self.trash_bytes, self.history_bytes];
         kinds.into_iter().zip(limits).filter_map(|(kind, limit)| Some((kind.as_str(), limit?)))
@@ -284,13 +284,13 @@ impl QuotaReport {
 
 #[derive(Debug, Clone, Copy, Serialize)]
 #[expect(missing_docs, reason = "definitions/stead.yaml describes the fields")]
-pub struct QuotaUse {
+pub struct QuotaLimitAndUse {
     pub limit: u64,
     pub used: u64,
     pub left: u64,
 }
 
-impl QuotaUse {
+impl QuotaLimitAndUse {
     fn new(limit: Option<u64>, used: u64) -> Option<Self> {
         limit.map(|limit| Self { limit, used, left: limit.saturating_sub(used) })
     }
@@ -310,10 +310,10 @@ pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> 
         None => 0,
     };
     Ok(Some(QuotaReport {
-        bytes: QuotaUse::new(quota.bytes, usage.workspace.bytes),
-        files: QuotaUse::new(quota.files, usage.workspace.files),
-        trash_bytes: QuotaUse::new(quota.trash_bytes, usage.trash_bytes),
-        history_bytes: QuotaUse::new(quota.history_bytes, history_used),
+        bytes: QuotaLimitAndUse::new(quota.bytes, usage.workspace.bytes),
+        files: QuotaLimitAndUse::new(quota.files, usage.workspace.files),
+        trash_bytes: QuotaLimitAndUse::new(quota.trash_bytes, usage.trash_bytes),
+        history_bytes: QuotaLimitAndUse::new(quota.history_bytes, history_used),
     }))
 }
 

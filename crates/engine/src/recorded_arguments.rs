@@ -25,9 +25,9 @@ const RECORDED_ARGUMENTS_MAX: usize = 32;
 
 /// The complete arguments of a call.
 #[derive(Debug)]
-pub(crate) struct RecordableArguments(Map<String, Value>);
+pub(crate) struct UnredactedCallArguments(Map<String, Value>);
 
-impl RecordableArguments {
+impl UnredactedCallArguments {
     pub(crate) fn of_operation(operation: &impl Serialize) -> Self {
         Self(to_json_object(operation))
     }

@@ -9,7 +9,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        CallerOrRecordedPath, RequestedPath, RequestedPathAccessKind, RequestedPaths, ResolvedTarget, ResolvedTargets,
+        CallerOrRecordedPath, PathAccessRequest, PathAccessRequestList, RequestedAccessKind, ResolvedTarget,
+        ResolvedTargets,
     },
     ops::file_kind_name,
     plan::{FileKind, PlanTimeFileVersion},
@@ -19,7 +20,7 @@ use crate::{
 
 pub(crate) fn resolve_targets(
     workspace: &dyn Workspace,
-    requests: &RequestedPaths,
+    requests: &PathAccessRequestList,
     syntax: &PathSyntax,
 ) -> Result<ResolvedTargets, Error> {
     let targets: Result<_, Error> = requests.iter().map(|request| resolve_target(workspace, request, syntax)).collect();
@@ -28,7 +29,7 @@ pub(crate) fn resolve_targets(
 
 fn resolve_target(
     workspace: &dyn Workspace,
-    request: &RequestedPath,
+    request: &PathAccessRequest,
     syntax: &PathSyntax,
 ) -> Result<ResolvedTarget, Error> {
     let parsed = match &request.argument {
@@ -39,7 +40,7 @@ fn resolve_target(
     };
     refuse_server_files(workspace, &parsed.path, &parsed)?;
     let (found, stat) = locate_until_stable(workspace, request, &parsed)?;
-    if found.is_root() && request.access != RequestedPathAccessKind::Read {
+    if found.is_root() && request.access != RequestedAccessKind::Read {
         return Err(Error::new(ErrorKind::InvalidPath, "the workspace root itself cannot be changed")
             .with_next_step("give the path of an entry inside it")
             .with_detail("path", found.to_string()));
@@ -59,7 +60,7 @@ fn resolve_target(
 /// Resolves a path again as long as another program turns the resolved path into a symlink.
 fn locate_until_stable(
     workspace: &dyn Workspace,
-    request: &RequestedPath,
+    request: &PathAccessRequest,
     parsed: &ParsedPath,
 ) -> Result<(RelPath, Option<FileStat>), Error> {
     for _ in 0..limits::LOCATE_RETRIES_MAX {
@@ -79,7 +80,7 @@ fn locate_until_stable(
 
 fn locate(
     workspace: &dyn Workspace,
-    request: &RequestedPath,
+    request: &PathAccessRequest,
     parsed: &ParsedPath,
 ) -> Result<(RelPath, Option<FileStat>), Error> {
     let (found, stat) = workspace
@@ -87,10 +88,10 @@ fn locate(
         .map_err(|error| with_blocking_file(workspace, parsed, error))?;
     match (parsed.required_kind, request.access, request.final_symlink) {
         (PathKindImpliedBySpelling::Any, _, _)
-        | (PathKindImpliedBySpelling::Directory, RequestedPathAccessKind::Read, _) => Ok((found, stat)),
+        | (PathKindImpliedBySpelling::Directory, RequestedAccessKind::Read, _) => Ok((found, stat)),
         (
             PathKindImpliedBySpelling::Directory,
-            RequestedPathAccessKind::Write | RequestedPathAccessKind::ReadLocked,
+            RequestedAccessKind::Write | RequestedAccessKind::ReadLocked,
             FinalSymlink::Follow,
         ) => Err(Error::new(
             ErrorKind::InvalidPath,
@@ -100,7 +101,7 @@ fn locate(
         // A slash after a symlink means its target, but the call acts on the symlink itself, so the call is refused.
         (
             PathKindImpliedBySpelling::Directory,
-            RequestedPathAccessKind::Write | RequestedPathAccessKind::Remove | RequestedPathAccessKind::ReadLocked,
+            RequestedAccessKind::Write | RequestedAccessKind::Remove | RequestedAccessKind::ReadLocked,
             _,
         ) => {
             let followed = workspace.locate(&parsed.path, FinalSymlink::Follow)?;

@@ -212,7 +212,7 @@ fn bytes_written(change: &stead_journal::RecordedChange) -> u64 {
 
 /// The sizes of a workspace's file system, trash and history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DiskTrashAndHistoryUsage {
+pub struct FilesystemTrashAndHistorySizes {
     /// The size in bytes of the file system that contains the workspace.
     pub total_bytes: u64,
     /// The number of free bytes in the file system that contains the workspace.
@@ -252,7 +252,7 @@ pub trait SessionStore {
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error>;
 
     /// Returns the storage that the workspace uses.
-    fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error>;
+    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error>;
 
     /// Returns the usage that counts towards a principal's quota; `None` if the usage was never counted. Calling code
     /// that holds path locks may request only the cached usage.

@@ -16,7 +16,7 @@ use crate::{
     buffers::{BufferEditorConnectionState, EditorBufferMetadata},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    operation::{PipelineOperation, ResolvedTarget},
+    operation::{ResolvedTarget, TypeErasedOperation},
     outcome::SavedAndUnsavedVersion,
     plan::PlanTimeFileVersion,
     version::Version,
@@ -214,7 +214,7 @@ pub(crate) fn mark_unsaved_files(
     context: &CallContext<'_>,
     targets: &[ResolvedTarget],
     written: &[UnsavedTextNotice],
-    operation: &dyn PipelineOperation,
+    operation: &dyn TypeErasedOperation,
 ) -> UnsavedAndDraftNotices {
     let files_read = context.unsaved_files_read();
     let only_read = files_read
@@ -235,7 +235,7 @@ pub(crate) fn mark_unsaved_files(
 
 /// Marks the rows of the outcome that show the unsaved version of the file or lines of it. The result is `false` if the
 /// outcome has no such row.
-fn mark_versions(operation: &dyn PipelineOperation, notice: &UnsavedTextNotice) -> bool {
+fn mark_versions(operation: &dyn TypeErasedOperation, notice: &UnsavedTextNotice) -> bool {
     let mut marked = false;
     operation.visit_shown_files(&mut |shown| {
         let shows_other_version = shown.version.as_ref().is_some_and(|(version, _)| *version != notice.unsaved);

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CommitReceipt, EditorBufferMetadata,
-    EditorLineEndingConversion, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind,
+    EditorSentTextLineEndings, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind,
     Version, limits,
 };
 use stead_path::RelPath;
@@ -105,9 +105,9 @@ fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(EditorBufferMetadata, Str
         size: row.get::<_, i64>(7)?.unsigned_abs(),
         base: base.map(|base| digest_from_bytes(&base).map(Version).ok_or_else(malformed)).transpose()?,
         line_endings: if row.get(9)? {
-            EditorLineEndingConversion::LfOnly
+            EditorSentTextLineEndings::LfOnly
         } else {
-            EditorLineEndingConversion::SameAsFile
+            EditorSentTextLineEndings::SameAsFile
         },
         editor_revision: row.get::<_, i64>(10)?.unsigned_abs(),
         changed_ms: row.get(11)?,
@@ -208,7 +208,7 @@ fn write_buffer(
                     caller.process,
                     bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *line_endings == EditorLineEndingConversion::LfOnly,
+                    *line_endings == EditorSentTextLineEndings::LfOnly,
                     caller.now_ms,
                     text
                 ])?;
@@ -234,7 +234,7 @@ fn write_buffer(
                     id,
                     bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *line_endings == EditorLineEndingConversion::LfOnly,
+                    *line_endings == EditorSentTextLineEndings::LfOnly,
                     caller.now_ms,
                     text
                 ])?;
@@ -328,7 +328,7 @@ mod tests {
             path,
             text: b"typed".to_vec(),
             base,
-            line_endings: EditorLineEndingConversion::SameAsFile,
+            line_endings: EditorSentTextLineEndings::SameAsFile,
             replaced_drafts: Vec::new(),
         };
         let opened = write_buffer(&connection, &request, &caller, 1).unwrap().unwrap();
@@ -348,7 +348,7 @@ mod tests {
             revision: 4,
             text: b"again and more".to_vec(),
             base: opened.base,
-            line_endings: EditorLineEndingConversion::SameAsFile,
+            line_endings: EditorSentTextLineEndings::SameAsFile,
         };
         write_buffer(&connection, &request, &caller, 5).unwrap();
         restore_buffers(&connection, 4).unwrap();

@@ -2,7 +2,7 @@
 //! the agents' changes. An editor that uses this interface needs no proxy and no second process.
 //!
 //! Every method of this interface calls the engine, so it is confined to the workspace, checked against the policy,
-//! recorded and undoable. [`WorkspaceOpenedByEditor::engine`] gives access to all other operations.
+//! recorded and undoable. [`InProcessEditorWorkspace::engine`] gives access to all other operations.
 //!
 //! ```no_run
 //! use stead_engine::Principal;
@@ -31,7 +31,7 @@ use crate::{LocalWorkspace, LocalWorkspaceOptions};
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace that a person's editor has opened.
-pub struct WorkspaceOpenedByEditor {
+pub struct InProcessEditorWorkspace {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
     person_caller: Caller,
@@ -76,7 +76,7 @@ pub struct ClosedEditorDraftInfo {
     pub changed_at: String,
 }
 
-impl WorkspaceOpenedByEditor {
+impl InProcessEditorWorkspace {
     /// Opens a workspace for a person.
     pub fn open(options: LocalWorkspaceOptions, person: Principal) -> Result<Self, Error> {
         let workspace = LocalWorkspace::open(options)?;
@@ -169,7 +169,7 @@ impl WorkspaceOpenedByEditor {
         EditorReviewOfSessionChanges { editor: self, principal: principal.to_owned(), session: session.to_owned() }
     }
 
-    /// Closes the workspace. Buffers that are still open become drafts when the [`WorkspaceOpenedByEditor`] is dropped.
+    /// Closes the workspace. Buffers that are still open become drafts when the [`InProcessEditorWorkspace`] is dropped.
     pub fn close(&self) {
         self.workspace.close();
     }
@@ -270,7 +270,7 @@ fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str
 
 /// A review of the changes that one session made, in which a person accepts or rejects files and hunks.
 pub struct EditorReviewOfSessionChanges<'e> {
-    editor: &'e WorkspaceOpenedByEditor,
+    editor: &'e InProcessEditorWorkspace,
     principal: String,
     session: String,
 }

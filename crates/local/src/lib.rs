@@ -39,7 +39,7 @@ mod workspace_registry;
 
 pub use editor::{
     AcpSessionFileHandler, BufferChangeResult, BufferStateReplyToEditor, ClosedEditorDraftInfo, EditorReviewHunk,
-    EditorReviewOfSessionChanges, EditorReviewedFile, WorkspaceOpenedByEditor,
+    EditorReviewOfSessionChanges, EditorReviewedFile, InProcessEditorWorkspace,
 };
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};

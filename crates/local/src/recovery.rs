@@ -3,7 +3,7 @@
 //! another program's change blocks a pending entry, recovery rolls the whole entry back and records the rollback.
 //!
 //! A power cut can lose a step and keep later steps, so the later steps show whether a step was done
-//! ([`LaterStepEvidence`]).
+//! ([`RecoveryLaterStepEvidence`]).
 
 use std::time::Instant;
 
@@ -141,19 +141,19 @@ impl LocalWorkspace {
         later: &'a [UnfinishedJournalEntry],
         executor: &FileApplyStepExecutor<'_>,
         boot: BootComparison,
-    ) -> Result<Option<Vec<LaterStepEvidence<'a>>>, Error> {
+    ) -> Result<Option<Vec<RecoveryLaterStepEvidence<'a>>>, Error> {
         if boot == BootComparison::Same {
             let (own, shared) = pending.exclusive_and_shared_paths();
             let is_done =
                 self.changed_after(pending.number, &own)? || self.directory_removed_after(pending.number, &shared)?;
-            return Ok((!is_done).then(|| vec![LaterStepEvidence::Unknown; pending.steps.len()]));
+            return Ok((!is_done).then(|| vec![RecoveryLaterStepEvidence::Unknown; pending.steps.len()]));
         }
         let later: Vec<&FileApplyStep> = later.iter().flat_map(|other| &other.steps).collect();
         let survived = |step: &FileApplyStep| executor.has_survived(step).map_err(|error| pending.step_error(error));
         pending
             .steps
             .iter()
-            .map(|step| LaterStepEvidence::from_later_steps(step, &later, survived))
+            .map(|step| RecoveryLaterStepEvidence::from_later_steps(step, &later, survived))
             .collect::<Result<_, _>>()
             .map(Some)
     }
@@ -237,7 +237,7 @@ impl LocalWorkspace {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum LaterStepEvidence<'a> {
+pub(crate) enum RecoveryLaterStepEvidence<'a> {
     Unknown,
     /// A later step used the path of a step, so the earlier step was done.
     Superseded,
@@ -247,7 +247,7 @@ pub(crate) enum LaterStepEvidence<'a> {
     Replaced(&'a ReplacedFileRecord),
 }
 
-impl<'a> LaterStepEvidence<'a> {
+impl<'a> RecoveryLaterStepEvidence<'a> {
     pub(crate) fn from_later_steps<E>(
         step: &FileApplyStep,
         later: &[&'a FileApplyStep],

@@ -14,7 +14,7 @@ use crate::{
     file_steps::{
         FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
     },
-    recovery::LaterStepEvidence,
+    recovery::RecoveryLaterStepEvidence,
     step_executor::{
         FileApplyStepExecutor, StepApplyError, ensure_is_replaced_file, ignore_foreign_change, is_same_file, trash_name,
     },
@@ -47,7 +47,7 @@ impl FileApplyStepExecutor<'_> {
         &self,
         steps: &[FileApplyStep],
         boot: BootComparison,
-        evidence: &[LaterStepEvidence<'_>],
+        evidence: &[RecoveryLaterStepEvidence<'_>],
     ) -> Result<Result<u64, BlockedRecoveryStep>, DiskError> {
         let progress = steps.iter().map(|step| self.step_progress(step, boot)).collect::<Result<Vec<_>, _>>()?;
         let mut redone = 0;
@@ -67,7 +67,7 @@ impl FileApplyStepExecutor<'_> {
             }
             match (self.redo_step(step, boot), evidence) {
                 (Ok(()), _) => redone += 1,
-                (Err(StepApplyError::ForeignChange), LaterStepEvidence::Superseded) => {}
+                (Err(StepApplyError::ForeignChange), RecoveryLaterStepEvidence::Superseded) => {}
                 (Err(StepApplyError::ForeignChange), _) => return Ok(Err(BlockedRecoveryStep { step_index: at })),
                 (Err(StepApplyError::Disk(error)), _) => return Err(error),
             }
@@ -82,7 +82,11 @@ impl FileApplyStepExecutor<'_> {
     /// A power cut may have brought back the old name of a moved file. If a moved file has both names, the old name is
     /// deleted. If a later step replaced the moved file, the content at the old name is retained and the old name is
     /// deleted.
-    fn remove_old_name(&self, step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
+    fn remove_old_name(
+        &self,
+        step: &FileApplyStep,
+        evidence: &RecoveryLaterStepEvidence<'_>,
+    ) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
             FileApplyStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
             FileApplyStep::Remove { path, id, trash } => (self.open_parent(&path.0)?, self.open_in_trash(trash)?, *id),
@@ -93,12 +97,12 @@ impl FileApplyStepExecutor<'_> {
             | FileApplyStep::RemoveDirectory { .. } => return Ok(0),
         };
         let ((old, old_name), (new, new_name)) = (old, new);
-        if matches!(evidence, LaterStepEvidence::OldPathReused) || !is_same_file(&old, &old_name, id)? {
+        if matches!(evidence, RecoveryLaterStepEvidence::OldPathReused) || !is_same_file(&old, &old_name, id)? {
             return Ok(0);
         }
         if is_same_file(&new, &new_name, id)? {
             old.remove_file(&old_name)?;
-        } else if let LaterStepEvidence::Replaced(replaced) = evidence {
+        } else if let RecoveryLaterStepEvidence::Replaced(replaced) = evidence {
             ensure_is_replaced_file(&old, &old_name, replaced)?;
             self.release_replaced_file(&old, &old_name, replaced)?;
         } else {
@@ -316,13 +320,13 @@ fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplySte
 
 /// A later change of its path proves that a step was done, unless the step is a rename. A power cut can lose the rename
 /// of a directory and keep the later move of a file out of the directory.
-fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
+fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &RecoveryLaterStepEvidence<'_>) -> bool {
     match evidence {
-        LaterStepEvidence::Unknown => true,
-        LaterStepEvidence::Superseded => {
+        RecoveryLaterStepEvidence::Unknown => true,
+        RecoveryLaterStepEvidence::Superseded => {
             matches!(step, FileApplyStep::Move { .. } | FileApplyStep::Remove { .. } | FileApplyStep::Restore { .. })
         }
-        LaterStepEvidence::OldPathReused | LaterStepEvidence::Replaced(_) => false,
+        RecoveryLaterStepEvidence::OldPathReused | RecoveryLaterStepEvidence::Replaced(_) => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    AgentSentAlertAndResponse, AlertSeverity, CommitReceipt, DiskTrashAndHistoryUsage, Error, ErrorKind,
+    AgentSentAlertAndResponse, AlertSeverity, CommitReceipt, Error, ErrorKind, FilesystemTrashAndHistorySizes,
     HumanResponseToAlert, JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText,
     SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery,
     WorkspaceUsage, limits,
@@ -88,7 +88,7 @@ impl SessionStore for LocalWorkspace {
         })
     }
 
-    fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error> {
+    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error> {
         let space = self.root.disk_space().map_err(errors::at_path(&RelPath::root()))?;
         let (trash_items, trash_bytes, history_bytes): (i64, i64, i64) = self.store.run_query(|connection| {
             connection
@@ -99,7 +99,7 @@ impl SessionStore for LocalWorkspace {
                 )?
                 .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         })?;
-        Ok(DiskTrashAndHistoryUsage {
+        Ok(FilesystemTrashAndHistorySizes {
             total_bytes: space.total_bytes,
             free_bytes: space.free_bytes,
             trash_items: trash_items.unsigned_abs(),

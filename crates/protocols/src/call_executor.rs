@@ -10,7 +10,8 @@ use std::{
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, Engine, SessionForLaterCalls,
+    Call, CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, ConversationSessionSwitch,
+    Engine,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
@@ -68,8 +69,8 @@ impl ConnectionCurrentSession {
     pub(crate) fn track_session_switch(&self, result: &CallResult) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
-            Some(SessionForLaterCalls::Enter(session)) => Some(session.clone()),
-            Some(SessionForLaterCalls::Leave) => None,
+            Some(ConversationSessionSwitch::Enter(session)) => Some(session.clone()),
+            Some(ConversationSessionSwitch::Leave) => None,
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }

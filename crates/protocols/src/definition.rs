@@ -7,10 +7,10 @@ use stead_engine::{OperationEffectClass, SupervisionTier};
 mod schema;
 
 pub use schema::{
-    DialectDefinition, DialectErrorDefinition, DialectOptionDefinition, ErrorRecoveryAction, RecommendedToolSequence,
-    ToolArgumentCheck, ToolArgumentDefinition, ToolArgumentPattern, ToolArgumentType, ToolDefinition,
-    ToolErrorDefinition, ToolExample, ToolExampleSetupCall, ToolFileEffect, ToolHints, ToolResultFieldDefinition,
-    ToolSideEffectDescription, ToolVisibility, UnknownArgumentRule,
+    DialectDefinition, DialectOptionDefinition, DialectPublishedErrorKind, DocumentedToolSideEffect,
+    ErrorRecoveryAction, RecommendedToolSequence, ToolArgumentCheckBeyondSchema, ToolArgumentDefinition,
+    ToolArgumentStringFormat, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolExample, ToolExampleSetupCall,
+    ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolVisibility, UnknownArgumentRule,
 };
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");

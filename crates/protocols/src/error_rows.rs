@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ErrorRow {
+pub(crate) struct ErrorKindProtocolCodes {
     pub(crate) http: StatusCode,
     pub(crate) rpc: i64,
     exit: CommandExit,
@@ -74,9 +74,9 @@ impl CommandExit {
 
 macro_rules! error_rows {
     ($($kind:ident: $http:ident, $rpc:ident, $exit:ident, $retry:ident, $comma:ident, $krux:ident, $acp:ident;)+) => {
-        pub(crate) fn error_row(kind: ErrorKind) -> ErrorRow {
+        pub(crate) fn error_row(kind: ErrorKind) -> ErrorKindProtocolCodes {
             match kind {
-                $(ErrorKind::$kind => ErrorRow {
+                $(ErrorKind::$kind => ErrorKindProtocolCodes {
                     http: StatusCode::$http,
                     rpc: errors::$rpc,
                     exit: CommandExit::$exit,
@@ -102,7 +102,7 @@ mod tests {
     fn error_kinds_have_the_words_and_codes_of_0_1_0() {
         let mut text = String::new();
         for kind in ErrorKind::ALL {
-            let ErrorRow { http, rpc, exit, retry, comma, krux, acp } = error_row(*kind);
+            let ErrorKindProtocolCodes { http, rpc, exit, retry, comma, krux, acp } = error_row(*kind);
             let (word, class, exit) = (kind.code(), kind.class(), exit.code());
             let comma = serde_json::to_value(comma).unwrap();
             writeln!(text, "{word} {class:?} {} {rpc} {exit} {retry:?} {comma} {krux:?} {acp:?}", http.as_u16())

@@ -60,12 +60,12 @@ pub struct AuthenticatedClientIdentity {
     /// The caller for all engine calls of the authenticated client.
     pub caller: Caller,
     /// The workspace or the administration that the client's token gives access to.
-    pub scope: WorkspaceOrAdminScope,
+    pub scope: TokenWorkspaceOrAdminAccess,
 }
 
 /// The workspace or the administration that a token gives access to.
 #[derive(Clone)]
-pub enum WorkspaceOrAdminScope {
+pub enum TokenWorkspaceOrAdminAccess {
     /// The token gives access to one workspace.
     Workspace {
         /// The unique id of the workspace that the token gives access to.

@@ -26,8 +26,8 @@ mod tool_call;
 mod transport;
 
 pub use extension::{
-    InvalidMcpExtensionItemError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionErrorResponse,
-    McpExtensionFuture, McpListKind, McpRequestForExtension,
+    InvalidMcpExtensionItemError, McpClientHandle, McpExtension, McpExtensionErrorResponse, McpExtensionFuture,
+    McpExtensionWithParsedItems, McpListKind, McpRequestForExtension,
 };
 pub(crate) use message_check::check_line;
 pub(crate) use server::McpClientRequestHandler;

@@ -16,26 +16,32 @@ const DUPLICATE_MEMBER: &str = "an object has a duplicate member";
 const NESTED_TOO_DEEPLY: &str = "the message is nested too deeply";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeptJsonPart {
+pub(crate) enum StrictJsonParserReturnedPart {
     Everything,
     /// The parser returns only the listed members of a JSON object, and null for a value that is not an object.
     Members(&'static [&'static str]),
     Nothing,
 }
 
-impl KeptJsonPart {
+impl StrictJsonParserReturnedPart {
     fn of_member(self, name: &str) -> Self {
         match self {
-            KeptJsonPart::Everything => KeptJsonPart::Everything,
-            KeptJsonPart::Members(names) if names.contains(&name) => KeptJsonPart::Everything,
-            KeptJsonPart::Members(_) | KeptJsonPart::Nothing => KeptJsonPart::Nothing,
+            StrictJsonParserReturnedPart::Everything => StrictJsonParserReturnedPart::Everything,
+            StrictJsonParserReturnedPart::Members(names) if names.contains(&name) => {
+                StrictJsonParserReturnedPart::Everything
+            }
+            StrictJsonParserReturnedPart::Members(_) | StrictJsonParserReturnedPart::Nothing => {
+                StrictJsonParserReturnedPart::Nothing
+            }
         }
     }
 
     fn of_item(self) -> Self {
         match self {
-            KeptJsonPart::Everything => KeptJsonPart::Everything,
-            KeptJsonPart::Members(_) | KeptJsonPart::Nothing => KeptJsonPart::Nothing,
+            StrictJsonParserReturnedPart::Everything => StrictJsonParserReturnedPart::Everything,
+            StrictJsonParserReturnedPart::Members(_) | StrictJsonParserReturnedPart::Nothing => {
+                StrictJsonParserReturnedPart::Nothing
+            }
         }
     }
 }
@@ -49,7 +55,7 @@ pub(crate) enum StrictJsonError {
     Rejected { reason: &'static str, kept: Value },
 }
 
-pub(crate) fn parse_strict(bytes: &[u8], part: KeptJsonPart) -> Result<Value, StrictJsonError> {
+pub(crate) fn parse_strict(bytes: &[u8], part: StrictJsonParserReturnedPart) -> Result<Value, StrictJsonError> {
     let text = std::str::from_utf8(bytes).map_err(|error| StrictJsonError::Malformed {
         reason: format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to()),
     })?;
@@ -75,19 +81,19 @@ struct JsonMemberName<'t>(#[serde(borrow)] Cow<'t, str>);
 struct StrictJsonVisitor<'a> {
     /// The number of objects and arrays that enclose the visited value.
     depth: usize,
-    part: KeptJsonPart,
+    part: StrictJsonParserReturnedPart,
     fault: &'a Cell<Option<&'static str>>,
 }
 
 impl StrictJsonVisitor<'_> {
-    fn nested(self, part: KeptJsonPart) -> Self {
+    fn nested(self, part: StrictJsonParserReturnedPart) -> Self {
         Self { depth: self.depth + 1, part, ..self }
     }
 
     fn keep<E>(self, value: impl Into<Value>) -> Result<Value, E> {
         match self.part {
-            KeptJsonPart::Everything => Ok(value.into()),
-            KeptJsonPart::Members(_) | KeptJsonPart::Nothing => Ok(Value::Null),
+            StrictJsonParserReturnedPart::Everything => Ok(value.into()),
+            StrictJsonParserReturnedPart::Members(_) | StrictJsonParserReturnedPart::Nothing => Ok(Value::Null),
         }
     }
 }
@@ -117,7 +123,7 @@ impl<'de> Visitor<'de> for StrictJsonVisitor<'_> {
         while let Some(name) = map.next_key::<JsonMemberName<'de>>()? {
             let part = self.part.of_member(&name.0);
             let value = map.next_value_seed(self.nested(part))?;
-            if part == KeptJsonPart::Nothing {
+            if part == StrictJsonParserReturnedPart::Nothing {
                 dropped_names.push(name);
             } else if members.insert(name.0.into_owned(), value).is_some() {
                 self.fault.set(Some(DUPLICATE_MEMBER));
@@ -134,7 +140,7 @@ impl<'de> Visitor<'de> for StrictJsonVisitor<'_> {
         let part = self.part.of_item();
         let mut items = Vec::new();
         while let Some(item) = seq.next_element_seed(self.nested(part))? {
-            if part == KeptJsonPart::Everything {
+            if part == StrictJsonParserReturnedPart::Everything {
                 items.push(item);
             }
         }
@@ -172,8 +178,11 @@ mod tests {
 
     use super::*;
 
-    const PARTS: [KeptJsonPart; 3] =
-        [KeptJsonPart::Everything, KeptJsonPart::Members(&["id", "method"]), KeptJsonPart::Nothing];
+    const PARTS: [StrictJsonParserReturnedPart; 3] = [
+        StrictJsonParserReturnedPart::Everything,
+        StrictJsonParserReturnedPart::Members(&["id", "method"]),
+        StrictJsonParserReturnedPart::Nothing,
+    ];
 
     #[track_caller]
     fn check_rejected(text: &str, expected_reason: &str, expected_id: Option<&Value>) {
@@ -191,11 +200,18 @@ mod tests {
     fn the_kept_part_is_returned() {
         let text = r#"{"id":"a","params":{"x":[1,null,true,-1.5,"ä\n",18446744073709551615]},"m\u0065thod":"m"}"#;
         let parse = |part| parse_strict(text.as_bytes(), part).unwrap();
-        assert_eq!(parse(KeptJsonPart::Everything), serde_json::from_str::<Value>(text).unwrap());
-        assert_eq!(parse(KeptJsonPart::Members(&["id", "method"])), json!({ "id": "a", "method": "m" }));
-        assert_eq!(parse(KeptJsonPart::Nothing), json!({}));
+        assert_eq!(parse(StrictJsonParserReturnedPart::Everything), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(
+            parse(StrictJsonParserReturnedPart::Members(&["id", "method"])),
+            json!({ "id": "a", "method": "m" })
+        );
+        assert_eq!(parse(StrictJsonParserReturnedPart::Nothing), json!({}));
         for other in ["[1]", "7", "\"x\"", "null", "true"] {
-            assert_eq!(parse_strict(other.as_bytes(), KeptJsonPart::Members(&["id"])).unwrap(), Value::Null, "{other}");
+            assert_eq!(
+                parse_strict(other.as_bytes(), StrictJsonParserReturnedPart::Members(&["id"])).unwrap(),
+                Value::Null,
+                "{other}"
+            );
         }
     }
 

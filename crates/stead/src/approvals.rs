@@ -13,7 +13,7 @@ use stead_local::LandlockMode;
 
 mod allow_rule;
 
-use allow_rule::NewPolicyRuleConfirmation;
+use allow_rule::NewPolicyRuleConfirmationMode;
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
@@ -182,8 +182,11 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
             let is_pending =
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
-                let confirmation =
-                    if *yes { NewPolicyRuleConfirmation::Given } else { NewPolicyRuleConfirmation::AskAtTerminal };
+                let confirmation = if *yes {
+                    NewPolicyRuleConfirmationMode::Given
+                } else {
+                    NewPolicyRuleConfirmationMode::AskAtTerminal
+                };
                 allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
             }
             let exit = answer_approval(&opened, &caller, "approve", answer)?;
@@ -201,7 +204,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
-    allow_rule::write_rule(opened, &caller, &approval.json, &[], NewPolicyRuleConfirmation::Given)
+    allow_rule::write_rule(opened, &caller, &approval.json, &[], NewPolicyRuleConfirmationMode::Given)
 }
 
 fn local_person(flags: &CallerAccessCliFlags) -> Result<Caller, CommandError> {

@@ -44,8 +44,8 @@ pub(crate) type BoxedStdinReader = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type BoxedStdoutWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CliCommandResult {
-    let StdioServer { runtime, input, output, dialects, workspace, caller } =
-        StdioServer::prepare(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerProtocol::Mcp)?;
+    let StdioServerParts { runtime, input, output, dialects, workspace, caller } =
+        StdioServerParts::prepare(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerProtocol::Mcp)?;
     let sessions = match std::env::var(TICKET_VARIABLE) {
         Ok(ticket) => Some(resolver_for_ticket(&workspace.local, &caller, ticket)?),
         Err(_) => None,
@@ -54,8 +54,8 @@ pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CliCommandResul
 }
 
 pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcStdioServerCliFlags) -> CliCommandResult {
-    let StdioServer { runtime, input, output, dialects, workspace, caller } =
-        StdioServer::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerProtocol::Rpc)?;
+    let StdioServerParts { runtime, input, output, dialects, workspace, caller } =
+        StdioServerParts::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerProtocol::Rpc)?;
     finish(runtime, rpc::serve(RpcServer::new(workspace.engine.clone(), caller, dialects), input, output))
 }
 
@@ -66,7 +66,7 @@ fn finish<E: ToString>(runtime: Runtime, serving: impl Future<Output = Result<()
     Ok(CommandExit::Success)
 }
 
-struct StdioServer {
+struct StdioServerParts {
     runtime: Runtime,
     input: BoxedStdinReader,
     output: BoxedStdoutWriter,
@@ -75,7 +75,7 @@ struct StdioServer {
     caller: Caller,
 }
 
-impl StdioServer {
+impl StdioServerParts {
     fn prepare(
         flags: &WorkspaceFlags,
         dialects: &DialectFlags,

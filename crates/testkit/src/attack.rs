@@ -29,12 +29,12 @@ pub use matrix::{MATRIX_GROUP, load_matrix};
 pub use mcp::McpAttackSubject;
 pub use naive_server::NaiveServer;
 pub use run::{
-    AttackCaseFinding, AttackCaseRequirements, AttackFindingSeverity, AttackVerdict, case_requirements, run_case,
+    AttackCaseDetectedFault, AttackCaseRequirements, AttackFindingSeverity, AttackVerdict, case_requirements, run_case,
     run_sharing_fixture, split_shareable,
 };
 pub use subject::{
-    AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectOpenFn, AttackSubjectRequest, SubjectJournal,
-    SubjectJournalEntry, SubjectOptions, SubjectReply,
+    AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectOpenFn, AttackSubjectReply, AttackSubjectRequest,
+    SubjectJournal, SubjectJournalEntry, SubjectOptions,
 };
 pub use suite::{
     AttackCaseProcessIsolation, AttackSuiteRunner, AttackTestSuiteReport, TestMountNamespaceOutcome,

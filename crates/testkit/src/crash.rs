@@ -15,7 +15,7 @@ use crate::{
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
     wait::kill_after,
     workload::{
-        CrashTestChildConfig, CrashTestChildMessage, CrashTestWorkloadStep, WorkloadChangeAcknowledgement,
+        CrashTestChangeAcknowledgement, CrashTestChildConfig, CrashTestChildMessage, CrashTestWorkloadStep,
         WorkspaceReferenceModel,
     },
 };
@@ -51,7 +51,7 @@ pub struct CrashStatistics {
 #[derive(Debug, Default)]
 pub struct KilledChildProgress {
     /// The changes that the killed child acknowledged, in order.
-    pub acknowledged: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
+    pub acknowledged: Vec<(CrashTestWorkloadStep, CrashTestChangeAcknowledgement)>,
     /// The change that was in progress when the child was killed.
     pub in_flight: Option<CrashTestWorkloadStep>,
 }

@@ -6,6 +6,6 @@ mod child;
 mod model;
 mod tree;
 
-pub use child::{CrashTestChildConfig, CrashTestChildMessage, WorkloadChangeAcknowledgement, run_child};
+pub use child::{CrashTestChangeAcknowledgement, CrashTestChildConfig, CrashTestChildMessage, run_child};
 pub use model::{CrashTestWorkloadStep, WorkspaceReferenceModel};
 pub use tree::{CrashTestFileVersionByPath, ModelItem, TestWorkspaceWalkResult, walk_workspace};

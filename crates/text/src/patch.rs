@@ -196,7 +196,7 @@ pub struct PatchLine {
     /// The text of the line in the chunk, without sign and terminator.
     pub text: String,
     /// Whether the line of the chunk is marked as having no newline.
-    pub no_newline_marker: NoNewlineMarkerPresence,
+    pub no_newline_marker: PatchLineNoNewlineMarker,
 }
 
 /// Whether a line of a chunk is context, removed or added.
@@ -215,7 +215,7 @@ pub enum PatchLineKind {
 
 /// Whether a line of a chunk is marked as having no newline at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NoNewlineMarkerPresence {
+pub enum PatchLineNoNewlineMarker {
     /// The line ends with a newline, because no marker `\ No newline at end of file` follows the line.
     Absent,
     /// The line is followed by the marker `\ No newline at end of file`.

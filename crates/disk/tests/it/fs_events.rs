@@ -8,14 +8,14 @@ use std::{
 };
 
 use stead_disk::fs_events::{
-    FsEvent, FsEventDrainCompleteness, FsEventFileType, FsEventKind, FsEventQueue, FsEventQueueWaker, InotifyWatchId,
+    FsEvent, FsEventDrainEndReason, FsEventFileType, FsEventKind, FsEventQueue, FsEventQueueWaker, InotifyWatchId,
 };
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path};
 
 fn drain_events(watch: &FsEventQueue) -> Vec<FsEvent> {
     let mut events = Vec::new();
-    assert_eq!(watch.drain(&mut events).unwrap(), FsEventDrainCompleteness::Complete);
+    assert_eq!(watch.drain(&mut events).unwrap(), FsEventDrainEndReason::Complete);
     events
 }
 
@@ -123,8 +123,8 @@ fn overflow_is_reported() {
     for number in 0..=most {
         fs::create_dir(f.workspace.join(format!("d{number}"))).unwrap();
     }
-    let (mut events, mut all) = (Vec::new(), FsEventDrainCompleteness::Partial);
-    while all == FsEventDrainCompleteness::Partial {
+    let (mut events, mut all) = (Vec::new(), FsEventDrainEndReason::Partial);
+    while all == FsEventDrainEndReason::Partial {
         all = watch.drain(&mut events).unwrap();
     }
     let last = events.last().unwrap();

@@ -14,7 +14,7 @@ use crate::{
         CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
     },
-    recorded_arguments::RecordableArguments,
+    recorded_arguments::UnredactedCallArguments,
     version::Version,
     workspace::FileStatFingerprint,
 };
@@ -25,7 +25,7 @@ pub(crate) struct ApprovalBindingDigests {
     pub(crate) plan_digest: Digest,
 }
 
-pub(crate) fn digest_call(context: &CallContext<'_>, arguments: &RecordableArguments) -> Digest {
+pub(crate) fn digest_call(context: &CallContext<'_>, arguments: &UnredactedCallArguments) -> Digest {
     let mut out = ApprovalDigestWriter::new("call");
     let tool = context.options.tool.as_deref();
     out.write_text(context.operation);

@@ -2,13 +2,13 @@
 
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
-    ops::{AlertChange, AlertFields, AlertOutcome, ListAlertsOutcome},
+    ops::{AlertFields, AlertOutcome, AlertOutcomeKind, ListAlertsOutcome},
 };
 
-impl NativeText for ListAlertsOutcome {
+impl NativeTextRenderable for ListAlertsOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         if self.alerts.is_empty() {
             return "no alerts".to_owned();
@@ -27,11 +27,11 @@ fn render_alert(alert: &AlertFields) -> String {
     text
 }
 
-impl NativeText for AlertOutcome {
+impl NativeTextRenderable for AlertOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = match self.change {
-            AlertChange::Sent => "sent",
-            AlertChange::Answered => "answered",
+            AlertOutcomeKind::Sent => "sent",
+            AlertOutcomeKind::Answered => "answered",
         };
         escape_one_line(match &self.alert {
             Some(alert) => format!("{verb} alert {}", alert.alert),

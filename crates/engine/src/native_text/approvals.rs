@@ -1,12 +1,12 @@
 //! Renders the outcomes of `approvals`, `approve` and `deny` as text.
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     ops::{AnswerApprovalOutcome, ApprovalFields, ListApprovalsOutcome},
 };
 
-impl NativeText for ListApprovalsOutcome {
+impl NativeTextRenderable for ListApprovalsOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let lines: Vec<String> = match self {
             ListApprovalsOutcome::One(approval) => vec![render_approval(approval)],
@@ -19,7 +19,7 @@ impl NativeText for ListApprovalsOutcome {
     }
 }
 
-impl NativeText for AnswerApprovalOutcome {
+impl NativeTextRenderable for AnswerApprovalOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(render_approval(&self.approval))
     }

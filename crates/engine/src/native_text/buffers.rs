@@ -1,15 +1,15 @@
 //! Renders the outcomes of the buffer operations as text.
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     ops::{
         BufferChangeOutcome, BufferCloseOutcome, BufferFields, BufferListOutcome, BufferListRow, BufferOpenOutcome,
-        BufferSaveOutcome, ClosedBufferKind,
+        BufferSaveOutcome, ClosedBufferOrDraftKind,
     },
 };
 
-impl NativeText for BufferOpenOutcome {
+impl NativeTextRenderable for BufferOpenOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let BufferFields { buffer: id, path, revision, .. } = &self.buffer;
         escape_one_line(match self.text {
@@ -19,14 +19,14 @@ impl NativeText for BufferOpenOutcome {
     }
 }
 
-impl NativeText for BufferChangeOutcome {
+impl NativeTextRenderable for BufferChangeOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = if self.merged { "merged into" } else { "changed" };
         escape_one_line(format!("{verb} {} at revision {}", self.buffer.path, self.buffer.revision))
     }
 }
 
-impl NativeText for BufferSaveOutcome {
+impl NativeTextRenderable for BufferSaveOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let BufferFields { path, size, .. } = &self.buffer;
         escape_one_line(match &self.rev {
@@ -36,18 +36,18 @@ impl NativeText for BufferSaveOutcome {
     }
 }
 
-impl NativeText for BufferCloseOutcome {
+impl NativeTextRenderable for BufferCloseOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = match self.kind {
-            ClosedBufferKind::OpenBuffer => "closed",
-            ClosedBufferKind::Draft => "dropped",
+            ClosedBufferOrDraftKind::OpenBuffer => "closed",
+            ClosedBufferOrDraftKind::Draft => "dropped",
         };
         let suffix = if self.discarded { " without saving" } else { "" };
         escape_one_line(format!("{verb} {}{suffix}", self.buffer.path))
     }
 }
 
-impl NativeText for BufferListOutcome {
+impl NativeTextRenderable for BufferListOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let mut text: String = self.buffers.iter().map(render_buffer).collect();
         if self.buffers.is_empty() {

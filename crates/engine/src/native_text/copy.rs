@@ -2,13 +2,13 @@
 
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     ops::{CopiedFile, CopiedTree, CopyOutcome, planning::describe_size},
 };
 
-impl NativeText for CopyOutcome {
+impl NativeTextRenderable for CopyOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         match self {
             CopyOutcome::File(CopiedFile { path, changed: false, .. }) => {

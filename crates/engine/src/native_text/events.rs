@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeText, escape_lines};
+use super::{NativeTextRenderable, escape_lines};
 use crate::{
     call_notation::CallNotation,
     ops::{
@@ -13,7 +13,7 @@ use crate::{
     outcome::Completeness,
 };
 
-impl NativeText for ChangesOutcome {
+impl NativeTextRenderable for ChangesOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let lines: String = self.events.iter().map(ChangeEventRow::render_line).collect();
         let lines = if lines.is_empty() { "no changes\n" } else { &lines };
@@ -22,7 +22,7 @@ impl NativeText for ChangesOutcome {
     }
 }
 
-impl NativeText for SessionEventsOutcome {
+impl NativeTextRenderable for SessionEventsOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let lines: String = self.events.iter().map(render_session_event).collect();
         let lines = if lines.is_empty() { "no events\n" } else { &lines };
@@ -31,7 +31,7 @@ impl NativeText for SessionEventsOutcome {
     }
 }
 
-impl NativeText for WatchEventsOutcome {
+impl NativeTextRenderable for WatchEventsOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let lines: String = self.events.iter().map(render_watch_event).collect();
         let lines = match (self.events.is_empty(), self.watches, notation) {

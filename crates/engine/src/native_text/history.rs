@@ -1,17 +1,17 @@
 //! Renders the outcomes of `history`, `diff`, `undo` and `redo`, and of completed calls, as text.
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     limits,
     ops::{
-        CompletedCallOutcome, DiffOutcome, HistoryEntryRow, HistoryOutcome, UndoOrRedoOutcome, UndoneOrRedoneEntry,
+        DiffOutcome, HistoryEntryRow, HistoryOutcome, ReplayedCallOutcome, UndoOrRedoOutcome, UndoneOrRedoneEntry,
         VisibleChange, text_pages::first_page,
     },
     outcome::to_json_object,
 };
 
-impl NativeText for HistoryOutcome {
+impl NativeTextRenderable for HistoryOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let entries: String = self.entries.iter().map(|entry| render_history_entry(entry, notation)).collect();
         escape_lines(match self.completeness.next_call() {
@@ -35,7 +35,7 @@ fn render_history_entry(entry: &HistoryEntryRow, notation: CallNotation) -> Stri
     text
 }
 
-impl NativeText for DiffOutcome {
+impl NativeTextRenderable for DiffOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, diff, lines, same_bytes, .. } = self;
         // Escapes make the text longer, so that the text can exceed the limit although the diff does not.
@@ -52,7 +52,7 @@ impl NativeText for DiffOutcome {
     }
 }
 
-impl NativeText for CompletedCallOutcome {
+impl NativeTextRenderable for ReplayedCallOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let mut text = format!("already done by {} r{}; nothing was done again", self.operation, self.recorded.entry);
         for change in &self.changes {
@@ -65,7 +65,7 @@ impl NativeText for CompletedCallOutcome {
     }
 }
 
-impl NativeText for UndoOrRedoOutcome {
+impl NativeTextRenderable for UndoOrRedoOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let (verb, number) = match (self.entry, self.dry_run) {
             (UndoneOrRedoneEntry::Undone(number), false) => ("reverted", number),

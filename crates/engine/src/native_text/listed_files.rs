@@ -2,7 +2,7 @@
 
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeText, escape_lines};
+use super::{NativeTextRenderable, escape_lines};
 use crate::{
     call_notation::CallNotation,
     limits,
@@ -11,7 +11,7 @@ use crate::{
     plan::FileKind,
 };
 
-impl NativeText for StatOutcome {
+impl NativeTextRenderable for StatOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, kind, size, modified, mode, .. } = self;
         let mut text = format!("{}: {}", escape_deceptive_line(&path.to_wire()), file_kind_name(*kind));
@@ -30,7 +30,7 @@ impl NativeText for StatOutcome {
     }
 }
 
-impl NativeText for ListOutcome {
+impl NativeTextRenderable for ListOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let Self { path, entries, total, hidden, completeness } = self;
         let mut text = String::new();
@@ -56,7 +56,7 @@ impl NativeText for ListOutcome {
     }
 }
 
-impl NativeText for FindOutcome {
+impl NativeTextRenderable for FindOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let mut text = String::new();
         for found in &self.matches {

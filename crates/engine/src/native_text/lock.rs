@@ -1,16 +1,16 @@
 //! Renders the outcomes of `lock` and `unlock` as text.
 
-use super::{NativeText, escape_one_line};
+use super::{NativeTextRenderable, escape_one_line};
 use crate::{
     call_notation::CallNotation,
-    ops::{LeaseChange, LeaseOutcome},
+    ops::{LeaseOutcome, LeaseOutcomeKind},
 };
 
-impl NativeText for LeaseOutcome {
+impl NativeTextRenderable for LeaseOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(match self.change {
-            LeaseChange::Acquired => format!("locked {} until {}, fence {}", self.path, self.ends, self.fence),
-            LeaseChange::Released => format!("unlocked {}", self.path),
+            LeaseOutcomeKind::Acquired => format!("locked {} until {}, fence {}", self.path, self.ends, self.fence),
+            LeaseOutcomeKind::Released => format!("unlocked {}", self.path),
         })
     }
 }

@@ -1,16 +1,19 @@
 //! Renders the outcomes of `move`, `remove`, `restore` and `append` as text.
 
-use super::{NativeText, escape_one_line};
+use super::{NativeTextRenderable, escape_one_line};
 use crate::{
     call_notation::CallNotation,
-    ops::{AppendOutcome, MoveOutcome, MovedTreeFields, RemoveOutcome, RestoreOutcome, planning::describe_size},
+    ops::{
+        AppendOutcome, MoveOutcome, MoveOutcomeTreeFields, RemoveOutcome, RestoreFromTrashOutcome,
+        planning::describe_size,
+    },
 };
 
-impl NativeText for MoveOutcome {
+impl NativeTextRenderable for MoveOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { from, path, rev, moved, .. } = self;
         escape_one_line(match moved {
-            Some(MovedTreeFields { files, bytes, .. }) => {
+            Some(MoveOutcomeTreeFields { files, bytes, .. }) => {
                 let rev = rev.as_deref().unwrap_or_default();
                 format!("moved {from} to {path} ({}, {rev})", describe_size(*files, *bytes))
             }
@@ -19,7 +22,7 @@ impl NativeText for MoveOutcome {
     }
 }
 
-impl NativeText for RemoveOutcome {
+impl NativeTextRenderable for RemoveOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let Self { path, recoverable_until: until, files, bytes, recorded, .. } = self;
         let id = self.trash.as_deref().unwrap_or("unknown");
@@ -31,13 +34,13 @@ impl NativeText for RemoveOutcome {
     }
 }
 
-impl NativeText for RestoreOutcome {
+impl NativeTextRenderable for RestoreFromTrashOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(format!("restored {} ({}, {})", self.path, describe_size(self.files, self.bytes), self.rev))
     }
 }
 
-impl NativeText for AppendOutcome {
+impl NativeTextRenderable for AppendOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, version, size, changed, added_bytes, .. } = self;
         escape_one_line(if *changed {

@@ -1,12 +1,12 @@
 //! Renders the outcome of `policy` as text.
 
-use super::{NativeText, escape_lines, usage::render_quota_lines};
+use super::{NativeTextRenderable, escape_lines, usage::render_quota_lines};
 use crate::{
     call_notation::CallNotation,
-    ops::{ExplainedCall, ExplainedVerdict, InspectPolicyOutcome, PolicyRuleList, PolicyRuleRow},
+    ops::{ExplainedCall, ExplainedVerdict, InspectPolicyOutcome, InspectedPolicyRuleList, InspectedPolicyRuleRow},
 };
 
-impl NativeText for InspectPolicyOutcome {
+impl NativeTextRenderable for InspectPolicyOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let (text, quota) = match self {
             InspectPolicyOutcome::Rules(list) => (render_rules(list), &list.quota),
@@ -16,8 +16,8 @@ impl NativeText for InspectPolicyOutcome {
     }
 }
 
-fn render_rules(list: &PolicyRuleList) -> String {
-    let render_rule = |rule: &PolicyRuleRow| format!("{}: {} -> {}", rule.layer, rule.name, rule.tier);
+fn render_rules(list: &InspectedPolicyRuleList) -> String {
+    let render_rule = |rule: &InspectedPolicyRuleRow| format!("{}: {} -> {}", rule.layer, rule.name, rule.tier);
     let lines: Vec<String> = list.rules.iter().map(render_rule).collect();
     format!("policy {} for {}\n{}", list.version, list.principal, lines.join("\n"))
 }

@@ -2,7 +2,7 @@
 
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeText, escape_one_line};
+use super::{NativeTextRenderable, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     limits,
@@ -10,7 +10,7 @@ use crate::{
     outcome::to_json_object,
 };
 
-impl NativeText for ReadOutcome {
+impl NativeTextRenderable for ReadOutcome {
     /// Renders the result of `read` as text; the file content is not escaped.
     fn native_text(&self, notation: CallNotation) -> String {
         let next_line =

@@ -2,14 +2,14 @@
 
 use stead_path::RelPath;
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     ops::{BeginTurnOutcome, KeepChangesOutcome, RejectChangesOutcome, ReviewArgs, ReviewOutcome, ReviewedFileRow},
     outcome::to_json_object,
 };
 
-impl NativeText for ReviewOutcome {
+impl NativeTextRenderable for ReviewOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let heading = self.other_sessions.as_deref().map(|others| render_heading(self, others, notation));
         let mut text = heading.unwrap_or_default();
@@ -44,13 +44,13 @@ fn render_reviewed_file(file: &ReviewedFileRow) -> String {
     format!("{change} {path} +{} -{} ({actors}){format}\n{diff}", lines.added, lines.removed)
 }
 
-impl NativeText for KeepChangesOutcome {
+impl NativeTextRenderable for KeepChangesOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_lines(format!("kept {}", join_paths(&self.kept)))
     }
 }
 
-impl NativeText for RejectChangesOutcome {
+impl NativeTextRenderable for RejectChangesOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let rejected = join_paths(&self.rejected);
         let Some(recorded) = &self.recorded else { return escape_lines(format!("would reject {rejected}")) };
@@ -63,7 +63,7 @@ fn join_paths(paths: &[RelPath]) -> String {
     paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-impl NativeText for BeginTurnOutcome {
+impl NativeTextRenderable for BeginTurnOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(format!("started a turn of session {} at r{}", self.session, self.recorded.entry))
     }

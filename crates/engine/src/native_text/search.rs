@@ -2,18 +2,18 @@
 
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     limits,
     ops::{
-        IncompleteSearchReason, SearchAlternatives, SearchCountFields, SearchHitsByPath, SearchOutcome,
-        SearchPageOutcome, SearchTextRow, SearchTextRowStyle,
+        IncompleteSearchReason, NativeSearchOutcome, NoHitsSearchSuggestions, SearchHitsByPath, SearchOutcome,
+        SearchTextRow, SearchTextRowDetailLevel, SearchedFileCountFields,
     },
     outcome::to_json_object,
 };
 
-impl NativeText for SearchOutcome {
+impl NativeTextRenderable for SearchOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         match self {
             SearchOutcome::Page(outcome) => escape_lines(match &outcome.alternatives {
@@ -28,8 +28,8 @@ impl NativeText for SearchOutcome {
     }
 }
 
-fn render_page(outcome: &SearchPageOutcome, notation: CallNotation) -> String {
-    let SearchPageOutcome { page, total, completeness, unlisted, .. } = outcome;
+fn render_page(outcome: &NativeSearchOutcome, notation: CallNotation) -> String {
+    let NativeSearchOutcome { page, total, completeness, unlisted, .. } = outcome;
     let mut text = render_summary(outcome) + &render_rows(&page.rows);
     if let (Some(start), Some(next)) = (page.next_start, completeness.next_call()) {
         let call = match notation {
@@ -48,8 +48,8 @@ fn render_page(outcome: &SearchPageOutcome, notation: CallNotation) -> String {
     (text + &render_notes(&outcome.counts, ignored)).trim_end().to_owned()
 }
 
-fn render_summary(outcome: &SearchPageOutcome) -> String {
-    let SearchPageOutcome { query, total, start, files_with_hits, definitions, likely_definitions, .. } = outcome;
+fn render_summary(outcome: &NativeSearchOutcome) -> String {
+    let NativeSearchOutcome { query, total, start, files_with_hits, definitions, likely_definitions, .. } = outcome;
     if *start > 0 {
         return format!("{}: from hit {} of {total}\n", escape_deceptive_line(&query.display_text()), start + 1);
     }
@@ -79,7 +79,7 @@ fn render_rows(rows: &[SearchTextRow]) -> String {
         if row.repeat_count > 1 {
             text.push_str(&format!(" (×{})", row.repeat_count));
         }
-        let is_location = |row: &SearchTextRow| row.style == SearchTextRowStyle::LocationOnly;
+        let is_location = |row: &SearchTextRow| row.style == SearchTextRowDetailLevel::LocationOnly;
         let more = is_location(row) && rows.peek().is_some_and(|next| is_location(next));
         text.push_str(if more { ", " } else { "\n" });
         previous = Some(row);
@@ -87,14 +87,14 @@ fn render_rows(rows: &[SearchTextRow]) -> String {
     text
 }
 
-fn render_notes(counts: &SearchCountFields, ignored: Option<String>) -> String {
+fn render_notes(counts: &SearchedFileCountFields, ignored: Option<String>) -> String {
     let skipped = [(counts.binary, "not text"), (counts.unreadable, "not readable")];
     let skipped = skipped.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let notes: Vec<String> = skipped.chain(render_incomplete(counts)).chain(ignored).collect();
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
-fn render_incomplete(counts: &SearchCountFields) -> Option<String> {
+fn render_incomplete(counts: &SearchedFileCountFields) -> Option<String> {
     let named = counts.left.iter().map(|file| {
         let why = match file.why {
             IncompleteSearchReason::FileTooLarge => "too large",
@@ -109,14 +109,18 @@ fn render_incomplete(counts: &SearchCountFields) -> Option<String> {
     (counts.large > 0).then(|| format!("not fully searched: {}{more}", named.join(", ")))
 }
 
-fn render_ignored(counts: &SearchCountFields, notation: CallNotation) -> Option<String> {
+fn render_ignored(counts: &SearchedFileCountFields, notation: CallNotation) -> Option<String> {
     let count = counts.ignored;
     (count > 0).then(|| format!("{count} ignored ({} includes them)", notation.render_switch("all")))
 }
 
-fn render_no_match(outcome: &SearchPageOutcome, alternatives: &SearchAlternatives, notation: CallNotation) -> String {
-    let SearchPageOutcome { counts, query, .. } = outcome;
-    let SearchAlternatives { nearest, names, tried, out_of_time } = alternatives;
+fn render_no_match(
+    outcome: &NativeSearchOutcome,
+    alternatives: &NoHitsSearchSuggestions,
+    notation: CallNotation,
+) -> String {
+    let NativeSearchOutcome { counts, query, .. } = outcome;
+    let NoHitsSearchSuggestions { nearest, names, tried, out_of_time } = alternatives;
     let files = if counts.scanned == 1 { "file" } else { "files" };
     let query = query.display_text();
     let mut text = format!("no match for \"{}\" in {} {files}", escape_deceptive_line(&query), counts.scanned);
@@ -177,10 +181,10 @@ mod tests {
 
     #[test]
     fn note_names_the_first_incomplete_files_and_counts_the_others() {
-        assert_eq!(render_incomplete(&SearchCountFields::default()), None);
+        assert_eq!(render_incomplete(&SearchedFileCountFields::default()), None);
         let path = RelPath::from_wire("f0").unwrap();
         let left = vec![IncompletelySearchedFileRow { path, why: IncompleteSearchReason::LineTooLong }];
-        let note = render_incomplete(&SearchCountFields { large: 3, left, ..SearchCountFields::default() });
+        let note = render_incomplete(&SearchedFileCountFields { large: 3, left, ..SearchedFileCountFields::default() });
         assert_eq!(note.as_deref(), Some("not fully searched: f0 (line too long) and 2 more"));
     }
 }

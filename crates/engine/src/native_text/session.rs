@@ -2,13 +2,13 @@
 
 use stead_path::RelPath;
 
-use super::{NativeText, escape_one_line};
+use super::{NativeTextRenderable, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     ops::{SessionFields, SessionOutcome},
 };
 
-impl NativeText for SessionOutcome {
+impl NativeTextRenderable for SessionOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(match self {
             SessionOutcome::Shown(shown) => {

@@ -1,9 +1,9 @@
 //! Renders the outcome of `usage`, and quotas in other results, as text.
 
-use super::{NativeText, escape_lines};
+use super::{NativeTextRenderable, escape_lines};
 use crate::{call_notation::CallNotation, ops::UsageOutcome, quota::QuotaReport};
 
-impl NativeText for UsageOutcome {
+impl NativeTextRenderable for UsageOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { total_bytes, free_bytes, trash_items, trash_bytes, kept_bytes, kept_bytes_max, quota } = self;
         let quota = quota.as_ref().map_or_else(String::new, render_quota_lines);

@@ -2,16 +2,16 @@
 
 use stead_text::{edit::QuoteMatchMethod, locate::FuzzyTextMatchPass};
 
-use super::{NativeText, escape_lines, escape_one_line};
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
     ops::{
         AppliedEditRow, EditOutcome, EditRebaseFields, InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind,
-        PatchedFileRow, PatchedFinalNewline, WriteOutcome, text_pages::format_line_span,
+        PatchedFileRow, PatchedFinalNewlineChange, WriteOutcome, text_pages::format_line_span,
     },
 };
 
-impl NativeText for WriteOutcome {
+impl NativeTextRenderable for WriteOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, version, size, .. } = self;
         let rev = &version.rev;
@@ -24,7 +24,7 @@ impl NativeText for WriteOutcome {
     }
 }
 
-impl NativeText for EditOutcome {
+impl NativeTextRenderable for EditOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let mut text = render_edit_summary(self);
         let mut edits: Vec<&AppliedEditRow> = self.edits.iter().chain(&self.literal_edits).collect();
@@ -87,7 +87,7 @@ fn render_rebase(rebase: &EditRebaseFields) -> String {
     }
 }
 
-impl NativeText for PatchOutcome {
+impl NativeTextRenderable for PatchOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let files = if self.files.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.files.len()) };
         let mut text = match &self.rev {
@@ -120,8 +120,8 @@ fn render_patched_file(row: &PatchedFileRow) -> String {
     text.extend(row.matched.iter().map(render_inexact_chunk));
     text.push_str(match row.final_newline {
         None => "",
-        Some(PatchedFinalNewline::Added) => "; now ends with a newline",
-        Some(PatchedFinalNewline::Dropped) => "; no longer ends with a newline",
+        Some(PatchedFinalNewlineChange::Added) => "; now ends with a newline",
+        Some(PatchedFinalNewlineChange::Dropped) => "; no longer ends with a newline",
     });
     text
 }

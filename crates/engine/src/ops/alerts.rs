@@ -10,9 +10,10 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
+        BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult,
+        ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, RecordedEntryFields, UtcTime},
+    outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
@@ -42,7 +43,7 @@ impl Operation for SendAlertArgs {
     type Resolved = ();
     type Outcome = AlertOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
@@ -54,7 +55,7 @@ impl Operation for SendAlertArgs {
         let message = validate_alert_text(&self.message, "message")?;
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::SendAlert { severity, message },
-            build_outcome: build_alert_outcome(AlertChange::Sent),
+            build_outcome: build_alert_outcome(AlertOutcomeKind::Sent),
         })
     }
 }
@@ -63,7 +64,7 @@ impl Operation for ListAlertsArgs {
     type Resolved = ();
     type Outcome = ListAlertsOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
@@ -79,9 +80,10 @@ impl Operation for ListAlertsArgs {
             }
         };
         let completeness = match found.len() {
-            limits::ALERTS_LISTED_MAX => {
-                Completeness::Truncated { limit: "ALERTS_LISTED_MAX", next: Continuation::Narrow { argument: "id" } }
-            }
+            limits::ALERTS_LISTED_MAX => Completeness::Truncated {
+                limit: "ALERTS_LISTED_MAX",
+                next: TruncatedOutcomeNextStep::Narrow { argument: "id" },
+            },
             _ => Completeness::Complete,
         };
         let outcome = ListAlertsOutcome { alerts: found.iter().map(AlertFields::from).collect(), completeness };
@@ -93,7 +95,7 @@ impl Operation for AnswerAlertArgs {
     type Resolved = ();
     type Outcome = AlertOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
@@ -115,7 +117,7 @@ impl Operation for AnswerAlertArgs {
         let text = validate_alert_text(&self.text, "text")?;
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::AnswerAlert { alert_id: alert.id, text },
-            build_outcome: build_alert_outcome(AlertChange::Answered),
+            build_outcome: build_alert_outcome(AlertOutcomeKind::Answered),
         })
     }
 }
@@ -194,18 +196,18 @@ pub struct AlertOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub change: AlertChange,
+    pub change: AlertOutcomeKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AlertChange {
+pub enum AlertOutcomeKind {
     Sent,
     Answered,
 }
 
 impl OperationOutcome for AlertOutcome {}
 
-fn build_alert_outcome(change: AlertChange) -> BuildSessionCallOutcomeFn<AlertOutcome> {
+fn build_alert_outcome(change: AlertOutcomeKind) -> BuildSessionCallOutcomeFn<AlertOutcome> {
     Box::new(move |reply, receipt| {
         let alert = match reply {
             SessionStoreReply::Alert(alert) => Some(AlertFields::from(alert)),

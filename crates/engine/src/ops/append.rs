@@ -10,8 +10,8 @@ use crate::{
     errors::Error,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
@@ -51,14 +51,19 @@ impl OperationOutcome for AppendOutcome {
 }
 
 impl Operation for AppendArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = AppendOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(RequestedPath::write(&self.path).with_base(self.base.as_deref())?))
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(PathAccessRequest::write(&self.path).with_base(self.base.as_deref())?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let (mut bytes, expectation) = match target.stat {
             None => (Vec::new(), CommitExpectation::Absent),

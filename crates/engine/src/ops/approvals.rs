@@ -13,9 +13,10 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
+        BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult,
+        ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, RecordedEntryFields, UtcTime},
+    outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl Operation for ListApprovalsArgs {
     type Resolved = ();
     type Outcome = ListApprovalsOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
@@ -64,7 +65,7 @@ impl Operation for ListApprovalsArgs {
 }
 
 impl ListApprovalsArgs {
-    fn list_approvals(&self, context: &CallContext<'_>) -> Result<ApprovalList, Error> {
+    fn list_approvals(&self, context: &CallContext<'_>) -> Result<ListedApprovalsPage, Error> {
         let (state, narrowed_by) = match self.state {
             ApprovalStateFilter::Pending => (Some(ApprovalState::Pending), "id"),
             ApprovalStateFilter::All => (None, "state"),
@@ -75,10 +76,10 @@ impl ListApprovalsArgs {
         let completeness = if found.len() < limit {
             Completeness::Complete
         } else {
-            let next = Continuation::Narrow { argument: narrowed_by };
+            let next = TruncatedOutcomeNextStep::Narrow { argument: narrowed_by };
             Completeness::Truncated { limit: "APPROVALS_LISTED_MAX", next }
         };
-        Ok(ApprovalList { approvals: found.iter().map(ApprovalFields::from).collect(), completeness })
+        Ok(ListedApprovalsPage { approvals: found.iter().map(ApprovalFields::from).collect(), completeness })
     }
 }
 
@@ -104,13 +105,13 @@ fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval
 #[serde(untagged)]
 pub enum ListApprovalsOutcome {
     One(Box<ApprovalFields>),
-    List(ApprovalList),
+    List(ListedApprovalsPage),
 }
 
 impl OperationOutcome for ListApprovalsOutcome {}
 
 #[derive(Debug, Serialize)]
-pub struct ApprovalList {
+pub struct ListedApprovalsPage {
     pub approvals: Vec<ApprovalFields>,
     #[serde(flatten)]
     pub completeness: Completeness<ListApprovalsArgs>,
@@ -199,7 +200,7 @@ impl Operation for ApproveArgs {
     type Resolved = ();
     type Outcome = AnswerApprovalOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         require_approver(context)
     }
 
@@ -212,7 +213,7 @@ impl Operation for DenyArgs {
     type Resolved = ();
     type Outcome = AnswerApprovalOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         require_approver(context)
     }
 

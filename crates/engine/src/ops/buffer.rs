@@ -13,7 +13,8 @@ pub use self::{
     change::{BufferChangeArgs, BufferChangeOutcome},
     editor_text::BufferTextEdit,
     open_close::{
-        BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferOpenArgs, BufferOpenOutcome, ClosedBufferKind,
+        BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferOpenArgs, BufferOpenOutcome,
+        ClosedBufferOrDraftKind,
     },
     save::{BufferSaveArgs, BufferSaveOutcome},
 };
@@ -24,14 +25,14 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
     ops::{
         older_revisions::{FileDisappearanceCause, find_removal_or_move},
         read,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, UtcTime},
+    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime},
     plan::FileKind,
     version::Version,
     workspace::{BytesToRead, FileBytesWithVersion},
@@ -164,18 +165,18 @@ pub struct BufferListRow {
 impl OperationOutcome for BufferListOutcome {}
 
 impl Operation for BufferListArgs {
-    type Resolved = Option<RequestedPathIndex>;
+    type Resolved = Option<PathAccessRequestIndex>;
     type Outcome = BufferListOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
+        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        path: Option<RequestedPathIndex>,
+        path: Option<PathAccessRequestIndex>,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let mut buffers = context.buffers()?;
@@ -188,9 +189,10 @@ impl Operation for BufferListArgs {
         let omitted = buffers.len().saturating_sub(limits::BUFFERS_LISTED_MAX);
         let completeness = match omitted {
             0 => Completeness::Complete,
-            _ => {
-                Completeness::Truncated { limit: "BUFFERS_LISTED_MAX", next: Continuation::Narrow { argument: "path" } }
-            }
+            _ => Completeness::Truncated {
+                limit: "BUFFERS_LISTED_MAX",
+                next: TruncatedOutcomeNextStep::Narrow { argument: "path" },
+            },
         };
         let row = |buffer: &EditorBufferMetadata| {
             let text = if targets.is_empty() { None } else { own_editor_text(context, buffer)? };

@@ -12,7 +12,7 @@ use crate::{
     engine::{CallMetadata, Engine},
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, EventJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -77,7 +77,7 @@ impl Operation for ChangesArgs {
     type Resolved = ();
     type Outcome = ChangesOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 

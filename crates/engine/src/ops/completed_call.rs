@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[derive(Debug, Serialize)]
-pub struct CompletedCallOutcome {
+pub struct ReplayedCallOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     /// Always true, so that a program can recognize an outcome that was rebuilt from the journal.
@@ -26,7 +26,7 @@ pub struct CompletedCallOutcome {
     pub changes_omitted: usize,
 }
 
-impl From<&StoredJournalEntry> for CompletedCallOutcome {
+impl From<&StoredJournalEntry> for ReplayedCallOutcome {
     fn from(stored: &StoredJournalEntry) -> Self {
         let entry = &stored.entry;
         let changes: Vec<VisibleChange> =

@@ -14,8 +14,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        FromAndToPathIndexes, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
-        RequestedPaths, ResolvedTarget, ResolvedTargets,
+        FromAndToPathIndexes, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestList, PlanResult,
+        RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{
@@ -86,9 +86,9 @@ impl Operation for CopyArgs {
     type Resolved = FromAndToPathIndexes;
     type Outcome = CopyOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        let from = RequestedPath::read(&self.from);
-        let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        let from = PathAccessRequest::read(&self.from);
+        let to = PathAccessRequest::from_argument(&self.to, RequestedAccessKind::Write, FinalSymlink::Keep);
         Ok(FromAndToPathIndexes { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
     }
 

@@ -22,10 +22,10 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome},
+    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep},
     plan::FileKind,
     resolve,
     version::{BaseVersion, Version},
@@ -51,7 +51,7 @@ pub struct DiffOutcome {
     pub to: Option<Version>,
     pub diff: String,
     #[serde(flatten)]
-    pub lines: LineCountFields,
+    pub lines: DiffLineCountFields,
     #[serde(flatten)]
     pub completeness: Completeness<DiffArgs>,
     #[serde(skip)]
@@ -61,12 +61,12 @@ pub struct DiffOutcome {
 impl OperationOutcome for DiffOutcome {}
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct LineCountFields {
+pub struct DiffLineCountFields {
     pub added: usize,
     pub removed: usize,
 }
 
-impl From<DiffStat> for LineCountFields {
+impl From<DiffStat> for DiffLineCountFields {
     fn from(stat: DiffStat) -> Self {
         Self { added: stat.added, removed: stat.removed }
     }
@@ -87,16 +87,21 @@ pub(crate) struct DiffSideContent {
 }
 
 impl Operation for DiffArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = DiffOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         BaseVersion::parse(&self.from)?;
         self.to.as_deref().map(BaseVersion::parse).transpose()?;
-        Ok(paths.add(RequestedPath::read(&self.path)))
+        Ok(paths.add(PathAccessRequest::read(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let current = current_side(context, target)?;
         let old = side_at_version(context, &target.path, &self.from, &current)?;
@@ -272,7 +277,7 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
         TextPageEnd::AtLine | TextPageEnd::InsideLine => Some("OUTCOME_PAGE_CHARS"),
         TextPageEnd::Complete => diff.is_truncated().then_some("DIFF_LINES_MAX"),
     };
-    let next = Continuation::Narrow { argument: "from" };
+    let next = TruncatedOutcomeNextStep::Narrow { argument: "from" };
     Ok(DiffOutcome {
         path: path.clone(),
         from: old.version,

@@ -28,8 +28,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
     ops::{
         diff::{self, DiffSideContent},
@@ -58,12 +58,12 @@ struct AppliedEditsResult {
 }
 
 impl Operation for EditArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = EditOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         // The pipeline checks a base which says that the file must not exist; `plan` checks every other base.
-        let request = RequestedPath::write(&self.path);
+        let request = PathAccessRequest::write(&self.path);
         let request = match self.base.as_deref().map(BaseVersion::parse).transpose()? {
             Some(BaseVersion::Absent) => request.with_base(Some(""))?,
             Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => request,
@@ -71,7 +71,12 @@ impl Operation for EditArgs {
         Ok(paths.add(request))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let edits = self.quoted_edits()?;
         let current = self.read_edited_file(context, target)?;

@@ -18,7 +18,7 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     outcome::{Completeness, OperationOutcome},
     session_store::SessionTotalsQuery,
     workspace::{JournalEntryQuery, StoredJournalEntry},
@@ -83,7 +83,7 @@ impl Operation for PollSessionEventsArgs {
     type Resolved = ();
     type Outcome = SessionEventsOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 

@@ -11,17 +11,17 @@ use crate::{
     call_context::CallContext,
     call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
-    glob::Globs,
+    glob::GlobPatternSet,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTargets,
     },
     ops::{
         list,
         walk::{self, IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
     },
-    outcome::{Completeness, Continuation, OperationOutcome, UtcTime},
+    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime},
     plan::FileKind,
 };
 
@@ -76,19 +76,24 @@ pub struct FoundPathRow {
 }
 
 impl Operation for FindArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = FindOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let top = &targets[path].path;
         list::require_directory(&targets[path])?;
         let pattern = match context.options.listing_style {
-            ListingPageSizeAndDetail::NativePage => Globs::from_name_patterns([self.pattern.as_str()])?,
-            ListingPageSizeAndDetail::DetailedEntries(_) => Globs::new([self.pattern.as_str()])?,
+            ListingPageSizeAndDetail::NativePage => GlobPatternSet::from_name_patterns([self.pattern.as_str()])?,
+            ListingPageSizeAndDetail::DetailedEntries(_) => GlobPatternSet::new([self.pattern.as_str()])?,
         };
         let max = bounded_limit(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
         context.control.report_found(0);
@@ -131,7 +136,7 @@ impl FindArgs {
         shown: usize,
         omissions: WalkOmissions,
     ) -> Completeness<FindArgs> {
-        let narrow = Continuation::Narrow { argument: "path" };
+        let narrow = TruncatedOutcomeNextStep::Narrow { argument: "path" };
         if omissions.limit_reached {
             return Completeness::Truncated { limit: "TREE_ENTRIES_MAX", next: narrow };
         }
@@ -141,7 +146,7 @@ impl FindArgs {
         let max = self.max.unwrap_or(limits::FIND_MATCHES_DEFAULT as u64);
         let larger_max = total.min(limits::FIND_MATCHES_MAX as u64);
         let next = if larger_max > max {
-            Continuation::Call(Self { path: Some(top.to_string()), max: Some(larger_max), ..self.clone() })
+            TruncatedOutcomeNextStep::Call(Self { path: Some(top.to_string()), max: Some(larger_max), ..self.clone() })
         } else {
             narrow
         };

@@ -11,10 +11,10 @@ use crate::{
     errors::Error,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_default},
+    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
@@ -87,17 +87,17 @@ const HISTORY_BATCH_ENTRIES: usize = 200;
 const OMITTED_CHANGES_LINE_CHARS: usize = 64;
 
 impl Operation for HistoryArgs {
-    type Resolved = Option<RequestedPathIndex>;
+    type Resolved = Option<PathAccessRequestIndex>;
     type Outcome = HistoryOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        path: Option<RequestedPathIndex>,
+        path: Option<PathAccessRequestIndex>,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
@@ -153,7 +153,7 @@ fn collect_page(context: &CallContext<'_>, mut query: JournalEntryQuery) -> Resu
             since: query.after.map(JournalEntryArgument::from_number),
             cursor: query.before.map(JournalEntryArgument::from_number),
         };
-        Completeness::Truncated { limit, next: Continuation::Call(next) }
+        Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
     });
     Ok(HistoryOutcome { path: query.path, entries, completeness })
 }

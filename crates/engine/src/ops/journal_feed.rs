@@ -17,7 +17,7 @@ use crate::{
         text_pages::shorten_for_error,
         visible_change::{history_lost_error, parse_entry_number},
     },
-    outcome::{Completeness, Continuation, UtcTime},
+    outcome::{Completeness, TruncatedOutcomeNextStep, UtcTime},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace},
 };
 
@@ -201,7 +201,9 @@ impl<E> JournalFeedPage<E> {
 
     pub(super) fn completeness<A>(&self, next: impl FnOnce(JournalCursorArgument) -> A) -> Completeness<A> {
         match self.limit {
-            Some(limit) => Completeness::Truncated { limit, next: Continuation::Call(next(self.position.into())) },
+            Some(limit) => {
+                Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next(self.position.into())) }
+            }
             None => Completeness::Complete,
         }
     }

@@ -16,10 +16,10 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
-    outcome::{Completeness, Continuation, OperationOutcome, UtcTime, is_default},
+    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
     plan::FileKind,
 };
 
@@ -114,15 +114,20 @@ impl ListArgs {
 }
 
 impl Operation for ListArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = ListOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         self.depth()?;
-        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
+        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let top = &target.path;
         require_directory(target)?;
@@ -136,7 +141,7 @@ impl Operation for ListArgs {
                     ListingPageSizeAndDetail::NativePage => "OUTCOME_PAGE_CHARS",
                     ListingPageSizeAndDetail::DetailedEntries(_) => "DetailedEntries",
                 },
-                next: Continuation::Call(Self {
+                next: TruncatedOutcomeNextStep::Call(Self {
                     path: Some(top.to_string()),
                     depth: Some(self.depth.unwrap_or(1)),
                     all: self.all,

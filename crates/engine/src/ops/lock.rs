@@ -9,8 +9,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTargets,
     },
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
@@ -36,20 +36,26 @@ impl LockArgs {
 }
 
 impl Operation for LockArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = LeaseOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         self.seconds()?;
-        Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
+        Ok(paths.add(PathAccessRequest::write(trim_trailing_slashes(&self.path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let path = targets[path].path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
-        let build_outcome =
-            Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Acquired, lease, receipt));
+        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
+            LeaseOutcome::new(LeaseOutcomeKind::Acquired, lease, receipt)
+        });
         Ok(OperationPlanningResult::Lease {
             request: LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms },
             build_outcome,
@@ -72,17 +78,17 @@ pub struct LeaseOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub change: LeaseChange,
+    pub change: LeaseOutcomeKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseChange {
+pub enum LeaseOutcomeKind {
     Acquired,
     Released,
 }
 
 impl LeaseOutcome {
-    fn new(change: LeaseChange, lease: &Lease, receipt: &CommitReceipt) -> Self {
+    fn new(change: LeaseOutcomeKind, lease: &Lease, receipt: &CommitReceipt) -> Self {
         Self {
             path: lease.path.clone(),
             holder: lease.holder.clone(),
@@ -103,22 +109,23 @@ pub struct UnlockArgs {
 }
 
 impl Operation for UnlockArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = LeaseOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(PathAccessRequest::write(trim_trailing_slashes(&self.path))))
     }
 
     fn plan(
         &self,
         _context: &CallContext<'_>,
-        path: RequestedPathIndex,
+        path: PathAccessRequestIndex,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let path = targets[path].path.clone();
-        let build_outcome =
-            Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Released, lease, receipt));
+        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
+            LeaseOutcome::new(LeaseOutcomeKind::Released, lease, receipt)
+        });
         Ok(OperationPlanningResult::Lease { request: LeaseAcquireOrReleaseRequest::Release { path }, build_outcome })
     }
 }

@@ -11,8 +11,8 @@ use crate::{
     call_options::{CallTrashRetentionOverride, OverwrittenFilePolicy},
     errors::{Error, ErrorKind},
     operation::{
-        FromAndToPathIndexes, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
-        RequestedPaths, ResolvedTarget, ResolvedTargets,
+        FromAndToPathIndexes, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestList, PlanResult,
+        RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, TreeSummary},
@@ -43,7 +43,7 @@ pub struct MoveOutcome {
     pub unsaved: Option<SavedAndUnsavedVersion>,
     pub changed: bool,
     #[serde(flatten)]
-    pub moved: Option<MovedTreeFields>,
+    pub moved: Option<MoveOutcomeTreeFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trash: Option<String>,
     #[serde(flatten)]
@@ -51,7 +51,7 @@ pub struct MoveOutcome {
 }
 
 #[derive(Debug, Serialize)]
-pub struct MovedTreeFields {
+pub struct MoveOutcomeTreeFields {
     pub replaced: bool,
     pub files: u64,
     pub bytes: u64,
@@ -68,10 +68,10 @@ impl Operation for MoveArgs {
     type Resolved = FromAndToPathIndexes;
     type Outcome = MoveOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        let from = RequestedPath::from_argument(&self.from, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        let from = PathAccessRequest::from_argument(&self.from, RequestedAccessKind::Remove, FinalSymlink::Keep)
             .including_subtree();
-        let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
+        let to = PathAccessRequest::from_argument(&self.to, RequestedAccessKind::Write, FinalSymlink::Keep);
         Ok(FromAndToPathIndexes { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
     }
 
@@ -125,7 +125,7 @@ impl Operation for MoveArgs {
                 rev: Some(format!("r{}", receipt.entry)),
                 unsaved: None,
                 changed: true,
-                moved: Some(MovedTreeFields { replaced: replaces, files: tree.files, bytes: tree.bytes }),
+                moved: Some(MoveOutcomeTreeFields { replaced: replaces, files: tree.files, bytes: tree.bytes }),
                 trash: receipt.trash_ids.first().cloned(),
                 recorded: Some(receipt.into()),
             }),

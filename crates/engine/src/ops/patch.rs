@@ -19,7 +19,7 @@ use stead_text::patch::{
 };
 
 pub use self::outcome::{
-    InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewline,
+    InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewlineChange,
 };
 use self::{base_versions::PatchBaseVersions, errors::PatchSectionLocation, files::PatchedFileMap};
 use crate::{
@@ -29,8 +29,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
-        RequestedPathIndexRange, RequestedPaths, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndexRange, PathAccessRequestList,
+        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     ops::{
         r#move::OverwriteAllowed,
@@ -57,14 +57,14 @@ pub struct PatchArgs {
 
 pub(crate) struct ResolvedPatch {
     sections: Vec<FilePatch>,
-    slots: Vec<RequestedPathIndexRange>,
+    slots: Vec<PathAccessRequestIndexRange>,
 }
 
 impl Operation for PatchArgs {
     type Resolved = ResolvedPatch;
     type Outcome = PatchOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         let sections = self.parse_sections(context)?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
@@ -146,17 +146,17 @@ impl PatchArgs {
     }
 }
 
-fn section_requested_paths(section: &FilePatch) -> Vec<RequestedPath> {
+fn section_requested_paths(section: &FilePatch) -> Vec<PathAccessRequest> {
     match &section.kind {
         PatchSectionKind::Add { path, .. } | PatchSectionKind::Update { path, .. } => {
-            vec![RequestedPath::write(path)]
+            vec![PathAccessRequest::write(path)]
         }
         PatchSectionKind::Delete { path, .. } => {
-            vec![RequestedPath::from_argument(path, RequestedPathAccessKind::Remove, FinalSymlink::Keep)]
+            vec![PathAccessRequest::from_argument(path, RequestedAccessKind::Remove, FinalSymlink::Keep)]
         }
         PatchSectionKind::Move { from, to, .. } => vec![
-            RequestedPath::from_argument(from, RequestedPathAccessKind::Remove, FinalSymlink::Keep),
-            RequestedPath::from_argument(to, RequestedPathAccessKind::Write, FinalSymlink::Keep),
+            PathAccessRequest::from_argument(from, RequestedAccessKind::Remove, FinalSymlink::Keep),
+            PathAccessRequest::from_argument(to, RequestedAccessKind::Write, FinalSymlink::Keep),
         ],
     }
 }

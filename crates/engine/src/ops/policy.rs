@@ -11,7 +11,8 @@ use crate::{
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedCall, ResolvedTargets, nearest_name,
+        Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, RequestedPathsAndPlanFn,
+        ResolvedTargets, nearest_name,
     },
     outcome::OperationOutcome,
     policy::{PathAccessRight, Policy, PolicyVerdict, SupervisionTier},
@@ -33,17 +34,17 @@ pub struct InspectPolicyArgs {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum InspectPolicyOutcome {
-    Rules(PolicyRuleList),
+    Rules(InspectedPolicyRuleList),
     Call(ExplainedCall),
 }
 
 impl OperationOutcome for InspectPolicyOutcome {}
 
 #[derive(Debug, Serialize)]
-pub struct PolicyRuleList {
+pub struct InspectedPolicyRuleList {
     pub principal: String,
     pub version: String,
-    pub rules: Vec<PolicyRuleRow>,
+    pub rules: Vec<InspectedPolicyRuleRow>,
     /// The tools of the dialect that the policy always blocks; `None` if the dialect lists no tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Vec<String>>,
@@ -52,7 +53,7 @@ pub struct PolicyRuleList {
 }
 
 #[derive(Debug, Serialize)]
-pub struct PolicyRuleRow {
+pub struct InspectedPolicyRuleRow {
     pub layer: String,
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +103,7 @@ impl Operation for InspectPolicyArgs {
     type Resolved = ();
     type Outcome = InspectPolicyOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
@@ -124,9 +125,9 @@ impl Operation for InspectPolicyArgs {
     }
 }
 
-fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<PolicyRuleList, Error> {
+fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<InspectedPolicyRuleList, Error> {
     let policy = &context.policy.policy;
-    let rules = policy.rules_for(principal).map(|(layer, rule)| PolicyRuleRow {
+    let rules = policy.rules_for(principal).map(|(layer, rule)| InspectedPolicyRuleRow {
         layer: layer.to_owned(),
         name: rule.name.clone(),
         line: Some(rule.line),
@@ -136,7 +137,7 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<Policy
         paths: Some(rule.paths().to_vec()),
         built_in: false,
     });
-    let built_in = matches!(principal, Principal::Agent(_)).then(|| PolicyRuleRow {
+    let built_in = matches!(principal, Principal::Agent(_)).then(|| InspectedPolicyRuleRow {
         layer: "system".to_owned(),
         name: "protected places".to_owned(),
         line: None,
@@ -151,7 +152,7 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<Policy
     let is_blocked =
         |offer: &&OfferedToolAndOperation| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
     let blocked = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone());
-    Ok(PolicyRuleList {
+    Ok(InspectedPolicyRuleList {
         principal: principal.to_string(),
         version: format_version(policy),
         rules,
@@ -188,7 +189,7 @@ fn explain_call(
         (None, operation) => Ok(operation?),
     };
     let verdict = operation.and_then(|operation| {
-        let ResolvedCall { paths: requests, plan } = operation.resolve_call(&inner)?;
+        let RequestedPathsAndPlanFn { paths: requests, plan } = operation.resolve_call(&inner)?;
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &options.path_spelling)?;
         let verdicts = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
         resolve::check_bases(&inner, &mut targets)?;

@@ -15,8 +15,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
     ops::{planning::require_present, text_pages::shorten_for_error},
     outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
@@ -226,18 +226,18 @@ impl ReadArgs {
 }
 
 impl Operation for ReadArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = ReadOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         self.parse_range_and_format()?;
-        Ok(paths.add(RequestedPath::read(&self.path)))
+        Ok(paths.add(PathAccessRequest::read(&self.path)))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        index: RequestedPathIndex,
+        index: PathAccessRequestIndex,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let path = &targets[index].path;

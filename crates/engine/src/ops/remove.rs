@@ -15,8 +15,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
-        RequestedPaths, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     ops::{
         file_kind_name,
@@ -61,16 +61,21 @@ impl OperationOutcome for RemoveOutcome {
 }
 
 impl Operation for RemoveArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = RemoveOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        let request = RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        let request = PathAccessRequest::from_argument(&self.path, RequestedAccessKind::Remove, FinalSymlink::Keep)
             .including_subtree();
         Ok(paths.add(request.with_base(self.base.as_deref())?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let stat = planning::require_present(target)?;
         let path = target.path.clone();
@@ -127,7 +132,7 @@ pub struct RestoreFromTrashArgs {
 }
 
 #[derive(Debug, Serialize)]
-pub struct RestoreOutcome {
+pub struct RestoreFromTrashOutcome {
     pub path: RelPath,
     pub trash: String,
     pub from: RelPath,
@@ -143,30 +148,30 @@ pub struct RestoreOutcome {
     pub recorded: RecordedEntryFields,
 }
 
-impl OperationOutcome for RestoreOutcome {}
+impl OperationOutcome for RestoreFromTrashOutcome {}
 
-pub(crate) struct PlannedRestore {
+pub(crate) struct ResolvedTrashRestore {
     item: TrashItem,
-    destination: RequestedPathIndex,
+    destination: PathAccessRequestIndex,
 }
 
 impl Operation for RestoreFromTrashArgs {
-    type Resolved = PlannedRestore;
-    type Outcome = RestoreOutcome;
+    type Resolved = ResolvedTrashRestore;
+    type Outcome = RestoreFromTrashOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         let item = self.find_trash_item(context)?;
         let destination = paths.add(match &self.to {
-            Some(to) => RequestedPath::from_argument(to, RequestedPathAccessKind::Write, FinalSymlink::Keep),
-            None => RequestedPath::from_recorded_path(item.path.clone(), RequestedPathAccessKind::Write),
+            Some(to) => PathAccessRequest::from_argument(to, RequestedAccessKind::Write, FinalSymlink::Keep),
+            None => PathAccessRequest::from_recorded_path(item.path.clone(), RequestedAccessKind::Write),
         });
-        Ok(PlannedRestore { item, destination })
+        Ok(ResolvedTrashRestore { item, destination })
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        PlannedRestore { item, destination }: PlannedRestore,
+        ResolvedTrashRestore { item, destination }: ResolvedTrashRestore,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let target = &targets[destination];
@@ -180,7 +185,7 @@ impl Operation for RestoreFromTrashArgs {
         let version = version_when_removed(context, &item)?;
         Ok(OperationPlanningResult::Files {
             plan,
-            build_outcome: Box::new(move |receipt| RestoreOutcome {
+            build_outcome: Box::new(move |receipt| RestoreFromTrashOutcome {
                 path,
                 trash: item.id,
                 from: item.path,

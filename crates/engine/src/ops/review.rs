@@ -23,19 +23,19 @@ pub use self::{
     attribution::{ReviewHunkLineSpan, ReviewHunkRow, TextWithLineAuthors},
     keep_reject::{KeepChangesArgs, KeepChangesOutcome, RejectChangesArgs, RejectChangesOutcome},
 };
-use super::diff::LineCountFields;
+use super::diff::DiffLineCountFields;
 use crate::{
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTargets,
     },
     outcome::{
-        Completeness, Continuation, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
-        is_default,
+        Completeness, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
+        TruncatedOutcomeNextStep, is_default,
     },
     session_store::SessionStoreWriteRequest,
     version::Version,
@@ -175,7 +175,7 @@ pub struct ReviewedFileRow {
     pub format: NonDefaultTextFormatFields,
     /// The numbers of added and removed lines; `None` if a version of the file is not text or no longer stored.
     #[serde(flatten)]
-    pub lines: Option<LineCountFields>,
+    pub lines: Option<DiffLineCountFields>,
     pub hunks: Vec<ReviewHunkRow>,
     #[serde(skip_serializing_if = "is_default")]
     pub hunks_left_out: usize,
@@ -212,17 +212,17 @@ impl OperationOutcome for ReviewOutcome {
 }
 
 impl Operation for ReviewArgs {
-    type Resolved = Option<RequestedPathIndex>;
+    type Resolved = Option<PathAccessRequestIndex>;
     type Outcome = ReviewOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        path: Option<RequestedPathIndex>,
+        path: Option<PathAccessRequestIndex>,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
@@ -234,9 +234,15 @@ impl Operation for ReviewArgs {
         let listed = changes.files.iter().take(limits::REVIEW_FILES_MAX);
         let files = listed.map(|file| reviewed_file_row(file, texts, &mut diff_lines_max)).collect();
         let completeness = if total > limits::REVIEW_FILES_MAX {
-            Completeness::Truncated { limit: "REVIEW_FILES_MAX", next: Continuation::Narrow { argument: "path" } }
+            Completeness::Truncated {
+                limit: "REVIEW_FILES_MAX",
+                next: TruncatedOutcomeNextStep::Narrow { argument: "path" },
+            }
         } else if changes.truncated {
-            Completeness::Truncated { limit: "ENTRIES_SCANNED_MAX", next: Continuation::Narrow { argument: "since" } }
+            Completeness::Truncated {
+                limit: "ENTRIES_SCANNED_MAX",
+                next: TruncatedOutcomeNextStep::Narrow { argument: "since" },
+            }
         } else {
             Completeness::Complete
         };
@@ -337,7 +343,7 @@ impl Operation for BeginTurnArgs {
     type Resolved = ();
     type Outcome = BeginTurnOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 

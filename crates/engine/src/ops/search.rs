@@ -13,19 +13,19 @@ mod results;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use index_lookup::WalkedDirectorySearchIndex;
+use index_lookup::IndexBasedFileSkipChecker;
 pub(crate) use matcher::SearchCaseSensitivity;
 use matcher::{QuerySyntax, SearchHitCollectionOptions, SearchHitsInOneText, SearchPattern, WordMatchMode};
 pub use matcher::{SearchHit, SearchTextLine, SearchTextLineKind};
 pub use outcome::{
-    NearestSearchHits, RankedSearchHitRow, SearchAlternatives, SearchHitsByPath, SearchHitsByRelevance, SearchOutcome,
-    SearchPageOutcome,
+    AlternativeQuerySearchHits, NativeSearchOutcome, NoHitsSearchSuggestions, RankedSearchHitRow, SearchHitsByPath,
+    SearchHitsByRelevance, SearchOutcome,
 };
-pub use page::{SearchHitLocation, SearchHitsPage, SearchTextRow, SearchTextRowStyle};
+pub use page::{SearchHitLocation, SearchHitsPage, SearchTextRow, SearchTextRowDetailLevel};
 use query::SearchQueryOptions;
 pub use query::{AlternativeQueryInterpretation, SearchQueryTexts};
 use results::SearchResults;
-pub use results::{FileHitsRow, IncompleteSearchReason, IncompletelySearchedFileRow, SearchCountFields};
+pub use results::{FileHitsRow, IncompleteSearchReason, IncompletelySearchedFileRow, SearchedFileCountFields};
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::rank::SearchHitScorer;
@@ -39,12 +39,12 @@ use crate::{
     call_context::CallContext,
     call_options::{BeforeAfterContentInclusion, SearchHitOrder},
     errors::{Error, ErrorKind},
-    glob::Globs,
+    glob::GlobPatternSet,
     index::{decode_indexable_text, may_be_text},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
     plan::FileKind,
     unsaved::UnsavedFile,
@@ -78,15 +78,20 @@ pub struct SearchArgs {
 }
 
 impl Operation for SearchArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = SearchOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         self.compile_pattern(context)?;
-        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
+        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
@@ -131,7 +136,7 @@ impl SearchArgs {
             search_context.search_file(&mut found, &FileToSearch::ByPath(&target.path))?;
         } else {
             list::require_directory(target)?;
-            let glob = Globs::from_name_patterns(self.glob.as_deref())?;
+            let glob = GlobPatternSet::from_name_patterns(self.glob.as_deref())?;
             let include = &context.options.walk_filter.include;
             let is_selected = |below: &[u8]| {
                 (glob.is_empty() || glob.matches_bytes(below)) && (include.is_empty() || include.matches_bytes(below))
@@ -140,7 +145,7 @@ impl SearchArgs {
                 return Ok(indexed);
             }
             let index_filter = context.workspace().index_filter(search_context.pattern.required_trigrams());
-            let make = || (SearchResults::default(), WalkedDirectorySearchIndex::new(index_filter.as_deref()));
+            let make = || (SearchResults::default(), IndexBasedFileSkipChecker::new(index_filter.as_deref()));
             let (thread_results, omissions) = walk::walk_tree(
                 context,
                 &target.path,

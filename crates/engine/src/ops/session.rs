@@ -8,9 +8,9 @@ use super::text_pages::shorten_for_error;
 use crate::{
     call_context::CallContext,
     caller::{CallerAccessMode, Principal},
-    engine::SessionForLaterCalls,
+    engine::ConversationSessionSwitch,
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     quota::{self, QuotaReport},
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
@@ -38,7 +38,7 @@ pub enum RequestedSessionAction {
 pub enum SessionOutcome {
     Shown(Box<SessionFields>),
     Begun(BegunSession),
-    Ended(Box<EndedSession>),
+    Ended(Box<SessionEndOutcome>),
 }
 
 #[derive(Debug, Serialize)]
@@ -87,7 +87,7 @@ pub struct NewSessionFields {
 }
 
 #[derive(Debug, Serialize)]
-pub struct EndedSession {
+pub struct SessionEndOutcome {
     #[serde(flatten)]
     pub session: SessionFields,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,13 +100,13 @@ pub struct EndedSession {
 }
 
 impl OperationOutcome for SessionOutcome {
-    fn session_switch(&self) -> Option<SessionForLaterCalls> {
+    fn session_switch(&self) -> Option<ConversationSessionSwitch> {
         match self {
             SessionOutcome::Shown(_) => None,
             SessionOutcome::Begun(begun) => {
-                begun.session.as_ref().map(|new| SessionForLaterCalls::Enter(new.session.clone()))
+                begun.session.as_ref().map(|new| ConversationSessionSwitch::Enter(new.session.clone()))
             }
-            SessionOutcome::Ended(ended) => ended.is_own.then_some(SessionForLaterCalls::Leave),
+            SessionOutcome::Ended(ended) => ended.is_own.then_some(ConversationSessionSwitch::Leave),
         }
     }
 }
@@ -115,7 +115,7 @@ impl Operation for SessionOperationArgs {
     type Resolved = ();
     type Outcome = SessionOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl SessionOperationArgs {
                     SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => None,
                 };
                 let ended = ended_ms.map(|unix_ms| UtcTime { unix_ms });
-                SessionOutcome::Ended(Box::new(EndedSession {
+                SessionOutcome::Ended(Box::new(SessionEndOutcome {
                     session: fields,
                     ended,
                     recorded: receipt.into(),

@@ -35,11 +35,11 @@ pub(crate) struct StaleReadNotifier {
 
 #[derive(Default)]
 struct SessionReadsBySessionId {
-    by_id: HashMap<String, Arc<Mutex<SessionReads>>>,
+    by_id: HashMap<String, Arc<Mutex<SessionStaleReadTracker>>>,
     order: VecDeque<String>,
 }
 
-struct SessionReads {
+struct SessionStaleReadTracker {
     /// The journal position up to which changes were compared with the files that the session read.
     position: JournalCursor,
     change_counter: u64,
@@ -88,7 +88,7 @@ impl StaleReadNotifier {
             sessions.by_id.remove(&oldest);
         }
         sessions.order.push_back(name.clone());
-        let session = SessionReads {
+        let session = SessionStaleReadTracker {
             position,
             change_counter,
             reads: HashMap::new(),
@@ -141,7 +141,7 @@ impl StaleReadNotifier {
     }
 }
 
-impl SessionReads {
+impl SessionStaleReadTracker {
     fn remember_read(&mut self, path: String, seen: LastReadFileVersion) {
         if self.reads.insert(path.clone(), seen).is_some() {
             return;

@@ -10,8 +10,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
-        RequestedPaths, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
@@ -58,14 +58,19 @@ const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
 impl Operation for StatArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = StatOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Read, FinalSymlink::Keep)))
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(PathAccessRequest::from_argument(&self.path, RequestedAccessKind::Read, FinalSymlink::Keep)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let path = &target.path;
         let stat = require_present(target)?;

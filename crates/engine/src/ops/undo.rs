@@ -15,7 +15,9 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTarget, ResolvedTargets},
+    operation::{
+        Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
+    },
     outcome::{OperationOutcome, RecordedEntryFields, is_default, to_json_object},
     plan::{CommitExpectation, Plan, PlannedChange},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
@@ -77,7 +79,7 @@ impl Operation for UndoArgs {
     type Resolved = PlannedUndoOrRedo;
     type Outcome = UndoOrRedoOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         let reversal = match &self.entry {
             Some(entry) => undo_by_number(context, entry.entry_number()?)?,
             None => undo_newest(context)?,
@@ -101,7 +103,7 @@ impl Operation for RedoArgs {
     type Resolved = PlannedUndoOrRedo;
     type Outcome = UndoOrRedoOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         let reversal = match &self.entry {
             Some(entry) => redo_by_number(context, entry.entry_number()?)?,
             None => redo_newest(context)?,

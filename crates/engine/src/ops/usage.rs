@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call_context::CallContext,
     errors::Error,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     outcome::OperationOutcome,
     quota::{self, QuotaReport},
 };
@@ -33,7 +33,7 @@ impl Operation for UsageArgs {
     type Resolved = ();
     type Outcome = UsageOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 

@@ -7,10 +7,10 @@ use stead_path::RelPath;
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    glob::Globs,
+    glob::GlobPatternSet,
     operation::{
-        BuildWatchOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex,
-        RequestedPaths, ResolvedTargets,
+        BuildWatchOutcomeFn, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
+        PathAccessRequestList, PlanResult, ResolvedTargets,
     },
     ops::text_pages::shorten_for_error,
     outcome::{OperationOutcome, RecordedEntryFields},
@@ -43,11 +43,11 @@ pub struct WatchOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub change: WatchChange,
+    pub change: WatchOutcomeKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchChange {
+pub enum WatchOutcomeKind {
     Started,
     Ended,
 }
@@ -68,18 +68,23 @@ impl WatchArgs {
 }
 
 impl Operation for WatchArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = WatchOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         self.event_kinds()?;
         if let Some(glob) = &self.glob {
-            Globs::from_name_patterns([glob.as_str()])?;
+            GlobPatternSet::from_name_patterns([glob.as_str()])?;
         }
-        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
+        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         if target.stat.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
@@ -92,11 +97,11 @@ impl Operation for WatchArgs {
             glob: self.glob.clone(),
             lifetime: context.options.watch_lifetime,
         };
-        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchChange::Started) })
+        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchOutcomeKind::Started) })
     }
 }
 
-fn build_watch_outcome(change: WatchChange) -> BuildWatchOutcomeFn<WatchOutcome> {
+fn build_watch_outcome(change: WatchOutcomeKind) -> BuildWatchOutcomeFn<WatchOutcome> {
     Box::new(move |watch, receipt| WatchOutcome {
         watch: watch.id.clone(),
         path: watch.path.clone(),
@@ -119,12 +124,12 @@ impl Operation for UnwatchArgs {
     type Resolved = ();
     type Outcome = WatchOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 
     fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let request = WatchBeginOrEndRequest::End { id: self.watch.clone() };
-        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchChange::Ended) })
+        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchOutcomeKind::Ended) })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     engine::{CallMetadata, Engine},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -62,7 +62,7 @@ impl Operation for PollWatchEventsArgs {
     type Resolved = ();
     type Outcome = WatchEventsOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())
     }
 

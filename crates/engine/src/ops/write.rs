@@ -22,8 +22,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
@@ -109,17 +109,22 @@ struct FileBeforeWrite {
 }
 
 impl Operation for WriteArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = WriteOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
-        let request = RequestedPath::write(&self.path);
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+        let request = PathAccessRequest::write(&self.path);
         let base = self.base.as_deref().filter(|base| self.mode == StaleWriteHandling::Exact || base.is_empty());
         self.base.as_deref().map(BaseVersion::parse).transpose()?;
         Ok(paths.add(request.with_base(base)?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let current = match target.stat {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     caller::Principal,
-    glob::Globs,
+    glob::GlobPatternSet,
     limits::{POLICY_BYTES_MAX, POLICY_RULES_MAX},
     operation::nearest_name,
     ops::OPERATIONS,
@@ -292,7 +292,7 @@ impl PolicyParser<'_> {
                 format!("'{pattern}' is not a path pattern; use a path relative to the workspace, without '..'"),
             ));
         }
-        let globs = Globs::from_name_patterns(patterns.iter().map(String::as_str))
+        let globs = GlobPatternSet::from_name_patterns(patterns.iter().map(String::as_str))
             .map_err(|error| self.error_at(listed, error.message))?;
         Ok(PolicyRulePathPatterns { globs, source: patterns.clone() })
     }

@@ -5,8 +5,8 @@
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
 
-use super::{AccessAffectsUnlistableSubtree, SupervisionTier};
-use crate::{caller::Principal, glob::Globs};
+use super::{PolicyUncheckedSubtreePresence, SupervisionTier};
+use crate::{caller::Principal, glob::GlobPatternSet};
 
 /// An access right that a call needs on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -58,12 +58,12 @@ pub(crate) struct RequiredPathAccess<'a> {
     pub(crate) path: &'a RelPath,
     /// The number of bytes that the call would write to the path; `None` if unknown or if nothing is written.
     pub(crate) bytes: Option<u64>,
-    pub(crate) unchecked_subtree: AccessAffectsUnlistableSubtree,
+    pub(crate) unchecked_subtree: PolicyUncheckedSubtreePresence,
 }
 
 impl<'a> RequiredPathAccess<'a> {
     pub(crate) fn new(right: PathAccessRight, path: &'a RelPath) -> Self {
-        Self { right, path, bytes: None, unchecked_subtree: AccessAffectsUnlistableSubtree::None }
+        Self { right, path, bytes: None, unchecked_subtree: PolicyUncheckedSubtreePresence::None }
     }
 
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
@@ -102,7 +102,7 @@ impl OperationOrPrincipalPatterns {
 
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRulePathPatterns {
-    pub(super) globs: Globs,
+    pub(super) globs: GlobPatternSet,
     pub(super) source: Vec<String>,
 }
 

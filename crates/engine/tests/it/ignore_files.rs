@@ -1,7 +1,7 @@
 //! Tests of ignore files in `find` and `search`: which files they exclude, include again, or do not affect.
 
 use serde_json::{Value, json};
-use stead_engine::{Globs, Grants};
+use stead_engine::{GlobPatternSet, Grants};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
 
 const TREE: &[(&str, &str)] = &[
@@ -87,7 +87,7 @@ fn unreadable_ignore_files_have_no_effect() {
     let below = confined_agent("two", &["sub"]);
     let seen = found_paths(&fixture, &below, json!({ "pattern": "*", "path": "sub" }));
     assert_eq!(seen, ["sub/b.log", "sub/only-top.txt", "sub/target"]);
-    let hidden = Globs::new([".gitignore"]).unwrap();
+    let hidden = GlobPatternSet::new([".gitignore"]).unwrap();
     let blind = stead_engine::Caller { grants: Grants { hidden, ..Grants::default() }, ..agent("three") };
     assert!(found_paths(&fixture, &blind, json!({ "pattern": "*.log" })).contains(&"b.log".to_owned()));
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, ErrorKind, Globs, Grants};
+use stead_engine::{Caller, ErrorKind, GlobPatternSet, Grants};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
 
 const TREE: &[(&str, &str)] = &[
@@ -134,7 +134,7 @@ fn files_out_of_scope_are_not_found_or_counted() {
 #[test]
 fn hidden_paths_are_not_found() {
     let fixture = EngineFixture::with_files(TREE);
-    let hidden = Globs::new(["**/.env*", "node_modules/**"]).unwrap();
+    let hidden = GlobPatternSet::new(["**/.env*", "node_modules/**"]).unwrap();
     let caller = Caller { grants: Grants { hidden, ..Grants::default() }, ..agent("two") };
     let listed = fixture.with_caller(&caller).call_ok("list", json!({ "all": true }));
     assert_eq!(match_paths(&listed, "entries"), ["README.md", "src"]);

@@ -1,7 +1,7 @@
 //! Tests of the operations for sessions, events and alerts.
 
 use serde_json::{Value, json};
-use stead_engine::{Caller, ErrorKind, Principal, SessionForLaterCalls};
+use stead_engine::{Caller, ConversationSessionSwitch, ErrorKind, Principal};
 use testkit::engine_fixture::EngineFixture;
 
 fn user() -> Caller {
@@ -30,7 +30,7 @@ fn created_session_outlives_connection_and_is_private() {
     let fixture = EngineFixture::new();
     let begun = fixture.call_as(&agent("rpc-1"), "session", json!({ "action": "begin" })).unwrap();
     let id = begun.json["session"].as_str().unwrap().to_owned();
-    assert_eq!(begun.session_switch, Some(SessionForLaterCalls::Enter(id.clone())));
+    assert_eq!(begun.session_switch, Some(ConversationSessionSwitch::Enter(id.clone())));
     fixture.with_caller(&agent(&id)).call_ok("list", json!({}));
     // Another connection of the same principal can use the session.
     let shown = fixture.with_caller(&agent("rpc-9")).call_ok("session", json!({ "id": id }));
@@ -40,7 +40,7 @@ fn created_session_outlives_connection_and_is_private() {
         stranger.call_err("session", json!({ "action": action, "id": id }), ErrorKind::NotFound);
     }
     let ended = fixture.call_as(&agent(&id), "session", json!({ "action": "end" })).unwrap();
-    assert_eq!(ended.session_switch, Some(SessionForLaterCalls::Leave));
+    assert_eq!(ended.session_switch, Some(ConversationSessionSwitch::Leave));
     assert!(ended.json["ended"].is_string());
     fixture.with_caller(&agent(&id)).call_err("session", json!({ "action": "end" }), ErrorKind::NothingToDo);
 }

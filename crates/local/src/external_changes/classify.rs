@@ -97,7 +97,7 @@ pub(crate) struct ClassifiedBatch {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LaterMoveEffectOnMoveTarget {
+enum ExternalMoveTargetStillCurrent {
     Stays,
     /// A later move in the batch changed the target path of an earlier move.
     MovedOn,
@@ -170,7 +170,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
         batch.touched = self.add_overtaken_paths(touched, &mut batch);
         for event in batch.touched.clone() {
-            match self.classify_event(&event, LaterMoveEffectOnMoveTarget::Stays)? {
+            match self.classify_event(&event, ExternalMoveTargetStillCurrent::Stays)? {
                 ExternalChangeVerdict::AlreadyRecorded => {}
                 ExternalChangeVerdict::NewChange(new_change) => batch.new_changes.push(*new_change),
                 ExternalChangeVerdict::Busy => batch.deferred.push(event),
@@ -248,7 +248,7 @@ impl<'a> ExternalChangeClassifier<'a> {
     fn classify_event(
         &mut self,
         event: &UnclassifiedFsEvent,
-        finality: LaterMoveEffectOnMoveTarget,
+        finality: ExternalMoveTargetStillCurrent,
     ) -> Result<ExternalChangeVerdict, Error> {
         match self.examine_event(event, finality)? {
             None => return Ok(ExternalChangeVerdict::AlreadyRecorded),
@@ -282,7 +282,7 @@ impl<'a> ExternalChangeClassifier<'a> {
     fn examine_event(
         &mut self,
         event: &UnclassifiedFsEvent,
-        finality: LaterMoveEffectOnMoveTarget,
+        finality: ExternalMoveTargetStillCurrent,
     ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         match event {
             UnclassifiedFsEvent::Touched { path, hints } => self.classify_touch(path, *hints, event),
@@ -318,7 +318,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         &mut self,
         moved: &ExternalMove,
         to: &RelPath,
-        finality: LaterMoveEffectOnMoveTarget,
+        finality: ExternalMoveTargetStillCurrent,
         event: &UnclassifiedFsEvent,
     ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         let from = &moved.from;
@@ -333,7 +333,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             return Ok(None);
         }
         let stability = ClassificationFinality::from_recorded(&[&known_from, &known_to]);
-        let seen = observed.filter(|seen| finality == LaterMoveEffectOnMoveTarget::Stays && !seen.is_absent());
+        let seen = observed.filter(|seen| finality == ExternalMoveTargetStillCurrent::Stays && !seen.is_absent());
         let before = known_from.moved_state(moved.subject);
         let (after, retained) = match &seen {
             Some(seen) => (seen.state.clone(), retainable_bytes(seen)),
@@ -420,20 +420,20 @@ fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, 
     is_file && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
 }
 
-fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<LaterMoveEffectOnMoveTarget> {
+fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<ExternalMoveTargetStillCurrent> {
     let mut later: HashSet<&RelPath> = HashSet::new();
     let moves = events.iter().filter_map(|event| match event {
         UnclassifiedFsEvent::Moved(moved) => Some(moved),
         UnclassifiedFsEvent::Touched { .. } => None,
     });
-    let mut finalities: Vec<LaterMoveEffectOnMoveTarget> = Vec::new();
+    let mut finalities: Vec<ExternalMoveTargetStillCurrent> = Vec::new();
     for moved in moves.rev() {
         let is_moved = |to: &RelPath| later.contains(to) || to.ancestors().any(|above| later.contains(&above));
         let moved_on = moved.to.as_ref().is_some_and(is_moved);
         finalities.push(if moved_on {
-            LaterMoveEffectOnMoveTarget::MovedOn
+            ExternalMoveTargetStillCurrent::MovedOn
         } else {
-            LaterMoveEffectOnMoveTarget::Stays
+            ExternalMoveTargetStillCurrent::Stays
         });
         later.insert(&moved.from);
         later.extend(&moved.to);

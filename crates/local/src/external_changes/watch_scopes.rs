@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use stead_engine::{Globs, Watch, WatchDepth};
+use stead_engine::{GlobPatternSet, Watch, WatchDepth};
 use stead_path::RelPath;
 
 /// A `.git` directory is watched only if the path of a watch is the `.git` directory or is below it.
@@ -17,7 +17,7 @@ pub(crate) struct CombinedWatchScopes {
 
 struct WatchScope {
     depth: WatchDepth,
-    globs: Option<Globs>,
+    globs: Option<GlobPatternSet>,
 }
 
 impl CombinedWatchScopes {
@@ -25,7 +25,7 @@ impl CombinedWatchScopes {
         let mut scopes = Self::default();
         for watch in watches {
             // The pattern was checked when it was stored. If it cannot be parsed now, the watch covers all names.
-            let globs = watch.glob.as_deref().and_then(|glob| Globs::from_name_patterns([glob]).ok());
+            let globs = watch.glob.as_deref().and_then(|glob| GlobPatternSet::from_name_patterns([glob]).ok());
             scopes.by_path.entry(watch.path.clone()).or_default().push(WatchScope { depth: watch.depth, globs });
             scopes.parents.extend(watch.path.ancestors());
         }

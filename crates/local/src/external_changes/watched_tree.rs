@@ -14,7 +14,7 @@ use std::{
 use stead_disk::{
     DiskError, DiskStat, FileType, MultiSlotLockFile,
     fs_events::{
-        FsEvent, FsEventDrainCompleteness, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsEventQueueWaker,
+        FsEvent, FsEventDrainEndReason, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsEventQueueWaker,
         InotifyWatchId,
     },
 };
@@ -122,7 +122,7 @@ impl WatchedTree {
 
     fn drain_queue(&mut self) -> Result<(), Error> {
         let mut events = Vec::new();
-        while self.queue.drain(&mut events).map_err(errors::watch_error)? == FsEventDrainCompleteness::Partial {}
+        while self.queue.drain(&mut events).map_err(errors::watch_error)? == FsEventDrainEndReason::Partial {}
         self.queued.extend(events);
         Ok(())
     }

@@ -35,7 +35,7 @@ pub(super) struct IndexSegment {
     key: SearchIndexBlockHashKey,
     file: OpenFile,
     paths: Vec<u8>,
-    directories: Vec<IndexSegmentDirectoryOffsets>,
+    directories: Vec<IndexedDirectoryBlockLocation>,
     /// The positions of the segment's directories, sorted by their first file number.
     directories_by_number: Vec<u32>,
     blocks: Vec<PostingBlockLocation>,
@@ -43,7 +43,7 @@ pub(super) struct IndexSegment {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct IndexSegmentDirectoryOffsets {
+struct IndexedDirectoryBlockLocation {
     path_end: u32,
     first_file: u32,
     offset: u64,
@@ -115,7 +115,7 @@ impl IndexSegment {
             let path_end = u32::try_from(self.paths.len()).ok()?;
             let (first, offset, length) =
                 (reading.read_number_u32()?, reading.read_number()?, reading.read_number_u32()?);
-            self.directories.push(IndexSegmentDirectoryOffsets { path_end, first_file: first, offset, length });
+            self.directories.push(IndexedDirectoryBlockLocation { path_end, first_file: first, offset, length });
         }
         let count = reading.read_number()?;
         for _ in 0..count {
@@ -150,7 +150,7 @@ impl IndexSegment {
     }
 
     fn path_at(&self, index: usize) -> &[u8] {
-        let end = |row: &IndexSegmentDirectoryOffsets| row.path_end as usize;
+        let end = |row: &IndexedDirectoryBlockLocation| row.path_end as usize;
         let start = index.checked_sub(1).and_then(|before| self.directories.get(before)).map_or(0, end);
         let end = self.directories.get(index).map_or(start, end);
         self.paths.get(start..end).unwrap_or_default()
@@ -169,7 +169,7 @@ impl IndexSegment {
         }
     }
 
-    fn read_directory_files(&self, row: &IndexSegmentDirectoryOffsets) -> Result<IndexedDirectoryFiles, IndexCorrupt> {
+    fn read_directory_files(&self, row: &IndexedDirectoryBlockLocation) -> Result<IndexedDirectoryFiles, IndexCorrupt> {
         let bytes = self.read_block(IndexBlockKind::DirectoryFiles, row.offset, u64::from(row.length))?;
         IndexedDirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use stead_disk::fs_events::{
-    FsEvent, FsEventDrainCompleteness, FsEventFileType, FsEventKind, FsEventQueue, InotifyWatchId,
+    FsEvent, FsEventDrainEndReason, FsEventFileType, FsEventKind, FsEventQueue, InotifyWatchId,
 };
 use stead_engine::{
     index::{IndexIgnoreRules, IndexedSearchCandidates, RequiredTrigrams},
@@ -157,14 +157,14 @@ impl IndexedTreeCache {
 
     fn drain_events(&mut self) -> Result<(), IndexedTreeCacheDiscardReason> {
         let Some(watch) = &self.event_queue else { return Ok(()) };
-        let (mut events, mut drained) = (Vec::new(), FsEventDrainCompleteness::Partial);
+        let (mut events, mut drained) = (Vec::new(), FsEventDrainEndReason::Partial);
         for _ in 0..DRAINS_MAX {
             drained = watch.drain(&mut events).map_err(|_| IndexedTreeCacheDiscardReason::EventsLost)?;
-            if drained == FsEventDrainCompleteness::Complete {
+            if drained == FsEventDrainEndReason::Complete {
                 break;
             }
         }
-        if drained != FsEventDrainCompleteness::Complete {
+        if drained != FsEventDrainEndReason::Complete {
             return Err(IndexedTreeCacheDiscardReason::EventsLost);
         }
         events.into_iter().try_for_each(|event| self.apply_event(&event))

@@ -4,17 +4,17 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, CallerResourceLifetime, ErrorKind, Principal};
-use stead_local::{BufferChangeResult, LocalWorkspaceOptions, WorkspaceOpenedByEditor};
+use stead_local::{BufferChangeResult, InProcessEditorWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 
 #[path = "../../examples/editor.rs"]
 #[expect(dead_code, reason = "the example is run from here by its parts")]
 mod example;
 
-fn open_editor(directory: &TempDir) -> WorkspaceOpenedByEditor {
+fn open_editor(directory: &TempDir) -> InProcessEditorWorkspace {
     std::fs::create_dir_all(directory.path().join("ws")).unwrap();
     let options = LocalWorkspaceOptions::new(directory.path().join("ws"), directory.path().join("state"));
-    WorkspaceOpenedByEditor::open(options, Principal::parse("user:ann").unwrap()).unwrap()
+    InProcessEditorWorkspace::open(options, Principal::parse("user:ann").unwrap()).unwrap()
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn buffers_close_with_their_connection_for_every_process() {
         caller.lifetime = presence.clone();
         caller
     };
-    let call = |editor: &WorkspaceOpenedByEditor, caller: &Caller, operation: &str, arguments: Value| {
+    let call = |editor: &InProcessEditorWorkspace, caller: &Caller, operation: &str, arguments: Value| {
         let arguments = arguments.as_object().cloned().unwrap();
         editor.engine().call(&Call::new(caller, operation, arguments)).map(|answer| Value::Object(answer.json))
     };
-    let standings = |editor: &WorkspaceOpenedByEditor| -> Vec<String> {
+    let standings = |editor: &InProcessEditorWorkspace| -> Vec<String> {
         let listed = call(editor, &over(&CallerResourceLifetime::Process), "buffer.list", json!({})).unwrap();
         let state = |buffer: &Value| buffer["state"].as_str().unwrap().to_owned();
         listed["buffers"].as_array().unwrap().iter().map(state).collect()

@@ -242,7 +242,7 @@ fn the_index_respects_permissions() {
     let mut narrow = tester();
     narrow.grants.readable = vec![stead_path::RelPath::from_wire("open").unwrap()];
     let mut hiding = tester();
-    hiding.grants.hidden = stead_engine::Globs::new(["closed/**"]).unwrap();
+    hiding.grants.hidden = stead_engine::GlobPatternSet::new(["closed/**"]).unwrap();
     for caller in [narrow, hiding] {
         for query in ["needle", "nowhere", "other"] {
             let arguments = json!({ "query": query });

@@ -32,13 +32,13 @@ impl ReviewStartPoint {
 }
 
 #[derive(Debug)]
-struct AppliedEditorWriteRecord {
+struct EditorWriteBeforeAfterTexts {
     turn: u64,
     before: Option<Arc<str>>,
     after: Arc<str>,
 }
 
-impl AppliedEditorWriteRecord {
+impl EditorWriteBeforeAfterTexts {
     fn byte_len(&self) -> usize {
         self.after.len() + self.before.as_ref().map_or(0, |text| text.len())
     }
@@ -46,7 +46,7 @@ impl AppliedEditorWriteRecord {
 
 #[derive(Debug, Default)]
 struct AgentWriteHistoryOfOneFile {
-    writes: Vec<AppliedEditorWriteRecord>,
+    writes: Vec<EditorWriteBeforeAfterTexts>,
     /// The last text of the file that a person accepted.
     accepted_text: Option<Arc<str>>,
 }
@@ -79,7 +79,7 @@ impl SessionEditorWriteHistory {
     }
 
     pub(super) fn record(&mut self, path: &AcpResolvedPath, before: Option<Arc<str>>, after: Arc<str>) {
-        let write = AppliedEditorWriteRecord { turn: self.turn, before, after };
+        let write = EditorWriteBeforeAfterTexts { turn: self.turn, before, after };
         self.bytes += write.byte_len();
         if !self.files.contains_key(path) {
             self.write_order.push_back(path.clone());
@@ -89,7 +89,7 @@ impl SessionEditorWriteHistory {
             let Some(file) = self.write_order.pop_front().and_then(|oldest| self.files.remove(&oldest)) else {
                 return;
             };
-            self.bytes -= file.writes.iter().map(AppliedEditorWriteRecord::byte_len).sum::<usize>();
+            self.bytes -= file.writes.iter().map(EditorWriteBeforeAfterTexts::byte_len).sum::<usize>();
             self.is_incomplete = true;
         }
     }
@@ -111,7 +111,7 @@ impl SessionEditorWriteHistory {
     ) -> Option<AttributedEditorFile> {
         let file = self.files.get(path)?;
         let in_range =
-            |write: &&AppliedEditorWriteRecord| since == ReviewStartPoint::Session || write.turn == self.turn;
+            |write: &&EditorWriteBeforeAfterTexts| since == ReviewStartPoint::Session || write.turn == self.turn;
         let first = file.writes.iter().find(in_range)?;
         let mut attributed = TextWithLineAuthors::new(first.before.as_deref().unwrap_or_default());
         for write in file.writes.iter().filter(in_range) {

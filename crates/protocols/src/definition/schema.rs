@@ -31,7 +31,7 @@ pub struct DialectDefinition {
     /// The error kinds that the document of the dialect publishes. The generated JSON of a dialect definition omits the
     /// published error kinds.
     #[serde(default, skip_serializing)]
-    pub kinds: Vec<DialectErrorDefinition>,
+    pub kinds: Vec<DialectPublishedErrorKind>,
     /// The dialect's rule for arguments that a tool does not declare.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_arguments: UnknownArgumentRule,
@@ -88,7 +88,7 @@ pub struct ToolDefinition {
     pub version: Option<String>,
     /// The effects of a tool call besides its result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub side_effects: Vec<ToolSideEffectDescription>,
+    pub side_effects: Vec<DocumentedToolSideEffect>,
     /// Sequences of calls that use the tool together with other tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<RecommendedToolSequence>,
@@ -106,7 +106,7 @@ pub struct ToolDefinition {
 /// An effect of a tool call besides its result.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToolSideEffectDescription {
+pub struct DocumentedToolSideEffect {
     /// A description of the tool call's side effect.
     pub description: String,
     /// Whether the tool call's side effect can be undone.
@@ -190,7 +190,7 @@ pub struct ToolArgumentDefinition {
     pub schema: Option<Map<String, Value>>,
     /// Checks of the tool argument that its published JSON Schema does not mention.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub check: ToolArgumentCheck,
+    pub check: ToolArgumentCheckBeyondSchema,
     /// Whether a call of the tool must contain the argument.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
@@ -236,7 +236,7 @@ pub enum ToolArgumentType {
 /// Checks of a tool argument, or of a value in it, that the published JSON Schema does not mention.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ToolArgumentCheck {
+pub struct ToolArgumentCheckBeyondSchema {
     /// The smallest integer that the tool argument accepts.
     #[serde(skip_serializing_if = "is_default")]
     pub min: u64,
@@ -245,19 +245,19 @@ pub struct ToolArgumentCheck {
     pub non_empty: bool,
     /// The form that a string in the tool argument must have.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<ToolArgumentPattern>,
+    pub pattern: Option<ToolArgumentStringFormat>,
     /// The check of every list item, or of every map value, in the tool argument.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub items: Option<Box<ToolArgumentCheck>>,
+    pub items: Option<Box<ToolArgumentCheckBeyondSchema>>,
     /// The checks of an object's fields in the tool argument, by field name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub fields: BTreeMap<String, ToolArgumentCheck>,
+    pub fields: BTreeMap<String, ToolArgumentCheckBeyondSchema>,
 }
 
 /// The form that a string in a tool argument must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolArgumentPattern {
+pub enum ToolArgumentStringFormat {
     /// The argument string must have 64 lowercase hexadecimal digits.
     Sha256,
     /// The argument string must have 64 lowercase hexadecimal digits or be empty.
@@ -315,7 +315,7 @@ pub struct ErrorRecoveryAction {
 /// An error kind that the document of a dialect publishes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DialectErrorDefinition {
+pub struct DialectPublishedErrorKind {
     /// The published error kind, as tools report it.
     pub kind: String,
     /// A description of the published error kind.

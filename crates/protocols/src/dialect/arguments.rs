@@ -5,7 +5,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
 use crate::definition::{
-    DialectDefinition, ToolArgumentCheck, ToolArgumentDefinition, ToolArgumentPattern, ToolDefinition,
+    DialectDefinition, ToolArgumentCheckBeyondSchema, ToolArgumentDefinition, ToolArgumentStringFormat, ToolDefinition,
     UnknownArgumentRule,
 };
 
@@ -58,7 +58,7 @@ pub(super) enum ArgumentProblem {
     NotOneOf,
     EmptyText,
     EmptyList,
-    PatternMismatch(ToolArgumentPattern),
+    PatternMismatch(ToolArgumentStringFormat),
     NotInteger,
     BelowMinimum(u64),
     Overflow,
@@ -80,14 +80,14 @@ impl ArgumentIssue<'_> {
 }
 
 #[derive(Debug)]
-pub(super) struct CheckedArguments<'a> {
+pub(super) struct ArgumentCheckResult<'a> {
     tool: &'a str,
     accepted: Map<String, Value>,
     /// The issues of unknown arguments come first; the issues of known arguments follow in the order of the definition.
     pub(super) issues: Vec<ArgumentIssue<'a>>,
 }
 
-impl<'a> CheckedArguments<'a> {
+impl<'a> ArgumentCheckResult<'a> {
     pub(super) fn new(
         definition: &'a DialectDefinition,
         tool: &'a ToolDefinition,
@@ -126,7 +126,7 @@ impl<'a> CheckedArguments<'a> {
 #[derive(Clone, Copy)]
 struct ArgumentValueRule<'r> {
     schema: &'r Value,
-    check: Option<&'r ToolArgumentCheck>,
+    check: Option<&'r ToolArgumentCheckBeyondSchema>,
     required: bool,
 }
 
@@ -215,18 +215,22 @@ impl<'a> ArgumentChecker<'a, '_> {
     }
 }
 
-fn check_text(check: Option<&ToolArgumentCheck>, text: &str) -> Result<(), ArgumentProblem> {
+fn check_text(check: Option<&ToolArgumentCheckBeyondSchema>, text: &str) -> Result<(), ArgumentProblem> {
     let is_sha256 = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     match check.and_then(|check| check.pattern) {
         None if check.is_some_and(|check| check.non_empty) && text.is_empty() => Err(ArgumentProblem::EmptyText),
-        Some(ToolArgumentPattern::Sha256OrEmpty) if text.is_empty() => Ok(()),
+        Some(ToolArgumentStringFormat::Sha256OrEmpty) if text.is_empty() => Ok(()),
         Some(pattern) if !is_sha256 => Err(ArgumentProblem::PatternMismatch(pattern)),
-        Some(ToolArgumentPattern::Sha256 | ToolArgumentPattern::Sha256OrEmpty) | None => Ok(()),
+        Some(ToolArgumentStringFormat::Sha256 | ToolArgumentStringFormat::Sha256OrEmpty) | None => Ok(()),
     }
 }
 
 impl ArgumentIntegerSyntax {
-    fn parse(self, value: &Value, check: Option<&ToolArgumentCheck>) -> Result<Option<Number>, ArgumentProblem> {
+    fn parse(
+        self,
+        value: &Value,
+        check: Option<&ToolArgumentCheckBeyondSchema>,
+    ) -> Result<Option<Number>, ArgumentProblem> {
         let whole = match (self, value) {
             (ArgumentIntegerSyntax::ZeroFractionOrText, Value::String(text)) => {
                 text.parse::<i64>().map(i128::from).map_err(|_| ArgumentProblem::NotInteger)?
@@ -264,8 +268,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    fn example_value(schema: &Value, check: &ToolArgumentCheck) -> Value {
-        let no_check = ToolArgumentCheck::default();
+    fn example_value(schema: &Value, check: &ToolArgumentCheckBeyondSchema) -> Value {
+        let no_check = ToolArgumentCheckBeyondSchema::default();
         let items = check.items.as_deref().unwrap_or(&no_check);
         match (schema["enum"].get(0), schema["type"].as_str()) {
             (Some(word), _) => word.clone(),
@@ -295,7 +299,7 @@ pub(super) mod tests {
         let definition = DialectDefinition::from_json(definition_json).unwrap();
         for tool in &definition.operations {
             let read = |arguments: &Map<String, Value>| {
-                let checked = CheckedArguments::new(&definition, tool, ArgumentIntegerSyntax::Integer, arguments);
+                let checked = ArgumentCheckResult::new(&definition, tool, ArgumentIntegerSyntax::Integer, arguments);
                 assert!(checked.issues.is_empty(), "{}: {:?}", tool.name, checked.issues);
                 json!(checked.decode::<T>().unwrap())
             };

@@ -12,7 +12,7 @@ use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule,
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall,
-    arguments::{ArgumentIntegerSyntax, CheckedArguments},
+    arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
     rendering::clean_path,
 };
 use crate::{definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX};
@@ -150,7 +150,7 @@ impl CommaDialect {
     fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<CommaToolCall<'_>, Box<CommaToolError>> {
         let tool = self.definition.find_tool(name).ok_or_else(|| errors::unknown_tool_error(name))?;
         let invalid = |message| CommaToolError::new(CommaErrorKind::Unknown, message).retryable();
-        let checked = CheckedArguments::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFraction, arguments);
+        let checked = ArgumentCheckResult::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFraction, arguments);
         if !checked.issues.is_empty() {
             return Err(Box::new(invalid(inputs::invalid_arguments_message(name, &checked.issues, arguments))));
         }

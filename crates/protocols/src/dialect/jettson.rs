@@ -13,7 +13,7 @@ use stead_path::{
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall,
-    arguments::{ArgumentIntegerSyntax, ArgumentIssue, CheckedArguments, tool_inputs},
+    arguments::{ArgumentCheckResult, ArgumentIntegerSyntax, ArgumentIssue, tool_inputs},
     rendering::{CallOutcomeFieldsExt, error_detail},
 };
 use crate::{
@@ -66,7 +66,7 @@ impl JettsonToolInput {
 impl JettsonDialect {
     fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<JettsonToolInput, String> {
         let tool = self.0.find_tool(name).ok_or_else(|| format!("there is no tool {name}."))?;
-        let checked = CheckedArguments::new(&self.0, tool, ArgumentIntegerSyntax::Integer, arguments);
+        let checked = ArgumentCheckResult::new(&self.0, tool, ArgumentIntegerSyntax::Integer, arguments);
         match checked.issues.first().map(ArgumentIssue::argument_name) {
             Some("path") => return Err(PATH_ESCAPES_MESSAGE.to_owned()),
             Some(name) => return Err(format!("{name} is required.")),

@@ -8,7 +8,7 @@ use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedToolAndOpe
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
     TranslatedCall,
-    arguments::{ArgumentIntegerSyntax, CheckedArguments},
+    arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
 };
 use crate::definition::{DialectDefinition, ToolDefinition};
 
@@ -56,7 +56,7 @@ impl KruxDialect {
     fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<KruxCall<'_>, Error> {
         let unknown = || Error::new(ErrorKind::UnknownOperation, "there is no such capability");
         let declared = self.definition.find_tool(tool).ok_or_else(unknown)?;
-        let checked = CheckedArguments::new(&self.definition, declared, ArgumentIntegerSyntax::Integer, arguments);
+        let checked = ArgumentCheckResult::new(&self.definition, declared, ArgumentIntegerSyntax::Integer, arguments);
         match inputs::first_issue_error(&checked.issues, arguments) {
             Some(error) => Err(error),
             None => {

@@ -15,7 +15,7 @@ use stead_path::{
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectReply, DialectSettings,
     DialectSetupError, DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
-    arguments::{ArgumentIntegerSyntax, CheckedArguments},
+    arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
     rendering::{CallOutcomeFieldsExt, clean_path},
 };
 use crate::{
@@ -114,7 +114,7 @@ impl WeaverDialect {
     fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<WeaverToolCall<'_>, String> {
         let tool = self.definition.find_tool(name).ok_or_else(|| format!("tool \"{name}\" not found"))?;
         let checked =
-            CheckedArguments::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFractionOrText, arguments);
+            ArgumentCheckResult::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFractionOrText, arguments);
         match inputs::first_issue_sentence(tool, &checked.issues, arguments) {
             Some(sentence) => Err(sentence),
             None => Ok(WeaverToolCall { input: checked.decode()?, dialect: self }),

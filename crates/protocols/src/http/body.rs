@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 
 use super::{
-    client_limits::{ClientLimits, MemoryReservation},
+    client_limits::{HttpClientLimiter, MemoryReservation},
     errors::HttpRejection,
 };
 use crate::limits::{ADMIN_BODY_BYTES_MAX, BODY_BYTES_MAX, BODY_READ_TIMEOUT};
@@ -26,7 +26,7 @@ pub(super) struct ReceivedBody {
 }
 
 /// The server rejects a request body that exceeds the size limit, the time limit or the client's memory limit.
-pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<ReceivedBody, HttpRejection> {
+pub(super) async fn read_body(limits: &HttpClientLimiter, body: Body) -> Result<ReceivedBody, HttpRejection> {
     let timed_out = HttpRejection::new(
         StatusCode::REQUEST_TIMEOUT,
         "the request body did not arrive in time; send the request again",
@@ -34,7 +34,7 @@ pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<Recei
     tokio::time::timeout(BODY_READ_TIMEOUT, read_frames(limits, body)).await.unwrap_or(Err(timed_out))
 }
 
-async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBody, HttpRejection> {
+async fn read_frames(limits: &HttpClientLimiter, mut body: Body) -> Result<ReceivedBody, HttpRejection> {
     let (mut bytes, mut reservation, mut covered) = (Vec::<u8>::new(), None, 0);
     while let Some(frame) = body.frame().await {
         let rejection = HttpRejection::bad_request(
@@ -80,7 +80,7 @@ pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection
 
 /// A response counts against the memory limit of its client until it is sent.
 pub(super) async fn meter_response(
-    limits: &ClientLimits,
+    limits: &HttpClientLimiter,
     response: Response<Body>,
 ) -> Result<Response<Body>, HttpRejection> {
     let size = hyper::body::Body::size_hint(response.body()).exact();

@@ -14,7 +14,7 @@ use stead_engine::{BeforeAfterContentInclusion, Caller, CallerResourceLifetime, 
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    client_limits::ClientLimits,
+    client_limits::HttpClientLimiter,
     errors::HttpRejection,
     mcp::{self, McpHttpService},
     state::{HttpServerConfig, HttpServerState},
@@ -41,7 +41,7 @@ pub(super) struct AuthenticatedHttpClient {
     native_dialects: Arc<DialectSet>,
     mcp_services: Mutex<HashMap<String, McpHttpService>>,
     location: DialectWorkspaceRootPath,
-    pub(super) limits: Arc<ClientLimits>,
+    pub(super) limits: Arc<HttpClientLimiter>,
 }
 
 pub(super) struct AuthenticatedClientParts {
@@ -51,7 +51,7 @@ pub(super) struct AuthenticatedClientParts {
     pub(super) engine: Engine,
     pub(super) caller: Caller,
     pub(super) workspace_limit: WorkspaceConcurrentCallLimiter,
-    pub(super) limits: Arc<ClientLimits>,
+    pub(super) limits: Arc<HttpClientLimiter>,
 }
 
 /// The request permit counts an HTTP request against the limit of its client.

@@ -78,7 +78,7 @@ impl MemoryReservation {
     }
 }
 
-pub(super) struct ClientLimits {
+pub(super) struct HttpClientLimiter {
     pub(super) requests: Arc<Semaphore>,
     pub(super) streams: Arc<Semaphore>,
     pub(super) call_slots: ClientCallSlots,
@@ -87,7 +87,7 @@ pub(super) struct ClientLimits {
     rate_bucket: Option<TokenBucket>,
 }
 
-impl ClientLimits {
+impl HttpClientLimiter {
     pub(super) fn is_idle(&self) -> bool {
         self.requests.available_permits() == REQUESTS_PER_CLIENT_MAX
             && self.streams.available_permits() == STREAMS_PER_CLIENT_MAX
@@ -148,7 +148,7 @@ impl ClientLimits {
 }
 
 pub(super) struct ClientLimitsByPrincipal {
-    by_principal: Mutex<HashMap<(String, String), Arc<ClientLimits>>>,
+    by_principal: Mutex<HashMap<(String, String), Arc<HttpClientLimiter>>>,
     global_bytes: Arc<Semaphore>,
     global_calls: GlobalCallLimits,
     rate_limit: Option<RateLimit>,
@@ -164,7 +164,7 @@ impl ClientLimitsByPrincipal {
         }
     }
 
-    pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<ClientLimits> {
+    pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<HttpClientLimiter> {
         let mut by_principal = self.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
         if by_principal.len() >= CACHED_CLIENTS_MAX {
             // If a principal has no client any more, the limits of this principal are dropped. Only the state of the
@@ -172,7 +172,7 @@ impl ClientLimitsByPrincipal {
             by_principal.retain(|_, limits| Arc::strong_count(limits) > 1);
         }
         let new_limits = || {
-            Arc::new(ClientLimits {
+            Arc::new(HttpClientLimiter {
                 requests: Arc::new(Semaphore::new(REQUESTS_PER_CLIENT_MAX)),
                 streams: Arc::new(Semaphore::new(STREAMS_PER_CLIENT_MAX)),
                 call_slots: ClientCallSlots::for_client(&self.global_calls, CALL_BYTES_PER_CLIENT_MAX),

@@ -12,7 +12,7 @@ use axum::{
 
 use super::{
     Credential, SocketPeerOrigin, body,
-    client_limits::ClientLimits,
+    client_limits::HttpClientLimiter,
     errors::HttpRejection,
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
     routes::{self, HttpRouteGroup, HttpRouteRequiredRole},
@@ -89,7 +89,7 @@ fn auth_challenge(state: &HttpServerState, request: &Request) -> Option<HeaderVa
 /// The calls and response bytes of an HTTP request count against the limits of its client.
 async fn run_handler(
     log_guard: Option<&RequestLogGuard>,
-    limits: Option<&ClientLimits>,
+    limits: Option<&HttpClientLimiter>,
     mut request: Request,
     next: Next,
 ) -> Result<Response<Body>, HttpRejection> {

@@ -17,7 +17,7 @@ use super::{
     client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit, FileBytesInclusion},
     errors::{self, HttpHandlerError, HttpRejection, HttpResult},
 };
-use crate::strict_json::{KeptJsonPart, parse_strict};
+use crate::strict_json::{StrictJsonParserReturnedPart, parse_strict};
 
 const OPENAPI_JSON: &str = include_str!("../generated/openapi.json");
 /// The number of response headers for which space is allocated in advance.
@@ -48,7 +48,7 @@ pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRe
     if bytes.is_empty() {
         return Ok(Map::new());
     }
-    match parse_strict(bytes, KeptJsonPart::Everything) {
+    match parse_strict(bytes, StrictJsonParserReturnedPart::Everything) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(_) | Err(_) => Err(HttpRejection::bad_request(
             "the body must be one JSON object with the arguments, without duplicate names",

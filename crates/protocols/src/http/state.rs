@@ -9,11 +9,11 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    AuthError, AuthenticatedClientIdentity, Credential, OpenWorkspaceFn, SharedAuthenticator, WorkspaceOrAdminScope,
-    WorkspaceRegistryAdmin,
+    AuthError, AuthenticatedClientIdentity, Credential, OpenWorkspaceFn, SharedAuthenticator,
+    TokenWorkspaceOrAdminAccess, WorkspaceRegistryAdmin,
     change_notifier::ChangeNotifiersByWorkspace,
     client::{AuthenticatedClientParts, AuthenticatedHttpClient, dialects_not_loaded},
-    client_limits::{ClientLimits, ClientLimitsByPrincipal, RateLimit},
+    client_limits::{ClientLimitsByPrincipal, HttpClientLimiter, RateLimit},
     errors::HttpRejection,
     host_check::AllowedHosts,
     metrics::HttpMetrics,
@@ -26,7 +26,7 @@ use crate::{
     call_executor::WorkspaceConcurrentCallLimiter,
     dialect::{DialectSet, DialectSetupError, DialectWorkspaceRootPath},
     limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
-    mcp::LoadedMcpExtension,
+    mcp::McpExtensionWithParsedItems,
 };
 
 /// The workspace id under which the limits of admin clients are stored, because admin clients have no workspace.
@@ -52,7 +52,7 @@ pub(super) enum WorkspaceOrAdminClient {
 }
 
 impl WorkspaceOrAdminClient {
-    pub(super) fn limits(&self) -> Arc<ClientLimits> {
+    pub(super) fn limits(&self) -> Arc<HttpClientLimiter> {
         match self {
             WorkspaceOrAdminClient::Workspace(client) => client.limits.clone(),
             WorkspaceOrAdminClient::Admin(admin) => admin.limits.clone(),
@@ -76,7 +76,7 @@ pub struct HttpServerOptions {
     /// The receiver of a log entry for every HTTP request; `None` disables the request log.
     pub request_logger: Option<Arc<dyn RequestLogSink>>,
     /// The additional tools, prompts and resources for MCP clients.
-    pub mcp_extension: Option<Arc<LoadedMcpExtension>>,
+    pub mcp_extension: Option<Arc<McpExtensionWithParsedItems>>,
     /// The OAuth authorization servers that the HTTP server advertises to clients.
     pub authorization_servers: Option<AuthorizationServers>,
     /// The rate limit per principal; `None` means no rate limit.
@@ -173,8 +173,8 @@ impl HttpServerState {
             self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
         let principal = caller.principal.to_string();
         let (id, location, opener) = match scope {
-            WorkspaceOrAdminScope::Workspace { id, location, opener } => (id, location, opener),
-            WorkspaceOrAdminScope::Administration => {
+            TokenWorkspaceOrAdminAccess::Workspace { id, location, opener } => (id, location, opener),
+            TokenWorkspaceOrAdminAccess::Administration => {
                 let limits = self.client_limits.limits_for(NO_WORKSPACE, &principal);
                 return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AuthenticatedAdminCaller { caller, limits })));
             }

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     body,
-    client_limits::ClientLimits,
+    client_limits::HttpClientLimiter,
     errors::{self, HttpRejection, HttpResult},
     middleware, operations,
     state::HttpServerState,
@@ -81,7 +81,7 @@ pub trait WorkspaceRegistryAdmin: Send + Sync + 'static {
 
 pub(super) struct AuthenticatedAdminCaller {
     pub(super) caller: Caller,
-    pub(super) limits: Arc<ClientLimits>,
+    pub(super) limits: Arc<HttpClientLimiter>,
 }
 
 pub(super) struct AdminConcurrencyLimits {

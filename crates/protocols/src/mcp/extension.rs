@@ -113,7 +113,7 @@ fn to_json(value: &impl Serialize) -> Value {
 }
 
 /// An MCP extension whose tools, prompts and resources have been parsed.
-pub struct LoadedMcpExtension {
+pub struct McpExtensionWithParsedItems {
     extension: Arc<dyn McpExtension>,
     pub(super) tools: Vec<Tool>,
     pub(super) prompts: Vec<Prompt>,
@@ -121,7 +121,7 @@ pub struct LoadedMcpExtension {
     pub(super) templates: Vec<ResourceTemplate>,
 }
 
-impl LoadedMcpExtension {
+impl McpExtensionWithParsedItems {
     /// Parses the tools, prompts and resources of an extension.
     pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidMcpExtensionItemError> {
         Ok(Self {

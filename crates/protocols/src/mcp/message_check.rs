@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     limits::ID_BYTES_MAX,
-    strict_json::{KeptJsonPart, StrictJsonError, parse_strict},
+    strict_json::{StrictJsonError, StrictJsonParserReturnedPart, parse_strict},
 };
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl McpMessageError {
 }
 
 pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageIdAndMethod, McpMessageError> {
-    let (message, fault) = match parse_strict(line, KeptJsonPart::Members(&["id", "method"])) {
+    let (message, fault) = match parse_strict(line, StrictJsonParserReturnedPart::Members(&["id", "method"])) {
         Ok(message) => (message, None),
         Err(StrictJsonError::Rejected { reason, kept }) => (kept, Some(reason)),
         Err(StrictJsonError::Malformed { reason }) => return Err(McpMessageError::parse_error(reason)),

@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde_json::Map;
 use stead_engine::{Caller, Engine};
 
-use super::{elicitation::PendingElicitations, extension::LoadedMcpExtension, resources};
+use super::{elicitation::PendingElicitations, extension::McpExtensionWithParsedItems, resources};
 use crate::{
     call_executor::CallExecutor,
     definition::{DialectDefinition, ToolDefinition, ToolVisibility},
@@ -26,7 +26,7 @@ pub(crate) struct McpSharedState {
     pub(super) engine: Engine,
     pub(super) executor: Arc<CallExecutor>,
     pub(super) pending_elicitations: PendingElicitations,
-    pub(super) extension: Option<Arc<LoadedMcpExtension>>,
+    pub(super) extension: Option<Arc<McpExtensionWithParsedItems>>,
 }
 
 impl McpSharedState {
@@ -62,7 +62,7 @@ impl McpSharedState {
         }
     }
 
-    pub(crate) fn with_extension(mut self, extension: Arc<LoadedMcpExtension>) -> Self {
+    pub(crate) fn with_extension(mut self, extension: Arc<McpExtensionWithParsedItems>) -> Self {
         self.config.capabilities = extension.merged_capabilities(&self.config.capabilities);
         self.tools.extend(extension.tools.iter().cloned());
         self.extension = Some(extension);

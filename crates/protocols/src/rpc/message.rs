@@ -8,7 +8,7 @@ use stead_engine::{Error, ErrorKind};
 use crate::{
     error_rows::error_row,
     limits::ID_BYTES_MAX,
-    strict_json::{KeptJsonPart, StrictJsonError, parse_strict},
+    strict_json::{StrictJsonError, StrictJsonParserReturnedPart, parse_strict},
 };
 
 const JSONRPC_VERSION: &str = "2.0";
@@ -151,7 +151,7 @@ pub(super) fn response(id: Value, result: Result<Value, RpcError>) -> Value {
 }
 
 pub(super) fn parse_message(bytes: &[u8]) -> Result<Value, RpcMessageError> {
-    parse_strict(bytes, KeptJsonPart::Everything).map_err(|error| match error {
+    parse_strict(bytes, StrictJsonParserReturnedPart::Everything).map_err(|error| match error {
         StrictJsonError::Malformed { reason } => {
             RpcMessageError { id: None, error: RpcError::new(errors::PARSE_ERROR, reason) }
         }

@@ -13,11 +13,11 @@ use stead_protocols::{
     dialect::DialectWorkspaceRootPath,
     http::{
         AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, HttpServerState, WorkspaceOrAdminScope, opener_for, serve,
+        HttpServerConfig, HttpServerOptions, HttpServerState, TokenWorkspaceOrAdminAccess, opener_for, serve,
     },
     mcp::{
-        LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionErrorResponse, McpExtensionFuture, McpListKind,
-        McpRequestForExtension,
+        McpClientHandle, McpExtension, McpExtensionErrorResponse, McpExtensionFuture, McpExtensionWithParsedItems,
+        McpListKind, McpRequestForExtension,
     },
 };
 use testkit::{MemoryWorkspace, external_tools, socket_relay};
@@ -96,7 +96,7 @@ impl Authenticator for SameUserOnlyTestAuthenticator {
             Credential::SameUser => Ok(AuthenticatedClientIdentity {
                 client_key: "own".to_owned(),
                 caller: Caller::new(Principal::Agent("suite".to_owned()), "suite".to_owned(), "http"),
-                scope: WorkspaceOrAdminScope::Workspace {
+                scope: TokenWorkspaceOrAdminAccess::Workspace {
                     id: "one".to_owned(),
                     location: test_location(),
                     opener: opener_for(self.0.clone()),
@@ -126,7 +126,7 @@ async fn run_conformance_suite(revision: &'static str) -> external_tools::Progra
         workspace_calls_max: 16,
     };
     let authenticator = Arc::new(SameUserOnlyTestAuthenticator(Engine::new(Arc::new(MemoryWorkspace::new()))));
-    let extension = LoadedMcpExtension::new(Arc::new(ConformanceTestMcpExtension)).unwrap();
+    let extension = McpExtensionWithParsedItems::new(Arc::new(ConformanceTestMcpExtension)).unwrap();
     let options = HttpServerOptions { mcp_extension: Some(Arc::new(extension)), ..HttpServerOptions::default() };
     let state = HttpServerState::with_options(authenticator, AllowedHosts::unix_socket(), settings, options);
     let serving = tokio::spawn(serve(state.clone(), HttpListener::Unix(listener, user)));

@@ -20,8 +20,8 @@ use stead_protocols::{
     dialect::DialectWorkspaceRootPath,
     http::{
         AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, HttpServerState, UnauthenticatedPerAddressLimit, WorkspaceOrAdminScope,
-        opener_for,
+        HttpServerConfig, HttpServerOptions, HttpServerState, TokenWorkspaceOrAdminAccess,
+        UnauthenticatedPerAddressLimit, opener_for,
     },
 };
 use testkit::MemoryWorkspace;
@@ -58,7 +58,8 @@ impl Authenticator for TestAuthenticator {
         caller.grants = grants;
         let engine = Engine::new(self.workspaces[index].clone());
         let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
-        let scope = WorkspaceOrAdminScope::Workspace { id: index.to_string(), location, opener: opener_for(engine) };
+        let scope =
+            TokenWorkspaceOrAdminAccess::Workspace { id: index.to_string(), location, opener: opener_for(engine) };
         Ok(AuthenticatedClientIdentity { client_key: token.to_owned(), caller, scope })
     }
 

@@ -59,12 +59,12 @@ pub(crate) fn krux_dialects() -> DialectSet {
     load_dialects(&["krux"], &[])
 }
 
-struct EngineScenarioSubject {
+struct EngineKruxScenarioSubject {
     dialects: DialectSet,
     fixture: EngineFixture,
 }
 
-impl EngineScenarioSubject {
+impl EngineKruxScenarioSubject {
     fn new() -> Self {
         let mut fixture = EngineFixture::new();
         fixture.caller = Caller::new(Principal::Agent("tester".to_owned()), "bare", "library");
@@ -72,7 +72,7 @@ impl EngineScenarioSubject {
     }
 }
 
-impl KruxScenarioSubject for EngineScenarioSubject {
+impl KruxScenarioSubject for EngineKruxScenarioSubject {
     fn workspace_path(&self) -> String {
         MemoryWorkspace::ROOT.to_owned()
     }
@@ -118,10 +118,12 @@ impl KruxScenarioSubject for EngineScenarioSubject {
         let outcome = self.fixture.engine.call(&call);
         if let Ok(answer) = &outcome {
             match &answer.session_switch {
-                Some(stead_engine::SessionForLaterCalls::Enter(session)) => {
+                Some(stead_engine::ConversationSessionSwitch::Enter(session)) => {
                     self.fixture.caller.session.clone_from(session)
                 }
-                Some(stead_engine::SessionForLaterCalls::Leave) => "bare".clone_into(&mut self.fixture.caller.session),
+                Some(stead_engine::ConversationSessionSwitch::Leave) => {
+                    "bare".clone_into(&mut self.fixture.caller.session)
+                }
                 None => {}
             }
         }
@@ -258,7 +260,7 @@ fn fill_disk(scenario: &KruxScenario, workspace: &MemoryWorkspace) {
 fn all_scenarios_match_across_engine_and_protocols() {
     for suite in krux_scenario::load_suites() {
         for scenario in &suite.scenarios {
-            let mut engine = EngineScenarioSubject::new();
+            let mut engine = EngineKruxScenarioSubject::new();
             fill_disk(scenario, &engine.fixture.workspace);
             let engine_results = play_scenario(&suite, scenario, &mut engine);
             for protocol in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NewPolicyRuleConfirmation {
+pub(super) enum NewPolicyRuleConfirmationMode {
     Given,
     AskAtTerminal,
 }
@@ -22,7 +22,7 @@ pub(super) fn write_rule(
     caller: &Caller,
     approval: &Map<String, Value>,
     paths: &[String],
-    confirmation: NewPolicyRuleConfirmation,
+    confirmation: NewPolicyRuleConfirmationMode,
 ) -> Result<(), CommandError> {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = opened.local.policy_text()?.unwrap_or_default();
@@ -52,7 +52,7 @@ pub(super) fn write_rule(
     for line in rule.lines() {
         output::print_note(&format!("  {line}"));
     }
-    if confirmation == NewPolicyRuleConfirmation::AskAtTerminal {
+    if confirmation == NewPolicyRuleConfirmationMode::AskAtTerminal {
         let answer = stead_disk::terminal::prompt("Write it? [y/N] ")
             .map_err(|_| output::usage_error("no terminal to ask for confirmation; pass --yes to confirm"))?;
         if !["y", "Y", "yes"].contains(&answer.trim()) {

@@ -27,10 +27,10 @@ type ReplayStepResult = Result<Option<RecordedStepComparisonResult>, CommandErro
 pub(super) struct RecordingPlayer {
     dialect: String,
     settings: Vec<String>,
-    played: Option<RecordedCallsReplayWorkspace>,
+    played: Option<ReplayCommandTempWorkspace>,
 }
 
-struct RecordedCallsReplayWorkspace {
+struct ReplayCommandTempWorkspace {
     // This field is declared first, so that the workspace is dropped before its directory.
     open_workspace: Option<CommandLineWorkspace>,
     directory: ReplayTempDirectory,
@@ -84,7 +84,7 @@ impl RecordingPlayer {
         Ok(None)
     }
 
-    fn new_workspace(&self, new: &RecordingNewWorkspaceStep) -> Result<RecordedCallsReplayWorkspace, CommandError> {
+    fn new_workspace(&self, new: &RecordingNewWorkspaceStep) -> Result<ReplayCommandTempWorkspace, CommandError> {
         let directory = ReplayTempDirectory::new()?;
         let named = new.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
         let workspace = named.replace("$ROOT", directory.root());
@@ -93,7 +93,7 @@ impl RecordingPlayer {
         let chosen = build_dialects(&self.dialect, &self.settings, Path::new(&workspace))?;
         let restrict = new.restrict.map(|restrict| ("restrict", restrict.to_string()));
         let settings = supported_settings(&chosen, restrict.into_iter());
-        Ok(RecordedCallsReplayWorkspace {
+        Ok(ReplayCommandTempWorkspace {
             open_workspace: None,
             directory,
             workspace: workspace.into(),
@@ -104,7 +104,7 @@ impl RecordingPlayer {
     }
 }
 
-impl RecordedCallsReplayWorkspace {
+impl ReplayCommandTempWorkspace {
     fn resolve_path(&self, written: &str) -> PathBuf {
         self.workspace.join(self.placeholders.substitute(written))
     }

@@ -9,8 +9,8 @@ use stead_local::{LocalWorkspace, TOKEN_PREFIX, TokenRecordWithScope, TokenScope
 use stead_protocols::{
     dialect::DialectWorkspaceRootPath,
     http::{
-        self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, Credential, UrlScheme,
-        WorkspaceOrAdminScope, WorkspaceRegistryAdmin,
+        self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, Credential, TokenWorkspaceOrAdminAccess,
+        UrlScheme, WorkspaceRegistryAdmin,
     },
 };
 
@@ -57,7 +57,7 @@ impl WorkspaceAuthenticator {
 
     fn identity_for(&self, key: &str, caller: Caller) -> AuthenticatedClientIdentity {
         let (location, opener) = (self.location.clone(), http::opener_for(self.engine.clone()));
-        let scope = WorkspaceOrAdminScope::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
+        let scope = TokenWorkspaceOrAdminAccess::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
         AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope }
     }
 }
@@ -124,7 +124,11 @@ impl WorkspaceRegistryAuthenticator {
 
     fn admin_identity(&self, key: &str, principal: Principal) -> AuthenticatedClientIdentity {
         let caller = Caller { principal, ..caller_in_session(&self.caller, key) };
-        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: WorkspaceOrAdminScope::Administration }
+        AuthenticatedClientIdentity {
+            client_key: key.to_owned(),
+            caller,
+            scope: TokenWorkspaceOrAdminAccess::Administration,
+        }
     }
 
     fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
@@ -149,7 +153,7 @@ impl WorkspaceRegistryAuthenticator {
         Ok(AuthenticatedClientIdentity {
             client_key: token.id,
             caller,
-            scope: WorkspaceOrAdminScope::Workspace { id, location, opener },
+            scope: TokenWorkspaceOrAdminAccess::Workspace { id, location, opener },
         })
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testkit::wait::kill_after;
 
-use crate::cli_fixture::{CliFixture, CommandOutput};
+use crate::cli_fixture::{CliFixture, CliTestCommandOutput};
 
 const SECRET: &str = "correct horse\n";
 
@@ -20,12 +20,12 @@ fn fixture_with_approver() -> CliFixture {
     fixture
 }
 
-fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CliTestCommandOutput {
     fixture.run(&[&["--policy", "../policy.toml"], arguments].concat())
 }
 
 #[track_caller]
-fn run_successfully(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+fn run_successfully(fixture: &CliFixture, arguments: &[&str]) -> CliTestCommandOutput {
     let ran = run_with_policy(fixture, arguments);
     assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
     ran

@@ -14,13 +14,13 @@ pub(crate) struct CliFixture {
     pub(crate) directory: TempDir,
 }
 
-pub(crate) struct CommandOutput {
+pub(crate) struct CliTestCommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
 }
 
-impl CommandOutput {
+impl CliTestCommandOutput {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).expect("text")
     }
@@ -63,15 +63,15 @@ impl CliFixture {
         SessionFixture::start(&mut self.command(arguments))
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CliTestCommandOutput {
         self.run_with_input(arguments, b"")
     }
 
-    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> CommandOutput {
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> CliTestCommandOutput {
         Self::run_command(&mut self.command(arguments), input)
     }
 
-    pub(crate) fn run_command(command: &mut Command, input: &[u8]) -> CommandOutput {
+    pub(crate) fn run_command(command: &mut Command, input: &[u8]) -> CliTestCommandOutput {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -83,14 +83,14 @@ impl CliFixture {
         drop(stdin.write_all(input));
         drop(stdin);
         let output = child.wait_with_output().expect("the command exits");
-        CommandOutput {
+        CliTestCommandOutput {
             code: output.status.code().expect("the command was not killed"),
             stdout: output.stdout,
             stderr: String::from_utf8(output.stderr).expect("text"),
         }
     }
 
-    pub(crate) fn run_successfully(&self, arguments: &[&str]) -> CommandOutput {
+    pub(crate) fn run_successfully(&self, arguments: &[&str]) -> CliTestCommandOutput {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
         ran

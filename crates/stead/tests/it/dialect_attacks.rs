@@ -8,8 +8,8 @@ use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath};
 use testkit::attack::{
-    AttackCase, AttackSubject, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult, SubjectJournal,
-    SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
+    AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
+    SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
 struct DialectAttackSubject {
@@ -52,7 +52,7 @@ impl DialectAttackSubject {
         Ok(Box::new(Self { engine: Engine::new(Arc::clone(&local) as _), dialects, name, workspace }))
     }
 
-    fn call_tool(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> SubjectReply {
+    fn call_tool(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> AttackSubjectReply {
         let dialect = self.dialects.find_by_tool(tool).expect("the dialect has the tool");
         let request = dialect.translate(tool, arguments);
         let mut call = Call::new(caller, &request.operation, request.arguments);
@@ -69,12 +69,12 @@ impl DialectAttackSubject {
         };
         let json = serde_json::from_str(&hide(Value::Object(reply.json).to_string())).unwrap_or_default();
         let refused = (reply.status == dialect::ReplyStatus::Error).then(|| "refused".to_owned());
-        SubjectReply { refusal: refused, json, text: hide(reply.text) }
+        AttackSubjectReply { refusal: refused, json, text: hide(reply.text) }
     }
 }
 
 impl AttackSubject for DialectAttackSubject {
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply> {
         let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let caller = Caller::new(principal, "attack", "library");
         let arguments = match &request.raw {
@@ -82,7 +82,11 @@ impl AttackSubject for DialectAttackSubject {
             Some(raw) => match serde_json::from_slice(raw) {
                 Ok(arguments) => arguments,
                 Err(_) => {
-                    return Ok(SubjectReply { refusal: Some("unread".into()), json: json!({}), text: String::new() });
+                    return Ok(AttackSubjectReply {
+                        refusal: Some("unread".into()),
+                        json: json!({}),
+                        text: String::new(),
+                    });
                 }
             },
         };
@@ -90,10 +94,12 @@ impl AttackSubject for DialectAttackSubject {
             return Ok(self.call_tool(&caller, tool, &arguments));
         }
         Ok(match self.engine.call(&Call::new(&caller, &request.operation, arguments)) {
-            Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
-            Err(failure) => {
-                SubjectReply { refusal: Some(failure.kind.code().into()), json: failure.to_json(), text: String::new() }
-            }
+            Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
+            Err(failure) => AttackSubjectReply {
+                refusal: Some(failure.kind.code().into()),
+                json: failure.to_json(),
+                text: String::new(),
+            },
         })
     }
 

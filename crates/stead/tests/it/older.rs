@@ -5,7 +5,7 @@ use std::{os::unix::fs::PermissionsExt, path::Path};
 use serde_json::Value;
 
 use crate::{
-    cli_fixture::{CliFixture, CommandOutput},
+    cli_fixture::{CliFixture, CliTestCommandOutput},
     journal::copy_tree,
 };
 
@@ -18,7 +18,7 @@ fn a_state_directory_of_0_1_0_is_finished_verified_shown_and_undone() {
     copy_tree(&Path::new(FIXTURE_0_1_0).join("workspace"), &fixture.workspace());
     copy_tree(&Path::new(FIXTURE_0_1_0).join("state"), &state);
     std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let ok = |arguments: &[&str]| -> CommandOutput {
+    let ok = |arguments: &[&str]| -> CliTestCommandOutput {
         fixture.run_successfully(&[&["--state", "../kept"], arguments].concat())
     };
     let text = |path: &str| std::fs::read_to_string(fixture.workspace().join(path)).unwrap();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use testkit::session_fixture::SessionFixture;
 
-use crate::cli_fixture::{CliFixture, CommandOutput};
+use crate::cli_fixture::{CliFixture, CliTestCommandOutput};
 
 /// The tests put the policy file into the workspace, so that an agent can try to change the file.
 const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\n\
@@ -91,7 +91,7 @@ impl PrivilegeEscalationFixture {
 }
 
 #[track_caller]
-fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CliTestCommandOutput {
     fixture.run_successfully(&[POLICY_FLAGS, arguments].concat())
 }
 

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::cli_fixture::{CliFixture, CommandOutput};
+use crate::cli_fixture::{CliFixture, CliTestCommandOutput};
 
 fn case_path(name: &str) -> String {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name).to_str().unwrap().to_owned()
 }
 
-fn run_replay(recording: &str, arguments: &[&str]) -> CommandOutput {
+fn run_replay(recording: &str, arguments: &[&str]) -> CliTestCommandOutput {
     let (file, listed) = (case_path(&format!("{recording}.jsonl")), case_path(&format!("{recording}.deviations.json")));
     let whole = [&["replay", &file, "--dialect-option", "origin=exact", "--deviations", &listed], arguments].concat();
     CliFixture::new().run(&whole)

@@ -5,18 +5,18 @@ use std::os::unix::process::ExitStatusExt;
 
 use serde_json::{Value, json};
 
-use crate::cli_fixture::{CliFixture, CommandOutput};
+use crate::cli_fixture::{CliFixture, CliTestCommandOutput};
 
 const POLICY_TEXT: &str = "[[system.rules]]\noperations = [\"append\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n\
                      [agent.\"agent:*\".quota]\nbytes = 6000\nfiles = 500\ntrash_bytes = 5000\n";
 const SIGKILL: i32 = 9;
 
 #[track_caller]
-fn run_successfully(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+fn run_successfully(fixture: &CliFixture, arguments: &[&str]) -> CliTestCommandOutput {
     fixture.run_successfully(&[&["--policy", "../policy.toml"], arguments].concat())
 }
 
-fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CliTestCommandOutput {
     fixture.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
 }
 
@@ -62,7 +62,7 @@ fn assert_journaled_writes_exist(fixture: &CliFixture, round: usize) {
     }
 }
 
-fn approval_id(ran: &CommandOutput) -> String {
+fn approval_id(ran: &CliTestCommandOutput) -> String {
     ran.json()["error"]["approval"].as_str().expect("a question").to_owned()
 }
 

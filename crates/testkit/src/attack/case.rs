@@ -100,7 +100,7 @@ pub struct AttackCase {
     pub cannot_bite: Option<String>,
     /// `Some` if only one subject, such as the engine, can run the attack case.
     #[serde(default)]
-    pub only: Option<AttackTestSubjectRestriction>,
+    pub only: Option<AttackCaseOnlySubject>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -204,7 +204,7 @@ pub enum UnsafeControlServerKind {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AttackTestSubjectRestriction {
+pub struct AttackCaseOnlySubject {
     pub subject: String,
     pub why: String,
 }

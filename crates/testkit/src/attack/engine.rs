@@ -22,8 +22,8 @@ use stead_path::RelPath;
 use super::{
     journal_check,
     subject::{
-        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectJournal, SubjectJournalEntry,
-        SubjectOptions, SubjectReply,
+        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectReply, AttackSubjectRequest, SubjectJournal,
+        SubjectJournalEntry, SubjectOptions,
     },
 };
 
@@ -71,7 +71,7 @@ impl EngineAttackSubject {
 }
 
 impl AttackSubject for EngineAttackSubject {
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply> {
         let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let mut caller = Caller::new(principal, "attack", "library");
         if request.principal == APPROVER {
@@ -79,8 +79,8 @@ impl AttackSubject for EngineAttackSubject {
         }
         let call = Call::new(&caller, &request.operation, request.arguments.clone());
         Ok(match self.engine.call(&call) {
-            Ok(answer) => SubjectReply { refusal: None, json: Value::Object(answer.json), text: answer.text },
-            Err(failure) => SubjectReply {
+            Ok(answer) => AttackSubjectReply { refusal: None, json: Value::Object(answer.json), text: answer.text },
+            Err(failure) => AttackSubjectReply {
                 refusal: Some(failure.kind.code().to_owned()),
                 json: failure.to_json(),
                 text: failure.to_string(),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     mcp::reply_from_answer,
-    subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply},
+    subject::{AttackSubject, AttackSubjectReply, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions},
 };
 use crate::http_client::TestHttpClient;
 
@@ -117,7 +117,7 @@ fn wrap_arguments(method: &str, before: &str, arguments: &[u8], after: &str) -> 
 }
 
 impl AttackSubject for HttpAttackSubject {
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply> {
         let arguments = match &request.raw {
             Some(raw) => raw.clone(),
             None => serde_json::to_vec(&request.arguments)?,
@@ -163,7 +163,7 @@ impl AttackSubject for HttpAttackSubject {
     }
 }
 
-fn reply_from_object(object: &Value) -> SubjectReply {
+fn reply_from_object(object: &Value) -> AttackSubjectReply {
     let refused = object.get("error").map(|error| {
         let kind = error.get("kind").and_then(Value::as_str).unwrap_or("protocol");
         // The error kind `refused` means that the request was rejected before it became a call.
@@ -171,5 +171,5 @@ fn reply_from_object(object: &Value) -> SubjectReply {
     });
     // A plain HTTP response has no text for people except the detail of an error.
     let text = object.pointer("/error/detail").and_then(Value::as_str).unwrap_or_default().to_owned();
-    SubjectReply { refusal: refused, json: object.clone(), text }
+    AttackSubjectReply { refusal: refused, json: object.clone(), text }
 }

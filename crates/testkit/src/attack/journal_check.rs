@@ -4,11 +4,14 @@ use stead_engine::{ErrorClass as Whose, ErrorKind};
 use stead_journal::JournaledCallOutcomeStatus;
 
 use super::{
-    run::{AttackCaseFinding, AttackFindingSeverity, AttackRequestRecord},
+    run::{AttackCaseDetectedFault, AttackFindingSeverity, AttackRequestRecord},
     subject::{SubjectJournal, SubjectJournalEntry},
 };
 
-pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &SubjectJournal) -> Vec<AttackCaseFinding> {
+pub(crate) fn compare_with_journal(
+    went: &[AttackRequestRecord],
+    ledger: &SubjectJournal,
+) -> Vec<AttackCaseDetectedFault> {
     let mut faults: Vec<String> = Vec::new();
     if let Some(tamper) = &ledger.tampering {
         faults.push(format!("the journal does not verify: {tamper}"));
@@ -37,7 +40,7 @@ pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &Subjec
     }
     faults
         .into_iter()
-        .map(|what| AttackCaseFinding { severity: AttackFindingSeverity::WrongJournal, description: what })
+        .map(|what| AttackCaseDetectedFault { severity: AttackFindingSeverity::WrongJournal, description: what })
         .collect()
 }
 

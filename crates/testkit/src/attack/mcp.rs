@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply};
+use super::subject::{
+    AttackSubject, AttackSubjectReply, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions,
+};
 
 const REPLY_WAIT: Duration = Duration::from_secs(30);
 /// A protocol error means that the message was rejected before it became a call.
@@ -113,7 +115,7 @@ impl AttackMcpServer {
 }
 
 impl AttackSubject for McpAttackSubject {
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply> {
         let arguments = match &request.raw {
             Some(raw) => raw.clone(),
             None => serde_json::to_vec(&request.arguments)?,
@@ -136,16 +138,16 @@ impl AttackSubject for McpAttackSubject {
     }
 }
 
-pub(super) fn reply_from_answer(answer: &Value) -> SubjectReply {
+pub(super) fn reply_from_answer(answer: &Value) -> AttackSubjectReply {
     if let Some(error) = answer.get("error") {
         let kind = error.pointer("/data/error/kind").and_then(Value::as_str).unwrap_or(PROTOCOL_ERROR_KIND);
         let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
-        return SubjectReply { refusal: Some(kind.to_owned()), json: error.clone(), text: text.to_owned() };
+        return AttackSubjectReply { refusal: Some(kind.to_owned()), json: error.clone(), text: text.to_owned() };
     }
     let part = |pointer: &str| answer.pointer(pointer).cloned().unwrap_or(Value::Null);
     let json = part("/result/structuredContent");
     let text = part("/result/content/0/text").as_str().unwrap_or_default().to_owned();
     let failed = part("/result/isError") == Value::Bool(true);
     let kind = json.pointer("/error/kind").and_then(Value::as_str).unwrap_or("unnamed");
-    SubjectReply { refusal: failed.then(|| kind.to_owned()), json, text }
+    AttackSubjectReply { refusal: failed.then(|| kind.to_owned()), json, text }
 }

@@ -20,7 +20,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::{
     case::UnsafeControlServerKind,
     snapshot::file_kind_name,
-    subject::{AttackSubject, AttackSubjectRequest, SubjectJournal, SubjectOptions, SubjectReply},
+    subject::{AttackSubject, AttackSubjectReply, AttackSubjectRequest, SubjectJournal, SubjectOptions},
 };
 
 /// The control server limits its reads, because a device may never end.
@@ -127,7 +127,7 @@ impl NaiveServer {
 }
 
 impl AttackSubject for NaiveServer {
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply> {
         let arguments = &request.arguments;
         let done = match request.operation.as_str() {
             "remove" => self.resolve_naively(arguments, "path").and_then(|place| self.move_to_trash(&place)),
@@ -166,13 +166,13 @@ impl AttackSubject for NaiveServer {
         Ok(match done {
             Err(error) if error.kind() == BEYOND_FENCE => {
                 let text = "would have reached a place of the machine itself".to_owned();
-                SubjectReply { refusal: None, json: json!({ "beyond": true }), text }
+                AttackSubjectReply { refusal: None, json: json!({ "beyond": true }), text }
             }
-            Ok(json) => SubjectReply { refusal: None, text: json.to_string(), json },
+            Ok(json) => AttackSubjectReply { refusal: None, text: json.to_string(), json },
             Err(error) => {
                 let kind = error_kind_code(&error);
                 let json = json!({ "error": { "kind": kind, "detail": error.to_string() } });
-                SubjectReply { refusal: Some(kind.to_owned()), text: error.to_string(), json }
+                AttackSubjectReply { refusal: Some(kind.to_owned()), text: error.to_string(), json }
             }
         })
     }

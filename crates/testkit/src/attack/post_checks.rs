@@ -4,9 +4,9 @@ use std::{fs, io, os::unix::fs::PermissionsExt};
 
 use serde_json::Value;
 
-use super::{case::PostAttackChecks, run::AttackRun, snapshot::file_kind_name, subject::SubjectReply};
+use super::{case::PostAttackChecks, run::AttackRun, snapshot::file_kind_name, subject::AttackSubjectReply};
 
-pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
+pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &AttackSubjectReply) {
     let json = reply.json.to_string();
     for secret in fight.fixture.forbidden_texts() {
         if json.contains(&secret) || reply.text.contains(&secret) {
@@ -18,7 +18,7 @@ pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
 pub(crate) fn check_after(
     fight: &mut AttackRun<'_>,
     checks: &PostAttackChecks,
-    reply: &SubjectReply,
+    reply: &AttackSubjectReply,
 ) -> io::Result<()> {
     check_disk(fight, checks)?;
     for (field, wanted) in &checks.answer {

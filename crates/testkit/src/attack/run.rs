@@ -18,8 +18,8 @@ use super::{
     request_timer::BusyMachineAdjustedTimer,
     setup_step::AttackSetupStep,
     subject::{
-        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectOpenFn, AttackSubjectRequest, SubjectOptions,
-        SubjectReply,
+        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectOpenFn, AttackSubjectReply, AttackSubjectRequest,
+        SubjectOptions,
     },
 };
 
@@ -30,7 +30,7 @@ const RACE_ROUNDS_MAX: u64 = 2_000;
 
 /// A problem that an attack case found.
 #[derive(Debug, Clone)]
-pub struct AttackCaseFinding {
+pub struct AttackCaseDetectedFault {
     /// The severity of the problem that the attack case found.
     pub severity: AttackFindingSeverity,
     /// The description of the problem that the attack case found.
@@ -54,7 +54,7 @@ pub struct AttackVerdict {
     /// The id of the attack case that was run.
     pub id: String,
     /// The problems that the attack case found; the list is empty if the case passed.
-    pub faults: Vec<AttackCaseFinding>,
+    pub faults: Vec<AttackCaseDetectedFault>,
 }
 
 impl AttackVerdict {
@@ -92,7 +92,7 @@ pub(crate) struct AttackRun<'a> {
     known_values: BTreeMap<&'static str, String>,
     sent: Vec<AttackRequestRecord>,
     attackers: Vec<super::setup_step::AttackerAction>,
-    pub(crate) faults: Vec<AttackCaseFinding>,
+    pub(crate) faults: Vec<AttackCaseDetectedFault>,
 }
 
 /// Runs one attack case on its own fixture.
@@ -133,7 +133,7 @@ pub fn run_sharing_fixture(
         && cases.iter().any(|case| case.check.trash_empty)
         && fight.fixture.has_trash()
     {
-        last.faults.push(AttackCaseFinding {
+        last.faults.push(AttackCaseDetectedFault {
             severity: AttackFindingSeverity::Harm,
             description: "something is left in the trash".to_owned(),
         });
@@ -273,7 +273,7 @@ impl<'a> AttackRun<'a> {
         arguments: &Map<String, Value>,
         principal: Option<&str>,
         raw: Option<Vec<u8>>,
-    ) -> io::Result<SubjectReply> {
+    ) -> io::Result<AttackSubjectReply> {
         let arguments = match self.substitute_values(&Value::Object(arguments.clone()))? {
             Value::Object(arguments) => arguments,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
@@ -340,7 +340,7 @@ impl<'a> AttackRun<'a> {
             post_checks::check_after(self, &case.check, &reply)?;
         } else {
             self.race_case(case, within)?;
-            let calm = SubjectReply { refusal: None, json: Value::Null, text: String::new() };
+            let calm = AttackSubjectReply { refusal: None, json: Value::Null, text: String::new() };
             post_checks::check_after(self, &PostAttackChecks { answer: Map::new(), ..case.check.clone() }, &calm)?;
         }
         for change in outside.describe_changes(&self.fixture.snapshot_outside()?) {
@@ -349,7 +349,7 @@ impl<'a> AttackRun<'a> {
         Ok(())
     }
 
-    fn send_timed(&mut self, case: &AttackCase) -> io::Result<(SubjectReply, Duration)> {
+    fn send_timed(&mut self, case: &AttackCase) -> io::Result<(AttackSubjectReply, Duration)> {
         let watch = BusyMachineAdjustedTimer::start();
         let raw = case.raw.as_ref().map(super::case::AttackCaseArgumentBytes::bytes).transpose()?;
         let reply = self.send_request(&case.operation, &case.arguments, case.principal.as_deref(), raw)?;
@@ -386,7 +386,7 @@ impl<'a> AttackRun<'a> {
         Ok(())
     }
 
-    fn judge_reply(&mut self, case: &AttackCase, reply: &SubjectReply) {
+    fn judge_reply(&mut self, case: &AttackCase, reply: &AttackSubjectReply) {
         post_checks::check_leaks(self, reply);
         let wanted = case.expect.kind.as_list();
         match (case.expect.result, &reply.refusal) {
@@ -414,11 +414,11 @@ impl<'a> AttackRun<'a> {
     }
 
     pub(crate) fn add_harm(&mut self, what: String) {
-        self.faults.push(AttackCaseFinding { severity: AttackFindingSeverity::Harm, description: what });
+        self.faults.push(AttackCaseDetectedFault { severity: AttackFindingSeverity::Harm, description: what });
     }
 
     fn add_wrong_reason(&mut self, what: String) {
-        self.faults.push(AttackCaseFinding { severity: AttackFindingSeverity::WrongReason, description: what });
+        self.faults.push(AttackCaseDetectedFault { severity: AttackFindingSeverity::WrongReason, description: what });
     }
 }
 

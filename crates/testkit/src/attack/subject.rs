@@ -44,7 +44,7 @@ pub struct AttackSubjectRequest {
 
 /// The reply of a subject to one attack request.
 #[derive(Debug, Clone)]
-pub struct SubjectReply {
+pub struct AttackSubjectReply {
     /// The error kind of the subject's reply; `None` if the request succeeded.
     pub refusal: Option<String>,
     /// The JSON object of the subject's reply.
@@ -89,7 +89,7 @@ pub struct SubjectJournal {
 /// A server of a workspace directory that the corpus attacks.
 pub trait AttackSubject {
     /// Sends one attack request to the subject and returns the reply.
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply>;
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply>;
 
     /// Changes the clock of the subject, or purges its trash.
     fn maintain(&mut self, chore: AttackSubjectClockOrPurgeAction) -> io::Result<()> {

@@ -7,7 +7,7 @@ use super::checker::{all_entries, check_journal_matches_disk, check_second_open,
 use crate::{
     stress::Fallible,
     workload::{
-        CrashTestChildConfig, CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkspaceReferenceModel,
+        CrashTestChangeAcknowledgement, CrashTestChildConfig, CrashTestWorkloadStep, WorkspaceReferenceModel,
         walk_workspace,
     },
 };
@@ -18,9 +18,9 @@ pub struct PowerCutExpectedChanges {
     /// The configuration of the test process, including the expected tree when the test process started.
     pub work: CrashTestChildConfig,
     /// The changes that were acknowledged before the power cut and must exist.
-    pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
+    pub certain: Vec<(CrashTestWorkloadStep, CrashTestChangeAcknowledgement)>,
     /// The changes around the time of the power cut, of which a prefix may exist.
-    pub possible: Vec<(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)>,
+    pub possible: Vec<(CrashTestWorkloadStep, Option<CrashTestChangeAcknowledgement>)>,
 }
 
 /// The result of checking a workspace after a power cut.
@@ -52,7 +52,7 @@ pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecover
     }
     let found = walk_workspace(&work.workspace)?;
     let entries = all_entries(&*workspace)?;
-    let recorded = |ack: &WorkloadChangeAcknowledgement| {
+    let recorded = |ack: &CrashTestChangeAcknowledgement| {
         let stored = entries.iter().find(|stored| stored.entry.number == ack.entry);
         stored.is_some_and(|stored| stored.hash.to_string() == ack.hash)
     };
@@ -63,7 +63,7 @@ pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecover
     // Two changes may cancel out in the tree, so the journal decides which changes were applied.
     let mut of_possible = possible.iter().take_while(|(_, ack)| ack.as_ref().is_some_and(recorded)).count();
     let happen = |model: &mut WorkspaceReferenceModel,
-                  (step, ack): &(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)| {
+                  (step, ack): &(CrashTestWorkloadStep, Option<CrashTestChangeAcknowledgement>)| {
         model.apply_step(step, ack.as_ref().and_then(|ack| ack.trash.clone()));
     };
     possible[..of_possible].iter().for_each(|change| happen(&mut work.model, change));

@@ -1,7 +1,7 @@
 //! Sessions and alerts of the memory workspace.
 
 use stead_engine::{
-    AgentSentAlertAndResponse, CommitReceipt, DiskTrashAndHistoryUsage, Error, ErrorKind, HumanResponseToAlert,
+    AgentSentAlertAndResponse, CommitReceipt, Error, ErrorKind, FilesystemTrashAndHistorySizes, HumanResponseToAlert,
     JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText, SessionRecord,
     SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, WorkspaceUsage,
     limits,
@@ -72,10 +72,10 @@ impl SessionStore for MemoryWorkspace {
         Ok(state.sessions.alerts.iter().rev().filter(mine).take(limit).cloned().collect())
     }
 
-    fn storage_usage(&self) -> Result<DiskTrashAndHistoryUsage, Error> {
+    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error> {
         let state = self.lock_state();
         let kept_bytes = state.retained_versions.values().map(|bytes| bytes.len() as u64).sum();
-        Ok(DiskTrashAndHistoryUsage {
+        Ok(FilesystemTrashAndHistorySizes {
             total_bytes: TOTAL_BYTES,
             free_bytes: TOTAL_BYTES,
             trash_items: state.trash.len() as u64,

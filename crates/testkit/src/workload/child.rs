@@ -60,7 +60,7 @@ impl Clock for FakeBootIdClock {
 
 /// The journal entry and the trash item of an acknowledged change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkloadChangeAcknowledgement {
+pub struct CrashTestChangeAcknowledgement {
     /// The number of the acknowledged change's journal entry.
     pub entry: u64,
     /// The hash of the acknowledged change's journal entry.
@@ -69,7 +69,7 @@ pub struct WorkloadChangeAcknowledgement {
     pub trash: Option<String>,
 }
 
-impl WorkloadChangeAcknowledgement {
+impl CrashTestChangeAcknowledgement {
     /// Reads the acknowledgement of a change from the result of its call.
     pub fn from_answer(answer: &Map<String, Value>) -> Option<Self> {
         Some(Self {
@@ -88,7 +88,7 @@ pub enum CrashTestChildMessage {
     /// The child is about to make this change.
     Begin(CrashTestWorkloadStep),
     /// The child's last begun change was acknowledged.
-    Done(WorkloadChangeAcknowledgement),
+    Done(CrashTestChangeAcknowledgement),
     /// The child's change failed with this unexpected error.
     Failed(String),
     /// The child has made all its changes.
@@ -112,7 +112,7 @@ pub fn run_child() -> Fallible<()> {
         match engine.call(&Call::new(&caller, operation, arguments)) {
             Ok(answer) => {
                 let ack =
-                    WorkloadChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;
+                    CrashTestChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;
                 work.model.apply_step(&step, ack.trash.clone());
                 send_to_parent(&CrashTestChildMessage::Done(ack))?;
             }

@@ -2,7 +2,7 @@
 
 use super::envelope::{MARKER, PatchParseCursor, marker_text};
 use super::{
-    EndOfFileMarker, HunkHeadingMeaning, NoNewlineMarkerPresence, PatchChunk, PatchLine, PatchLineKind,
+    EndOfFileMarker, HunkHeadingMeaning, PatchChunk, PatchLine, PatchLineKind, PatchLineNoNewlineMarker,
     PatchParseError, PatchParseErrorKind, PatchSourceLine, PatchSyntaxTolerance,
 };
 
@@ -89,7 +89,7 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
         }
         if is_no_newline_marker(line.text) && !chunk.lines.is_empty() {
             if let Some(last) = chunk.lines.last_mut() {
-                last.no_newline_marker = NoNewlineMarkerPresence::Present;
+                last.no_newline_marker = PatchLineNoNewlineMarker::Present;
             }
         } else {
             match parse_signed_line(line.text) {
@@ -98,7 +98,7 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
                     chunk.lines.push(PatchLine {
                         kind: PatchLineKind::Unmarked,
                         text: line.text.to_owned(),
-                        no_newline_marker: NoNewlineMarkerPresence::Absent,
+                        no_newline_marker: PatchLineNoNewlineMarker::Absent,
                     })
                 }
                 None => break,
@@ -132,7 +132,7 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
         Some(b'\r') if text.len() == 1 => (PatchLineKind::Context, text),
         Some(_) => return None,
     };
-    Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarkerPresence::Absent })
+    Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: PatchLineNoNewlineMarker::Absent })
 }
 
 /// Line numbers after `@@` that were copied from a unified diff are not an anchor.

@@ -17,7 +17,7 @@ use super::interpretations::{
 };
 use super::line_edits::PatchLineEdits;
 use super::line_index::{LineLookupIndex, LineRunMatch, LineToFind, PatchSearchBudgetExceeded};
-use super::{DeclaredChunkPosition, EndOfFileMarker, NoNewlineMarkerPresence, PatchChunk};
+use super::{DeclaredChunkPosition, EndOfFileMarker, PatchChunk, PatchLineNoNewlineMarker};
 
 pub(super) struct PatchChunkLocator<'i, 't> {
     text: &'t str,
@@ -29,7 +29,7 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     /// The number of lines by which the previous chunk was found below its stated line; negative if above.
     line_offset: isize,
     number_trust: ObservedPatchLineNumberAccuracy,
-    order: ObservedPatchChunkOrder,
+    order: PlacedPatchChunkOrderStatus,
     /// A patch counts only `\n` as a line end, but lines of the text may also end with `\r`.
     numbered_line_starts: Vec<usize>,
 }
@@ -41,7 +41,7 @@ enum ObservedPatchLineNumberAccuracy {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ObservedPatchChunkOrder {
+enum PlacedPatchChunkOrderStatus {
     Ascending,
     Broken,
 }
@@ -79,7 +79,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             cursor: 0,
             line_offset: 0,
             number_trust: ObservedPatchLineNumberAccuracy::Trusted,
-            order: ObservedPatchChunkOrder::Ascending,
+            order: PlacedPatchChunkOrderStatus::Ascending,
             numbered_line_starts,
         }
     }
@@ -147,7 +147,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
         let changed = lines.iter().rposition(|line| line.kind != ResolvedLineKind::Context).map_or(0, |last| last + 1);
         if hit.start < self.cursor {
-            self.order = ObservedPatchChunkOrder::Broken;
+            self.order = PlacedPatchChunkOrderStatus::Broken;
         }
         self.cursor = hit.start + old_lines(&lines[..changed]).count();
         if let Some(expected) = self.expected_line(chunk) {
@@ -175,7 +175,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
         }
         let count = old_lines(&placed.lines).count();
-        (self.order == ObservedPatchChunkOrder::Broken && !placed.candidate_starts.is_empty())
+        (self.order == PlacedPatchChunkOrderStatus::Broken && !placed.candidate_starts.is_empty())
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
@@ -259,7 +259,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         let old: Vec<&PatchChunkLine> = old_lines(lines).collect();
         let line_count = self.index.lines.len();
         let marks_end = chunk.end_of_file == EndOfFileMarker::Present
-            || chunk.lines.iter().any(|line| line.no_newline_marker == NoNewlineMarkerPresence::Present);
+            || chunk.lines.iter().any(|line| line.no_newline_marker == PatchLineNoNewlineMarker::Present);
         let at_end = hits.iter().rposition(|hit| marks_end && hit.start + old.len() == line_count);
         let expected = self.expected_line(chunk);
         let at_expected_line = hits.iter().position(|hit| Some(hit.start) == expected);

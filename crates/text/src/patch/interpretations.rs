@@ -4,7 +4,7 @@
 use crate::edit::decode_leading_tabs;
 use crate::lines;
 
-use super::{NoNewlineMarkerPresence, PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind};
+use super::{PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind, PatchLineNoNewlineMarker};
 
 /// The repair of a typing slip in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,8 +126,8 @@ fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
         stated_terminator,
     };
     let end = match line.no_newline_marker {
-        NoNewlineMarkerPresence::Absent => PatchStatedLineTerminator::Unstated,
-        NoNewlineMarkerPresence::Present => PatchStatedLineTerminator::NoNewline,
+        PatchLineNoNewlineMarker::Absent => PatchStatedLineTerminator::Unstated,
+        PatchLineNoNewlineMarker::Present => PatchStatedLineTerminator::NoNewline,
     };
     let mut result: Vec<PatchChunkLine> = lines::iter(&line.text)
         .map(|line| match lines::split_terminator(line) {

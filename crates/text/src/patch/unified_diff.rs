@@ -3,7 +3,7 @@
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
-    DeclaredChunkPosition, EndOfFileMarker, FilePatch, NoNewlineMarkerPresence, PatchChunk, PatchLine, PatchLineKind,
+    DeclaredChunkPosition, EndOfFileMarker, FilePatch, PatchChunk, PatchLine, PatchLineKind, PatchLineNoNewlineMarker,
     PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
 };
 
@@ -142,7 +142,7 @@ fn added_content(chunks: &[PatchChunk]) -> String {
     let mut content = String::new();
     for line in chunks.iter().flat_map(|chunk| &chunk.lines).filter(|line| line.kind == PatchLineKind::Add) {
         content.push_str(&line.text);
-        if line.no_newline_marker == NoNewlineMarkerPresence::Absent {
+        if line.no_newline_marker == PatchLineNoNewlineMarker::Absent {
             content.push('\n');
         }
     }
@@ -245,7 +245,7 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     while let Some(line) = lines.get(at) {
         if is_no_newline_marker(line.text) {
             if let Some(last) = chunk.lines.last_mut() {
-                last.no_newline_marker = NoNewlineMarkerPresence::Present;
+                last.no_newline_marker = PatchLineNoNewlineMarker::Present;
             }
             at += 1;
             continue;

@@ -97,7 +97,7 @@ pub fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>
 }
 
 fn role_of_name(language: ProgrammingLanguage, line: &str, name: &Range<usize>) -> SymbolRole {
-    let symbol = line_shape::SearchHitNameInLine::new(line, name);
+    let symbol = line_shape::HitLineSplitAroundName::new(line, name);
     if follows_definition_keyword(language, &symbol) {
         return SymbolRole::Definition;
     }
@@ -119,7 +119,7 @@ fn role_of_name(language: ProgrammingLanguage, line: &str, name: &Range<usize>) 
     }
 }
 
-fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape::SearchHitNameInLine<'_>) -> bool {
+fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape::HitLineSplitAroundName<'_>) -> bool {
     let before = symbol.before;
     let is_keyword = |token: &str| is_listed(definition_keywords(language), token);
     if language == ProgrammingLanguage::Sql {

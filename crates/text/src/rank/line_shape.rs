@@ -6,14 +6,14 @@ use super::definition::SymbolRole;
 use crate::is_listed;
 
 #[derive(Clone, Copy)]
-pub(super) struct SearchHitNameInLine<'a> {
+pub(super) struct HitLineSplitAroundName<'a> {
     line: &'a str,
     name: &'a str,
     pub(super) before: &'a str,
     after: &'a str,
 }
 
-impl<'a> SearchHitNameInLine<'a> {
+impl<'a> HitLineSplitAroundName<'a> {
     pub(super) fn new(line: &'a str, name: &Range<usize>) -> Self {
         let line = line.trim_end();
         let end = name.end.min(line.len());
@@ -83,7 +83,7 @@ fn likely_definition_if(holds: bool) -> SymbolRole {
     if holds { SymbolRole::LikelyDefinition } else { SymbolRole::Usage }
 }
 
-pub(super) fn rust_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn rust_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     let public = open.starts_with("pub");
     if symbol.indentation() == 0 || !(open.is_empty() || (public && !open.contains(['=', ':', '{']))) {
@@ -103,7 +103,7 @@ pub(super) fn rust_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 
 const PRIMITIVES: &str = "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char str f32 f64";
 
-pub(super) fn python_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn python_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let next = symbol.next();
     let assigned = (next.starts_with('=') && !next.starts_with("==") && symbol.after.starts_with(' '))
         || (next.starts_with(':') && !next.starts_with(":=") && !symbol.line.ends_with(','));
@@ -118,7 +118,7 @@ pub(super) fn python_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 const MEMBER_MODIFIERS: &str = "\
     export default public private protected readonly abstract override static async get set * declare #";
 
-pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn javascript_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     const CONTROL: &str = "if for while switch catch function return with";
     let next = symbol.next();
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
@@ -164,7 +164,7 @@ pub(super) fn javascript_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 
 /// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. The line may start with
 /// the closing bracket of the previous declarator, as in `}, b = 2`.
-fn is_further_declarator(symbol: &SearchHitNameInLine<'_>) -> bool {
+fn is_further_declarator(symbol: &HitLineSplitAroundName<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
     let depth = open.bytes().fold(0i32, |depth, byte| match byte {
@@ -192,13 +192,13 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
 }
 
 /// In a TypeScript declaration file, every name with arguments is a definition, because the file contains no calls.
-pub(super) fn typescript_declaration_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn typescript_declaration_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);
     if declared || arguments { SymbolRole::Definition } else { javascript_role(symbol) }
 }
 
-pub(super) fn go_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn go_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("func (") && open.ends_with(") ") && symbol.after.starts_with(['(', '[']) {
         return SymbolRole::Definition;
@@ -223,7 +223,7 @@ pub(super) fn go_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint float complex rune bool byte error any";
 
 /// A Go interface method differs from a call by a return type, typed arguments or no arguments.
-fn is_go_declaration(symbol: &SearchHitNameInLine<'_>) -> bool {
+fn is_go_declaration(symbol: &HitLineSplitAroundName<'_>) -> bool {
     let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
     let end = symbol.after.len() - rest.len();
     let arguments = symbol.after[..end].trim().trim_start_matches('(').trim_end_matches(')');
@@ -239,7 +239,7 @@ fn is_go_declaration(symbol: &SearchHitNameInLine<'_>) -> bool {
     }
 }
 
-pub(super) fn c_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn c_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let comment = symbol.before.find("*/").map_or("", |end| symbol.before[..end + 2].trim_start());
     let symbol = &if comment.starts_with("/*") { symbol.without_first_word(comment) } else { *symbol };
     let symbol = &symbol.without_first_word("extern \"C\"");
@@ -283,7 +283,7 @@ pub(super) fn c_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 }
 
 /// A function in a header without a body is only a likely definition, because it is probably defined in another file.
-pub(super) fn c_header_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn c_header_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let role = c_role(symbol);
     let has_body = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
     let function = symbol.next().starts_with('(') && !symbol.before.trim_start().starts_with('#');
@@ -291,7 +291,7 @@ pub(super) fn c_header_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
 }
 
 /// A C++ constructor has a capitalised name, arguments, and a body or an initialiser list.
-fn constructor_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+fn constructor_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     if !symbol.starts_upper() || symbol.is_upper_case() {
         return SymbolRole::Usage;
     }
@@ -302,7 +302,7 @@ fn constructor_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     }
 }
 
-pub(super) fn java_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn java_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     const MODIFIERS: &str = "\
         public private protected internal static final abstract virtual override readonly const sealed async \
         synchronized native val var open";
@@ -327,7 +327,7 @@ pub(super) fn java_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(next.starts_with(['=', ';']) && !next.starts_with("=="))
 }
 
-pub(super) fn ruby_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn ruby_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let next = symbol.next();
     let open = symbol.before.trim_start();
     if open.is_empty() {
@@ -336,7 +336,7 @@ pub(super) fn ruby_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(open.starts_with("attr_") && open.ends_with(':'))
 }
 
-pub(super) fn php_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn php_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("define(") {
         return SymbolRole::Definition;
@@ -345,7 +345,7 @@ pub(super) fn php_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     likely_definition_if(open.ends_with('$') && (next.starts_with("= ") || next.starts_with(';')))
 }
 
-pub(super) fn shell_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn shell_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     match symbol.before.trim_start() {
         "" => definition_if(
             symbol.next().starts_with("()") || (symbol.indentation() == 0 && symbol.after.starts_with('=')),
@@ -355,11 +355,11 @@ pub(super) fn shell_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
     }
 }
 
-pub(super) fn markdown_heading_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn markdown_heading_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     likely_definition_if(symbol.line.starts_with('#') || symbol.line.starts_with("= "))
 }
 
-pub(super) fn config_key_role(symbol: &SearchHitNameInLine<'_>) -> SymbolRole {
+pub(super) fn config_key_role(symbol: &HitLineSplitAroundName<'_>) -> SymbolRole {
     let open = symbol.before.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
     let next = symbol.after.trim_start_matches(['"', '\'']).trim_start();
     likely_definition_if(

@@ -54,7 +54,7 @@ const EXIT_CODES: &[(u8, &str, &str)] = &[
 pub(crate) struct DeclaredErrorRow {
     pub(crate) kind: String,
     name: Option<String>,
-    class: DeclaredErrorClass,
+    class: ErrorTableErrorClass,
     http: u16,
     rpc: i64,
     exit: u8,
@@ -67,18 +67,18 @@ pub(crate) struct DeclaredErrorRow {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum DeclaredErrorClass {
+enum ErrorTableErrorClass {
     Refused,
     StateMismatch,
     SystemFailure,
 }
 
-impl DeclaredErrorClass {
+impl ErrorTableErrorClass {
     fn reference_text(self) -> &'static str {
         match self {
-            DeclaredErrorClass::Refused => "refused by a rule",
-            DeclaredErrorClass::StateMismatch => "conflicts with the current state",
-            DeclaredErrorClass::SystemFailure => "system failure",
+            ErrorTableErrorClass::Refused => "refused by a rule",
+            ErrorTableErrorClass::StateMismatch => "conflicts with the current state",
+            ErrorTableErrorClass::SystemFailure => "system failure",
         }
     }
 }

@@ -15,8 +15,8 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTargets,
     },
     outcome::{OperationOutcome, RecordedEntryFields},
     workspace::CommitReceipt,
@@ -52,15 +52,20 @@ struct MergedBufferText {
 }
 
 impl Operation for BufferChangeArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = BufferChangeOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(RequestedPath::read_locked(&self.path)))
+        Ok(paths.add(PathAccessRequest::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;

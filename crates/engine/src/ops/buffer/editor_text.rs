@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use stead_text::lines;
 
 use crate::{
-    buffers::EditorLineEndingConversion,
+    buffers::EditorSentTextLineEndings,
     errors::{Error, ErrorKind},
     limits,
     ops::{decode_diff_text, encode_like},
@@ -16,10 +16,9 @@ use crate::{
 pub(super) fn encode_editor_text(
     text: &str,
     saved: Option<&[u8]>,
-) -> Result<(Vec<u8>, EditorLineEndingConversion), Error> {
+) -> Result<(Vec<u8>, EditorSentTextLineEndings), Error> {
     let Some(saved) = saved else {
-        return check_buffer_size(text.as_bytes().to_vec())
-            .map(|bytes| (bytes, EditorLineEndingConversion::SameAsFile));
+        return check_buffer_size(text.as_bytes().to_vec()).map(|bytes| (bytes, EditorSentTextLineEndings::SameAsFile));
     };
     let before = decode_diff_text(saved).ok_or_else(|| {
         Error::new(ErrorKind::NotText, "the file on disk is not text, so it cannot be opened as a buffer")
@@ -29,9 +28,9 @@ pub(super) fn encode_editor_text(
     // If the file uses only CRLF and the text has no carriage return, then the editor removed the carriage returns.
     let stripped = endings.crlf > 0 && endings.lf == 0 && !text.contains('\r') && text.contains('\n');
     let (text, line_endings) = if stripped {
-        (text.replace('\n', "\r\n"), EditorLineEndingConversion::LfOnly)
+        (text.replace('\n', "\r\n"), EditorSentTextLineEndings::LfOnly)
     } else {
-        (text.to_owned(), EditorLineEndingConversion::SameAsFile)
+        (text.to_owned(), EditorSentTextLineEndings::SameAsFile)
     };
     Ok((check_buffer_size(encode_like(&text, saved)?)?, line_endings))
 }
@@ -53,14 +52,14 @@ pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>)
     ranges.take(limits::ERROR_LOCATIONS_MAX).map(lines).collect()
 }
 
-pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorLineEndingConversion) -> Result<String, Error> {
+pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorSentTextLineEndings) -> Result<String, Error> {
     let text = decode_diff_text(bytes).ok_or_else(|| {
         Error::new(ErrorKind::NotText, "the stored bytes of the buffer are not text")
             .with_next_step("close the buffer and open the file again")
     })?;
     Ok(match endings {
-        EditorLineEndingConversion::SameAsFile => text.into_owned(),
-        EditorLineEndingConversion::LfOnly => text.replace("\r\n", "\n"),
+        EditorSentTextLineEndings::SameAsFile => text.into_owned(),
+        EditorSentTextLineEndings::LfOnly => text.replace("\r\n", "\n"),
     })
 }
 
@@ -131,11 +130,11 @@ mod tests {
     #[test]
     fn editor_text_round_trips_through_file_format() {
         for (text, saved, expected, endings) in [
-            ("a\nb\n", &b"x\r\ny\r\n"[..], &b"a\r\nb\r\n"[..], EditorLineEndingConversion::LfOnly),
-            ("a\r\nb\n", b"x\r\ny\r\n", b"a\r\nb\n", EditorLineEndingConversion::SameAsFile),
-            ("a\nb\n", b"x\r\ny\n", b"a\nb\n", EditorLineEndingConversion::SameAsFile),
-            ("a", b"x\r\n", b"a", EditorLineEndingConversion::SameAsFile),
-            ("\u{e9}\n", b"\xff\xfea\0", b"\xff\xfe\xe9\0\n\0", EditorLineEndingConversion::SameAsFile),
+            ("a\nb\n", &b"x\r\ny\r\n"[..], &b"a\r\nb\r\n"[..], EditorSentTextLineEndings::LfOnly),
+            ("a\r\nb\n", b"x\r\ny\r\n", b"a\r\nb\n", EditorSentTextLineEndings::SameAsFile),
+            ("a\nb\n", b"x\r\ny\n", b"a\nb\n", EditorSentTextLineEndings::SameAsFile),
+            ("a", b"x\r\n", b"a", EditorSentTextLineEndings::SameAsFile),
+            ("\u{e9}\n", b"\xff\xfea\0", b"\xff\xfe\xe9\0\n\0", EditorSentTextLineEndings::SameAsFile),
         ] {
             let (bytes, found) = encode_editor_text(text, Some(saved)).unwrap();
             assert_eq!((bytes.as_slice(), found), (expected, endings), "{text:?}");

@@ -10,8 +10,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
-        RequestedPaths, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     ops::{
         buffer::{
@@ -54,16 +54,21 @@ pub struct BufferOpenOutcome {
 impl OperationOutcome for BufferOpenOutcome {}
 
 impl Operation for BufferOpenArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = BufferOpenOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
         require_connection(context)?;
-        Ok(paths.add(RequestedPath::read_locked(&self.path)))
+        Ok(paths.add(PathAccessRequest::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         if let Some(open) = context.open_buffer(&target.path)? {
             return Err(open_elsewhere_error(&open));
@@ -218,11 +223,11 @@ pub struct BufferCloseOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub kind: ClosedBufferKind,
+    pub kind: ClosedBufferOrDraftKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClosedBufferKind {
+pub enum ClosedBufferOrDraftKind {
     OpenBuffer,
     Draft,
 }
@@ -230,41 +235,46 @@ pub enum ClosedBufferKind {
 impl OperationOutcome for BufferCloseOutcome {}
 
 impl Operation for BufferCloseArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = BufferCloseOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(RequestedPath::read_locked(&self.path)))
+        Ok(paths.add(PathAccessRequest::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let buffer = require_own_buffer(context, &targets[path].path)?;
         let saved = saved_version(context, &buffer.path);
-        Ok(plan_close(&buffer, saved, ClosedBufferKind::OpenBuffer))
+        Ok(plan_close(&buffer, saved, ClosedBufferOrDraftKind::OpenBuffer))
     }
 }
 
 impl Operation for BufferDraftDropArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = BufferCloseOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(RequestedPath::from_recorded_path(
+        Ok(paths.add(PathAccessRequest::from_recorded_path(
             self.find_draft(context)?.path,
-            RequestedPathAccessKind::ReadLocked,
+            RequestedAccessKind::ReadLocked,
         )))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        _path: RequestedPathIndex,
+        _path: PathAccessRequestIndex,
         _targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let draft = self.find_draft(context)?;
-        Ok(plan_close(&draft, saved_version(context, &draft.path), ClosedBufferKind::Draft))
+        Ok(plan_close(&draft, saved_version(context, &draft.path), ClosedBufferOrDraftKind::Draft))
     }
 }
 
@@ -288,7 +298,7 @@ impl BufferDraftDropArgs {
 fn plan_close(
     buffer: &EditorBufferMetadata,
     saved: Option<Version>,
-    kind: ClosedBufferKind,
+    kind: ClosedBufferOrDraftKind,
 ) -> OperationPlanningResult<BufferCloseOutcome> {
     let discarded = buffer.is_unsaved(saved);
     let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| BufferCloseOutcome {

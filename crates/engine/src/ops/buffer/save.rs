@@ -10,8 +10,8 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathIndex, RequestedPaths,
-        ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, ResolvedTargets,
     },
     ops::{decode_diff_text, encode_like, planning},
     outcome::{OperationOutcome, RecordedEntryFields},
@@ -43,15 +43,20 @@ pub struct BufferSaveOutcome {
 impl OperationOutcome for BufferSaveOutcome {}
 
 impl Operation for BufferSaveArgs {
-    type Resolved = RequestedPathIndex;
+    type Resolved = PathAccessRequestIndex;
     type Outcome = BufferSaveOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(RequestedPath::write(&self.path)))
+        Ok(paths.add(PathAccessRequest::write(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, path: RequestedPathIndex, targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        path: PathAccessRequestIndex,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let target = &targets[path];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;

@@ -51,7 +51,7 @@ pub struct PatchedFileRow {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched: Vec<InexactPatchChunkRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub final_newline: Option<PatchedFinalNewline>,
+    pub final_newline: Option<PatchedFinalNewlineChange>,
     #[serde(skip_serializing_if = "is_default")]
     pub already_applied: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub enum PatchedFileChangeKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PatchedFinalNewline {
+pub enum PatchedFinalNewlineChange {
     Added,
     Dropped,
 }
@@ -138,8 +138,8 @@ impl PatchedFileRow {
             matched: applied.matches.iter().enumerate().filter_map(InexactPatchChunkRow::new).collect(),
             final_newline: match applied.final_newline {
                 FinalNewlineChange::Unchanged => None,
-                FinalNewlineChange::TerminatorAdded => Some(PatchedFinalNewline::Added),
-                FinalNewlineChange::TerminatorDropped => Some(PatchedFinalNewline::Dropped),
+                FinalNewlineChange::TerminatorAdded => Some(PatchedFinalNewlineChange::Added),
+                FinalNewlineChange::TerminatorDropped => Some(PatchedFinalNewlineChange::Dropped),
             },
             ..self
         }

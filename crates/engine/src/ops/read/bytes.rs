@@ -11,14 +11,14 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{OperationPlanningResult, PlanResult},
-    outcome::{Completeness, Continuation},
+    outcome::{Completeness, TruncatedOutcomeNextStep},
     workspace::{BytesToRead, FileBytesWithVersion},
 };
 
 /// The number of file bytes whose base64 encoding fills a page.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
-struct FileSlice {
+struct FileByteSlice {
     offset: u64,
     requested_length: u64,
     /// The maximum number of bytes that the next `read` call requests.
@@ -53,7 +53,14 @@ pub(super) fn read_exact_range(
     let bytes = std::mem::take(&mut file.bytes);
     let end = if offset + (bytes.len() as u64) < total { ReadEofStatus::BeforeEof } else { ReadEofStatus::AtEof };
     let content = EncodedReadContent::new(bytes, end, format, path)?;
-    Ok(slice_outcome(context, args, path, &file, FileSlice { offset, requested_length, next_length, limit }, content))
+    Ok(slice_outcome(
+        context,
+        args,
+        path,
+        &file,
+        FileByteSlice { offset, requested_length, next_length, limit },
+        content,
+    ))
 }
 
 pub(super) fn read_first_page(context: &CallContext<'_>, args: &ReadArgs, path: &RelPath) -> PlanResult<ReadArgs> {
@@ -70,7 +77,7 @@ pub(super) fn first_page_of_file(
     let page_length = file.bytes.len().min(usize::try_from(BASE64_PAGE_BYTES).unwrap_or(usize::MAX));
     let content = EncodedReadContent::base64(&file.bytes[..page_length]);
     let (requested_length, next_length) = (file.stat.size, BASE64_PAGE_BYTES);
-    let slice = FileSlice { offset: 0, requested_length, next_length, limit: "OUTCOME_PAGE_CHARS" };
+    let slice = FileByteSlice { offset: 0, requested_length, next_length, limit: "OUTCOME_PAGE_CHARS" };
     slice_outcome(context, args, path, &file, slice, content)
 }
 
@@ -130,7 +137,7 @@ fn slice_outcome(
     args: &ReadArgs,
     path: &RelPath,
     file: &FileBytesWithVersion,
-    slice: FileSlice,
+    slice: FileByteSlice,
     encoded: EncodedReadContent,
 ) -> OperationPlanningResult<ReadOutcome> {
     let EncodedReadContent { content, length, encoding } = encoded;
@@ -141,7 +148,7 @@ fn slice_outcome(
         (end < until).then(|| ReadArgs { bytes: Some(format!("{end}-{}", until - 1)), ..args.with_other_part(path) });
     let (completeness, following) = match next {
         Some(next) if length < slice.requested_length => {
-            (Completeness::Truncated { limit: slice.limit, next: Continuation::Call(next) }, None)
+            (Completeness::Truncated { limit: slice.limit, next: TruncatedOutcomeNextStep::Call(next) }, None)
         }
         next => (Completeness::Complete, next),
     };

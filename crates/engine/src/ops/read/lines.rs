@@ -14,7 +14,7 @@ use crate::{
     limits,
     operation::{OperationPlanningResult, PlanResult},
     ops::text_pages::{TextPageEnd, first_page},
-    outcome::{Completeness, Continuation},
+    outcome::{Completeness, TruncatedOutcomeNextStep},
     workspace::FileBytesWithVersion,
 };
 
@@ -51,7 +51,7 @@ pub(super) fn read_lines_page(
     };
     let completeness = next.map_or(Completeness::Complete, |next| Completeness::Truncated {
         limit: "OUTCOME_PAGE_CHARS",
-        next: Continuation::Call(next),
+        next: TruncatedOutcomeNextStep::Call(next),
     });
     let part = ReadPartFields::Lines(ReadLinesFields {
         encoding: encoding.name(),

@@ -11,8 +11,8 @@ use crate::{
     call_options::CallTrashRetentionOverride,
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind, RequestedPathIndex,
-        RequestedPaths, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
+        PlanResult, RequestedAccessKind, ResolvedTargets,
     },
     ops::{
         encode_like, planning,
@@ -56,18 +56,18 @@ pub struct KeepChangesOutcome {
 impl OperationOutcome for KeepChangesOutcome {}
 
 impl Operation for KeepChangesArgs {
-    type Resolved = Option<RequestedPathIndex>;
+    type Resolved = Option<PathAccessRequestIndex>;
     type Outcome = KeepChangesOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
-        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
+        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        path: Option<RequestedPathIndex>,
+        path: Option<PathAccessRequestIndex>,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
@@ -181,21 +181,21 @@ enum FileRejectPlan {
     Leave(&'static str),
 }
 
-pub(crate) struct RejectedSessionPaths {
+pub(crate) struct SessionAndPathToReject {
     session: ReviewedSessionKey,
-    named_path: Option<RequestedPathIndex>,
+    named_path: Option<PathAccessRequestIndex>,
 }
 
 impl Operation for RejectChangesArgs {
-    type Resolved = RejectedSessionPaths;
+    type Resolved = SessionAndPathToReject;
     type Outcome = RejectChangesOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         if let Some(path) = &self.path {
-            let named_path = Some(paths.add(RequestedPath::write(path)));
-            return Ok(RejectedSessionPaths { session, named_path });
+            let named_path = Some(paths.add(PathAccessRequest::write(path)));
+            return Ok(SessionAndPathToReject { session, named_path });
         }
         let files = session_changes::find_session_changes(context, &session, self.since, None)?.files;
         if files.is_empty() {
@@ -203,15 +203,15 @@ impl Operation for RejectChangesArgs {
         }
         let changed = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
         paths.add_all(
-            changed.map(|path| RequestedPath::from_recorded_path(path, RequestedPathAccessKind::Write)).collect(),
+            changed.map(|path| PathAccessRequest::from_recorded_path(path, RequestedAccessKind::Write)).collect(),
         );
-        Ok(RejectedSessionPaths { session, named_path: None })
+        Ok(SessionAndPathToReject { session, named_path: None })
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        RejectedSessionPaths { session, named_path }: RejectedSessionPaths,
+        SessionAndPathToReject { session, named_path }: SessionAndPathToReject,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let only: Option<&RelPath> = named_path.map(|slot| &targets[slot].path);

@@ -3,7 +3,7 @@
 
 use stead_path::RelPath;
 
-use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults, results::SearchCountFields};
+use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults, results::SearchedFileCountFields};
 use crate::{
     call_context::CallContext,
     errors::Error,
@@ -11,12 +11,12 @@ use crate::{
     ops::walk::{IgnoredFileInclusionPolicy, ParallelWalkEntry},
 };
 
-pub(super) struct WalkedDirectorySearchIndex<'s> {
+pub(super) struct IndexBasedFileSkipChecker<'s> {
     filter: Option<&'s dyn IndexBasedSearchFilter>,
     current: Option<(RelPath, Option<Box<dyn IndexBasedFileFilter + 's>>)>,
 }
 
-impl<'s> WalkedDirectorySearchIndex<'s> {
+impl<'s> IndexBasedFileSkipChecker<'s> {
     pub(super) fn new(filter: Option<&'s dyn IndexBasedSearchFilter>) -> Self {
         Self { filter, current: None }
     }
@@ -60,12 +60,12 @@ impl SearchArgs {
             return Ok(None);
         };
         let mut found = SearchResults { bytes_searched: bytes, ..SearchResults::default() };
-        found.counts = SearchCountFields {
+        found.counts = SearchedFileCountFields {
             scanned: text_files,
             binary: binary_files,
             unreadable: unlistable_directories,
             ignored,
-            ..SearchCountFields::default()
+            ..SearchedFileCountFields::default()
         };
         for path in &candidates {
             context.control.check()?;

@@ -22,35 +22,35 @@ use crate::{
             matcher::{SearchHit, serialize_lines},
             page::{SearchHitsPage, SearchPageRequest, order_by_role, order_by_words, select_page},
             query::{self, AlternativeQueryInterpretation, SearchQueryTexts},
-            results::{FileHitsRow, SearchCountFields},
+            results::{FileHitsRow, SearchedFileCountFields},
         },
         walk::{self, IgnoredFileInclusionPolicy},
     },
-    outcome::{Completeness, Continuation, FileShownInOutcome, OperationOutcome, SavedAndUnsavedVersion},
+    outcome::{Completeness, FileShownInOutcome, OperationOutcome, SavedAndUnsavedVersion, TruncatedOutcomeNextStep},
     plan::FileKind,
 };
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum SearchOutcome {
-    Page(Box<SearchPageOutcome>),
+    Page(Box<NativeSearchOutcome>),
     ByRelevance(SearchHitsByRelevance),
     ByPath(SearchHitsByPath),
 }
 
 #[derive(Debug, Serialize)]
-pub struct SearchPageOutcome {
+pub struct NativeSearchOutcome {
     pub path: RelPath,
     #[serde(flatten)]
     pub page: SearchHitsPage,
     pub total: usize,
     #[serde(flatten)]
-    pub counts: SearchCountFields,
+    pub counts: SearchedFileCountFields,
     #[serde(flatten)]
     pub completeness: Completeness<SearchArgs>,
     /// The alternatives that `search` offers for a query without hits; `None` if the query has hits.
     #[serde(flatten)]
-    pub alternatives: Option<SearchAlternatives>,
+    pub alternatives: Option<NoHitsSearchSuggestions>,
     #[serde(skip)]
     pub query: SearchQueryTexts,
     /// The number of search hits on all earlier pages.
@@ -69,9 +69,9 @@ pub struct SearchPageOutcome {
 
 /// The similar queries and file names that `search` tries for a query without hits.
 #[derive(Debug, Default, Serialize)]
-pub struct SearchAlternatives {
+pub struct NoHitsSearchSuggestions {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<NearestSearchHits>,
+    pub nearest: Option<AlternativeQuerySearchHits>,
     /// Files whose names are similar to the query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<RelPath>,
@@ -85,7 +85,7 @@ pub struct SearchAlternatives {
 
 /// The hits of an alternative interpretation of a query that itself has no hits.
 #[derive(Debug, Serialize)]
-pub struct NearestSearchHits {
+pub struct AlternativeQuerySearchHits {
     pub read: &'static str,
     pub total: usize,
     #[serde(flatten)]
@@ -125,7 +125,7 @@ pub struct SearchHitsByPath {
     pub files: Vec<FileHitsRow<SearchHit>>,
     pub total: usize,
     #[serde(flatten)]
-    pub counts: SearchCountFields,
+    pub counts: SearchedFileCountFields,
     #[serde(flatten)]
     pub completeness: Completeness<SearchArgs>,
     #[serde(skip)]
@@ -164,7 +164,7 @@ pub(super) fn native_outcome(
     } else if search.context.is_none() && request.start == 0 {
         add_context_lines(search_context, &mut found)?;
     }
-    let outcome = SearchPageOutcome { alternatives, ..page_outcome(search, found, target, request) };
+    let outcome = NativeSearchOutcome { alternatives, ..page_outcome(search, found, target, request) };
     Ok(OperationPlanningResult::Read { outcome: SearchOutcome::Page(Box::new(outcome)), bytes })
 }
 
@@ -173,7 +173,7 @@ fn page_outcome(
     found: SearchResults,
     target: &ResolvedTarget,
     request: SearchPageRequest,
-) -> SearchPageOutcome {
+) -> NativeSearchOutcome {
     let order = order_by_role(&found.files);
     let page = select_page(&found.files, &order, request);
     let unlisted = found.hits_total - order.len();
@@ -182,14 +182,14 @@ fn page_outcome(
             let is_full = next - request.start == request.hits_max;
             let limit = if is_full { "SEARCH_HITS_MAX" } else { "SEARCH_BUDGET_CHARS_DEFAULT" };
             let next = SearchArgs { cursor: Some(next.to_string()), ..search.clone() };
-            Completeness::Truncated { limit, next: Continuation::Call(next) }
+            Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
         }
         None if unlisted > 0 => narrower_path("SEARCH_RANKED_HITS_MAX"),
         None => walk_completeness(&found),
     };
     let count_role =
         |role: SymbolRole| found.files.iter().flat_map(|file| &file.hits).filter(|hit| hit.weight.role == role).count();
-    SearchPageOutcome {
+    NativeSearchOutcome {
         path: target.path.clone(),
         page,
         total: found.hits_total,
@@ -206,7 +206,7 @@ fn page_outcome(
 }
 
 fn narrower_path(limit: &'static str) -> Completeness<SearchArgs> {
-    Completeness::Truncated { limit, next: Continuation::Narrow { argument: "path" } }
+    Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Narrow { argument: "path" } }
 }
 
 fn walk_completeness(found: &SearchResults) -> Completeness<SearchArgs> {
@@ -266,10 +266,10 @@ fn search_alternatives(
     target: &ResolvedTarget,
     took: Duration,
     bytes: &mut u64,
-) -> Result<SearchAlternatives, Error> {
+) -> Result<NoHitsSearchSuggestions, Error> {
     let context = search_context.context;
     let queries = search.query.texts(context)?;
-    let mut alternatives = SearchAlternatives::default();
+    let mut alternatives = NoHitsSearchSuggestions::default();
     for (fallback, pattern) in query::fallback_patterns(&queries, search.query_options()) {
         if !has_time_for(context, took) {
             alternatives.out_of_time = true;
@@ -280,7 +280,7 @@ fn search_alternatives(
         let other = search.search_tree(&fallback_context, target)?;
         *bytes += other.bytes_searched;
         if other.hits_total > 0 {
-            alternatives.nearest = Some(NearestSearchHits {
+            alternatives.nearest = Some(AlternativeQuerySearchHits {
                 read: fallback.as_str(),
                 total: other.hits_total,
                 page: fallback_page(&queries, fallback, &other),
@@ -395,7 +395,7 @@ pub(super) fn hits_by_path(
         completeness: listing_completeness(search, &found, found.hits_listed, max),
         files: found.files,
         total: found.hits_total,
-        counts: SearchCountFields { left: Vec::new(), ..found.counts },
+        counts: SearchedFileCountFields { left: Vec::new(), ..found.counts },
         query: search.query.clone(),
     })
 }
@@ -414,6 +414,6 @@ fn listing_completeness(
         narrower_path(limit)
     } else {
         let next = SearchArgs { max: Some(most as u64), ..search.clone() };
-        Completeness::Truncated { limit, next: Continuation::Call(next) }
+        Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
     }
 }

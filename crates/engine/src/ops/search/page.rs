@@ -103,13 +103,13 @@ pub(super) fn order_by_words(files: &[FileHitsRow<SearchHit>], words: &[String],
 pub struct SearchTextRow {
     pub path: RelPath,
     pub role: SymbolRole,
-    pub style: SearchTextRowStyle,
+    pub style: SearchTextRowDetailLevel,
     pub lines: Vec<SearchTextLine>,
     pub repeat_count: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SearchTextRowStyle {
+pub enum SearchTextRowDetailLevel {
     LineOnly,
     LineWithContext,
     /// The row shows only the location of an import, because the page starts with a definition.
@@ -130,7 +130,7 @@ pub(super) fn select_page(
         let hit = &files[at].hits[number];
         let key = (hit.weight.role, hit.text.trim());
         let style = row_style(hit, rows.first());
-        let same = known.get(&key).filter(|_| style == SearchTextRowStyle::LineOnly);
+        let same = known.get(&key).filter(|_| style == SearchTextRowDetailLevel::LineOnly);
         match same.and_then(|row| rows.get_mut(*row)) {
             Some(row) => row.repeat_count += 1,
             None => {
@@ -171,29 +171,31 @@ fn hit_lines_with_context(files: &[FileHitsRow<SearchHit>]) -> HashSet<(usize, u
     files.iter().enumerate().flat_map(hit_lines).collect()
 }
 
-fn row_style(hit: &SearchHit, first: Option<&SearchTextRow>) -> SearchTextRowStyle {
+fn row_style(hit: &SearchHit, first: Option<&SearchTextRow>) -> SearchTextRowDetailLevel {
     let has_definition = first.is_some_and(|row| row.role == SymbolRole::Definition);
     if !hit.has_no_context() {
-        SearchTextRowStyle::LineWithContext
+        SearchTextRowDetailLevel::LineWithContext
     } else if hit.weight.role == SymbolRole::Import && has_definition {
-        SearchTextRowStyle::LocationOnly
+        SearchTextRowDetailLevel::LocationOnly
     } else {
-        SearchTextRowStyle::LineOnly
+        SearchTextRowDetailLevel::LineOnly
     }
 }
 
 impl SearchTextRow {
     /// Counts the characters of a row in the page text; a row with only a location has no line break.
     fn count_chars(&self, previous: Option<&Self>) -> usize {
-        let line_break = usize::from(self.style != SearchTextRowStyle::LocationOnly);
+        let line_break = usize::from(self.style != SearchTextRowDetailLevel::LocationOnly);
         self.render_heading(previous).chars().count() + self.render_lines().chars().count() + line_break
     }
 
     pub(crate) fn render_lines(&self) -> String {
         let render = |line: &SearchTextLine| match self.style {
-            SearchTextRowStyle::LineOnly => format!("{} {}", line.number, escape_deceptive_line(line.text.trim())),
-            SearchTextRowStyle::LineWithContext => line.render(),
-            SearchTextRowStyle::LocationOnly => {
+            SearchTextRowDetailLevel::LineOnly => {
+                format!("{} {}", line.number, escape_deceptive_line(line.text.trim()))
+            }
+            SearchTextRowDetailLevel::LineWithContext => line.render(),
+            SearchTextRowDetailLevel::LocationOnly => {
                 format!("{}:{}", escape_deceptive_line(&self.path.to_wire()), line.number)
             }
         };
@@ -201,8 +203,8 @@ impl SearchTextRow {
     }
 
     pub(crate) fn render_heading(&self, previous: Option<&Self>) -> String {
-        if self.style == SearchTextRowStyle::LocationOnly {
-            let first = previous.is_none_or(|row| row.style != SearchTextRowStyle::LocationOnly);
+        if self.style == SearchTextRowDetailLevel::LocationOnly {
+            let first = previous.is_none_or(|row| row.style != SearchTextRowDetailLevel::LocationOnly);
             return if first { "[import] ".to_owned() } else { String::new() };
         }
         if previous.is_some_and(|row| row.path == self.path && row.role == self.role) {

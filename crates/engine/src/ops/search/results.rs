@@ -22,7 +22,7 @@ pub(super) struct SearchResults {
     /// The number of all files with hits, including files that are not in `files`.
     pub(super) files_with_hits: usize,
     pub(super) bytes_searched: u64,
-    pub(super) counts: SearchCountFields,
+    pub(super) counts: SearchedFileCountFields,
     pub(super) walk_limit_reached: bool,
     pub(super) buffer: Vec<u8>,
 }
@@ -48,7 +48,7 @@ impl<H> FileHitsRow<H> {
 
 /// The numbers of files that a search read or skipped.
 #[derive(Debug, Default, Serialize)]
-pub struct SearchCountFields {
+pub struct SearchedFileCountFields {
     pub scanned: u64,
     #[serde(skip_serializing_if = "is_default")]
     pub binary: u64,
@@ -80,7 +80,7 @@ pub enum IncompleteSearchReason {
     LineTooLong,
 }
 
-impl SearchCountFields {
+impl SearchedFileCountFields {
     pub(super) fn add_incomplete(&mut self, path: &RelPath, why: IncompleteSearchReason) {
         self.large += 1;
         self.name_incomplete(IncompletelySearchedFileRow { path: path.clone(), why });
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn first_incomplete_files_named_all_counted() {
-        let mut counts = SearchCountFields::default();
+        let mut counts = SearchedFileCountFields::default();
         for number in (0..7).rev() {
-            let mut one = SearchCountFields::default();
+            let mut one = SearchedFileCountFields::default();
             one.add_incomplete(
                 &RelPath::from_wire(&format!("f{number}")).unwrap(),
                 IncompleteSearchReason::LineTooLong,

@@ -22,7 +22,7 @@ use crate::{
     call_context::CallContext,
     call_options::CallTrashRetentionOverride,
     errors::{Error, ErrorKind},
-    operation::{RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{PathAccessRequest, RequestedAccessKind, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
     plan::{CommitExpectation, FileKind, FileModeSource, PlannedChange, PlannedContent},
     version::Version,
@@ -158,11 +158,11 @@ fn revert_step(
     Ok(RecordedChangeToRevert { path, to, kind, before, after, entry, skip_reason })
 }
 
-pub(crate) fn requested_paths(steps: &[RecordedChangeToRevert]) -> Vec<RequestedPath> {
+pub(crate) fn requested_paths(steps: &[RecordedChangeToRevert]) -> Vec<PathAccessRequest> {
     let remove = |path: &RelPath| {
-        RequestedPath::from_recorded_path(path.clone(), RequestedPathAccessKind::Remove).including_subtree()
+        PathAccessRequest::from_recorded_path(path.clone(), RequestedAccessKind::Remove).including_subtree()
     };
-    let write = |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), RequestedPathAccessKind::Write);
+    let write = |path: &RelPath| PathAccessRequest::from_recorded_path(path.clone(), RequestedAccessKind::Write);
     let step_requests = |step: &RecordedChangeToRevert| match step.kind {
         ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => vec![remove(&step.path)],
         ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => vec![write(&step.path)],

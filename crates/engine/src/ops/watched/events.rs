@@ -12,7 +12,7 @@ use stead_path::RelPath;
 use crate::{
     call_context::CallContext,
     errors::Error,
-    glob::Globs,
+    glob::GlobPatternSet,
     outcome::{FileVersionFields, UtcTime},
     version::Version,
     watches::{Watch, WatchDepth, WatchEventKind},
@@ -21,7 +21,7 @@ use crate::{
 
 pub(crate) struct WatchMatcher<'a> {
     watch: &'a Watch,
-    globs: OnceCell<Option<Globs>>,
+    globs: OnceCell<Option<GlobPatternSet>>,
 }
 
 /// An event that a watch reports.
@@ -163,7 +163,7 @@ impl<'a> WatchMatcher<'a> {
     }
 
     fn matches_path(&self, path: &RelPath) -> bool {
-        let compile = || self.watch.glob.as_deref().and_then(|glob| Globs::from_name_patterns([glob]).ok());
+        let compile = || self.watch.glob.as_deref().and_then(|glob| GlobPatternSet::from_name_patterns([glob]).ok());
         match (self.globs.get_or_init(compile), path.strip_prefix(&self.watch.path)) {
             (Some(globs), Some(below)) => below.is_root() || globs.matches(&below),
             (None, Some(_)) => true,

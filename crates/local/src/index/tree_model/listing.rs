@@ -131,9 +131,9 @@ impl IndexedTreeCache {
     ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let shelves = self.snapshot.directory_segments(path)?;
         let telling = if self.event_queue.is_some() {
-            IndexedFileWatchCoverage::ThisName
+            FileWatchHardLinkCoverage::ThisName
         } else {
-            IndexedFileWatchCoverage::Nothing
+            FileWatchHardLinkCoverage::Nothing
         };
         let mut seen = IndexedDirectoryContents::default();
         let mut entered: Vec<(FileName, RelPath)> = Vec::new();
@@ -244,7 +244,7 @@ impl From<DiskErrorKind> for IndexerDirectoryListingOutcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IndexedFileWatchCoverage {
+enum FileWatchHardLinkCoverage {
     /// The file is not watched, so its index data is used only after a check of the file.
     Nothing,
     /// The watch of a file's directory reports writes through one name of the file, but not through other hard links.
@@ -265,12 +265,12 @@ impl IndexedDirectoryContents {
         directory: &DirectoryHandle,
         name: &FileName,
         shelves: &DirectoryFilesBySegment,
-        telling: IndexedFileWatchCoverage,
+        telling: FileWatchHardLinkCoverage,
     ) {
         let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
         let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
-        let linked = telling == IndexedFileWatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
+        let linked = telling == FileWatchHardLinkCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
         if linked {
             self.hard_linked.push(name.clone());
         }

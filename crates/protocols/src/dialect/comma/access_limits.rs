@@ -1,7 +1,7 @@
 //! Access limits from the settings: forbidden paths, and the paths that may be read and written. The access limits
 //! restrict the grants of a caller, and never extend the grants.
 
-use stead_engine::{Caller, CallerAccessMode, Globs};
+use stead_engine::{Caller, CallerAccessMode, GlobPatternSet};
 use stead_path::RelPath;
 
 use crate::dialect::{DialectSettingError, DialectSettings, DialectSetupError};
@@ -25,8 +25,8 @@ enum CommaAllowedPaths {
 }
 
 pub(super) struct CommaAccessLimits {
-    hidden_globs: Globs,
-    read_only_globs: Globs,
+    hidden_globs: GlobPatternSet,
+    read_only_globs: GlobPatternSet,
     readable: CommaAllowedPaths,
     writable: CommaAllowedPaths,
 }
@@ -40,7 +40,7 @@ impl CommaAccessLimits {
         };
         let list = |key| settings.get(key).into_iter().flat_map(split_list).collect::<Vec<_>>();
         let parse = |key, globs: Vec<&str>| {
-            Globs::new(globs).map_err(|error| invalid_list(key, "globs", settings, &error.message))
+            GlobPatternSet::new(globs).map_err(|error| invalid_list(key, "globs", settings, &error.message))
         };
         // The forbidden globs are first parsed alone, so that an error names the setting `forbidden_globs`.
         parse("forbidden_globs", forbidden.clone())?;

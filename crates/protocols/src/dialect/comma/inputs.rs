@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::arguments::{ArgumentIssue, ArgumentJsonType, ArgumentProblem, tool_inputs};
-use crate::{definition::ToolArgumentPattern, limits::COMMA_ECHOED_ARGS_CHARS_MAX};
+use crate::{definition::ToolArgumentStringFormat, limits::COMMA_ECHOED_ARGS_CHARS_MAX};
 
 tool_inputs! {
     CommaToolInput with "camelCase" fields:
@@ -106,10 +106,10 @@ fn issue_sentence(issue: &ArgumentIssue<'_>) -> String {
         }
         ArgumentProblem::EmptyText => "String must contain at least 1 character(s)".to_owned(),
         ArgumentProblem::EmptyList => "Array must contain at least 1 element(s)".to_owned(),
-        ArgumentProblem::PatternMismatch(ToolArgumentPattern::Sha256) => {
+        ArgumentProblem::PatternMismatch(ToolArgumentStringFormat::Sha256) => {
             format!("{name} must be a 64-character lowercase hex string")
         }
-        ArgumentProblem::PatternMismatch(ToolArgumentPattern::Sha256OrEmpty) => {
+        ArgumentProblem::PatternMismatch(ToolArgumentStringFormat::Sha256OrEmpty) => {
             format!("{name} must hold 64-character lowercase hex strings, or \"\" for a new file")
         }
         ArgumentProblem::NotInteger => "Expected integer, received float".to_owned(),
@@ -137,7 +137,7 @@ mod tests {
 
     use super::{
         super::{
-            super::arguments::{ArgumentIntegerSyntax, CheckedArguments, tests::assert_inputs_match_definition},
+            super::arguments::{ArgumentCheckResult, ArgumentIntegerSyntax, tests::assert_inputs_match_definition},
             DEFINITION_JSON,
         },
         *,
@@ -147,7 +147,7 @@ mod tests {
     fn validation_error(name: &str, arguments: Value) -> String {
         let definition = DialectDefinition::from_json(DEFINITION_JSON).unwrap();
         let (tool, arguments) = (definition.find_tool(name).unwrap(), arguments.as_object().unwrap());
-        let checked = CheckedArguments::new(&definition, tool, ArgumentIntegerSyntax::ZeroFraction, arguments);
+        let checked = ArgumentCheckResult::new(&definition, tool, ArgumentIntegerSyntax::ZeroFraction, arguments);
         if checked.issues.is_empty() {
             return String::new();
         }

@@ -2,7 +2,9 @@
 //! are sorted by path in byte order; the original code returns them in the order of the file system.
 
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingPageSizeAndDetail, WalkFilter, limits};
+use stead_engine::{
+    CallOptions, CallOutcome, Error, ErrorKind, GlobPatternSet, ListingPageSizeAndDetail, WalkFilter, limits,
+};
 
 use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
@@ -69,9 +71,9 @@ fn find_call(
 }
 
 /// An invalid glob matches nothing, as in the dialect's original code.
-fn compile_globs(patterns: &[&str]) -> Globs {
-    let valid = patterns.iter().filter(|pattern| Globs::new([**pattern]).is_ok()).copied();
-    Globs::new(valid).unwrap_or_default()
+fn compile_globs(patterns: &[&str]) -> GlobPatternSet {
+    let valid = patterns.iter().filter(|pattern| GlobPatternSet::new([**pattern]).is_ok()).copied();
+    GlobPatternSet::new(valid).unwrap_or_default()
 }
 
 fn result_limit(requested: u64, max: usize) -> usize {

@@ -24,7 +24,7 @@ const UTF16_LE_BOM: [u8; 2] = [0xff, 0xfe];
 const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxMidFileOrEof {
+pub(super) enum KruxFilePieceEndPosition {
     MidFile,
     EndOfFile,
 }
@@ -53,7 +53,7 @@ impl KruxFileEncoding {
 
     /// If the end of a file piece splits a character, the character belongs to the next piece. A file that ends in the
     /// middle of a character cannot be decoded.
-    pub(super) fn decode(self, bytes: &[u8], end: KruxMidFileOrEof) -> Result<DecodedFilePiece, Error> {
+    pub(super) fn decode(self, bytes: &[u8], end: KruxFilePieceEndPosition) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
         match self {
@@ -63,7 +63,7 @@ impl KruxFileEncoding {
             KruxFileEncoding::Ascii => Err(invalid()),
             KruxFileEncoding::Utf8 => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(whole(text.to_owned())),
-                Err(error) if end == KruxMidFileOrEof::MidFile && error.error_len().is_none() => {
+                Err(error) if end == KruxFilePieceEndPosition::MidFile && error.error_len().is_none() => {
                     let complete = bytes.get(..error.valid_up_to()).unwrap_or_default();
                     let text = String::from_utf8_lossy(complete).into_owned();
                     Ok(DecodedFilePiece { text, bytes_consumed: complete.len() })
@@ -94,7 +94,7 @@ impl KruxFileEncoding {
 
 /// UTF-16 is read as little endian, unless a byte order mark says big endian. The decoded text of a UTF-16 file does
 /// not contain the byte order mark.
-fn decode_utf16(bytes: &[u8], end: KruxMidFileOrEof) -> Option<DecodedFilePiece> {
+fn decode_utf16(bytes: &[u8], end: KruxFilePieceEndPosition) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),
         (None, Some(rest)) => (rest, true),
@@ -105,11 +105,11 @@ fn decode_utf16(bytes: &[u8], end: KruxMidFileOrEof) -> Option<DecodedFilePiece>
         if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     };
     let mut units: Vec<u16> = rest.chunks_exact(2).map(unit).collect();
-    if end == KruxMidFileOrEof::EndOfFile && rest.len() % 2 != 0 {
+    if end == KruxFilePieceEndPosition::EndOfFile && rest.len() % 2 != 0 {
         return None;
     }
     // The last unit is a high surrogate whose low surrogate belongs to the next piece.
-    if end == KruxMidFileOrEof::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
+    if end == KruxFilePieceEndPosition::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
         units.pop();
     }
     let text = String::from_utf16(&units).ok()?;
@@ -120,7 +120,11 @@ fn decode_utf16(bytes: &[u8], end: KruxMidFileOrEof) -> Option<DecodedFilePiece>
 mod tests {
     use super::*;
 
-    fn decode_piece(encoding: KruxFileEncoding, bytes: &[u8], end: KruxMidFileOrEof) -> Option<(String, usize)> {
+    fn decode_piece(
+        encoding: KruxFileEncoding,
+        bytes: &[u8],
+        end: KruxFilePieceEndPosition,
+    ) -> Option<(String, usize)> {
         encoding.decode(bytes, end).ok().map(|decoded| (decoded.text, decoded.bytes_consumed))
     }
 
@@ -128,28 +132,28 @@ mod tests {
     fn split_character_moves_to_next_piece_and_invalid_is_refused() {
         let euro = "a€".as_bytes();
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf8, &euro[..3], KruxMidFileOrEof::MidFile),
+            decode_piece(KruxFileEncoding::Utf8, &euro[..3], KruxFilePieceEndPosition::MidFile),
             Some(("a".to_owned(), 1))
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Utf8, &euro[..3], KruxMidFileOrEof::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf8, &euro[..3], KruxFilePieceEndPosition::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf8, &euro[2..], KruxMidFileOrEof::MidFile),
+            decode_piece(KruxFileEncoding::Utf8, &euro[2..], KruxFilePieceEndPosition::MidFile),
             None,
             "a character that starts before the piece is not completed"
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Utf8, b"\xff", KruxMidFileOrEof::MidFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf8, b"\xff", KruxFilePieceEndPosition::MidFile), None);
         let clef = KruxFileEncoding::Utf16.encode("a𝄞").unwrap();
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf16, &clef, KruxMidFileOrEof::EndOfFile),
+            decode_piece(KruxFileEncoding::Utf16, &clef, KruxFilePieceEndPosition::EndOfFile),
             Some(("a𝄞".to_owned(), 8))
         );
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf16, &clef[..7], KruxMidFileOrEof::MidFile),
+            decode_piece(KruxFileEncoding::Utf16, &clef[..7], KruxFilePieceEndPosition::MidFile),
             Some(("a".to_owned(), 4))
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Utf16, &clef[..6], KruxMidFileOrEof::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf16, &clef[..6], KruxFilePieceEndPosition::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxFileEncoding::Utf16, b"\xfe\xff\0a", KruxMidFileOrEof::EndOfFile),
+            decode_piece(KruxFileEncoding::Utf16, b"\xfe\xff\0a", KruxFilePieceEndPosition::EndOfFile),
             Some(("a".to_owned(), 4))
         );
     }
@@ -160,9 +164,9 @@ mod tests {
         assert!(KruxFileEncoding::Latin1.encode("€").is_err() && KruxFileEncoding::Ascii.encode("ä").is_err());
         assert_eq!(KruxFileEncoding::Binary.encode("not base64!").unwrap_err().kind, ErrorKind::BadRequest);
         assert_eq!(
-            decode_piece(KruxFileEncoding::Latin1, b"\xe4", KruxMidFileOrEof::EndOfFile),
+            decode_piece(KruxFileEncoding::Latin1, b"\xe4", KruxFilePieceEndPosition::EndOfFile),
             Some(("ä".to_owned(), 1))
         );
-        assert_eq!(decode_piece(KruxFileEncoding::Ascii, b"\xe4", KruxMidFileOrEof::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Ascii, b"\xe4", KruxFilePieceEndPosition::EndOfFile), None);
     }
 }

@@ -14,7 +14,7 @@ use super::{
         rendering::{CallOutcomeFieldsExt, id_from_trash_handle, trash_handle},
     },
     KruxCall,
-    encoding::{KruxFileEncoding, KruxMidFileOrEof},
+    encoding::{KruxFileEncoding, KruxFilePieceEndPosition},
     errors::invalid_input,
     inputs::{KruxCopyMoveInput, KruxFileInput, KruxReadInput, KruxRestoreInput},
     paths::{file_name, require_absolute},
@@ -168,9 +168,9 @@ fn render_read(input: &KruxReadInput, outcome: &CallOutcome) -> Result<Value, Er
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
     let size = outcome.number_field("size");
     let end = if first.saturating_add(bytes.len() as u64) < size {
-        KruxMidFileOrEof::MidFile
+        KruxFilePieceEndPosition::MidFile
     } else {
-        KruxMidFileOrEof::EndOfFile
+        KruxFilePieceEndPosition::EndOfFile
     };
     let decoded = input.encoding.decode(bytes, end)?;
     Ok(json!({

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, Globs, ListingPageSizeAndDetail, SearchHitOrder,
-    WalkFilter, limits,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, GlobPatternSet, ListingPageSizeAndDetail,
+    SearchHitOrder, WalkFilter, limits,
 };
 
 use super::{
@@ -23,7 +23,8 @@ pub(super) fn translate(input: &KruxSearchInput, options: CallOptions) -> Result
     };
     let path = require_absolute("path", path)?;
     let exclude = if include_hidden { &[][..] } else { HIDDEN_FILE_GLOBS };
-    let walk_filter = WalkFilter { include: Globs::default(), exclude: Globs::new(exclude.iter().copied())? };
+    let walk_filter =
+        WalkFilter { include: GlobPatternSet::default(), exclude: GlobPatternSet::new(exclude.iter().copied())? };
     Ok(match input {
         KruxSearchInput::ByName(input) => {
             let pattern = match input.pattern.as_str() {

@@ -7,8 +7,8 @@ use serde_json::json;
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use testkit::attack::{
-    AttackCase, AttackSubject, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult, SubjectJournal,
-    SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
+    AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
+    SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
 use super::harness::AcpProxyTestProcess;
@@ -51,13 +51,13 @@ impl AcpAttackSubject {
 }
 
 impl AttackSubject for AcpAttackSubject {
-    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<AttackSubjectReply> {
         let Some(method) = method_of_operation(&request.operation) else {
             let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
             let caller = Caller::new(principal, "attack", "library");
             return Ok(match self.engine.call(&Call::new(&caller, &request.operation, request.arguments.clone())) {
-                Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
-                Err(failure) => SubjectReply {
+                Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
+                Err(failure) => AttackSubjectReply {
                     refusal: Some(failure.kind.code().into()),
                     json: failure.to_json(),
                     text: String::new(),
@@ -71,7 +71,7 @@ impl AttackSubject for AcpAttackSubject {
         let answer = self.process.call_from_agent(method, json!({ "path": path, "content": content }));
         let text = answer.to_string().replace(&path.to_string(), "\"$P\"").replace(&self.workspace, "$W");
         let json = serde_json::from_str(&text).unwrap_or_default();
-        Ok(SubjectReply { refusal: answer.get("error").map(|_| "refused".to_owned()), json, text })
+        Ok(AttackSubjectReply { refusal: answer.get("error").map(|_| "refused".to_owned()), json, text })
     }
 
     fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<SubjectJournal>> {

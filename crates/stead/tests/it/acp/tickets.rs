@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::harness::AcpProxyTestProcess;
-use crate::cli_fixture::{CliFixture, CommandOutput};
+use crate::cli_fixture::{CliFixture, CliTestCommandOutput};
 
 struct AgentReceivedMcpServerCommand {
     arguments: Vec<String>,
@@ -27,7 +27,7 @@ impl AgentReceivedMcpServerCommand {
         }
     }
 
-    fn run_and_write(&self, fixture: &CliFixture, client: &str, path: &str, content: &str) -> CommandOutput {
+    fn run_and_write(&self, fixture: &CliFixture, client: &str, path: &str, content: &str) -> CliTestCommandOutput {
         let opening = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } } });
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
