@@ -6,11 +6,11 @@
 //!
 //! ```no_run
 //! use stead_engine::Principal;
-//! use stead_local::{WorkspaceOpenedByEditor, LocalWorkspaceOptions};
+//! use stead_local::{InProcessEditorWorkspace, LocalWorkspaceOptions};
 //!
 //! # fn main() -> Result<(), stead_engine::Error> {
 //! let options = LocalWorkspaceOptions::new("project".into(), "state".into());
-//! let editor = WorkspaceOpenedByEditor::open(options, Principal::parse("user:ann")?)?;
+//! let editor = InProcessEditorWorkspace::open(options, Principal::parse("user:ann")?)?;
 //! editor.open_buffer("notes.txt", "unsaved text\n")?;
 //! let agent = editor.agent("agent:scribe", "session 1")?;
 //! assert_eq!(agent.read_text_file("notes.txt", None, None)?, "unsaved text\n");
