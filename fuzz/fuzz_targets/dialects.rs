@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
-use stead_engine::{Call, Caller, Engine, Principal};
+use stead_engine::{Caller, Engine, Principal};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath, dialect_names};
 use testkit::MemoryWorkspace;
 
@@ -57,7 +58,7 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     if translated.operation == "changes" {
         return;
     }
-    let mut call = Call::new(&caller, &translated.operation, translated.arguments);
+    let mut call = JsonCall::new(&caller, &translated.operation, translated.arguments);
     call.options = translated.options;
     let outcome = engine.call(&call);
     let head = engine.workspace().head().expect("the journal can be read");

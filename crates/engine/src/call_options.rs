@@ -8,8 +8,7 @@ use stead_path::PathSyntax;
 pub use stead_text::patch::PatchParseOptions;
 
 use crate::{
-    call_notation::CallNotation, errors::Error, glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier,
-    watches::WatchLifetimeKind,
+    errors::Error, glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind,
 };
 
 /// The options that a dialect sets for one call; stead's own dialect uses the default options.
@@ -65,8 +64,6 @@ pub struct CallOptions {
     pub known_text: Option<Arc<str>>,
     /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
-    /// The notation of the next call that the text of the outcome suggests.
-    pub call_notation: CallNotation,
 }
 
 /// A tool that a dialect offers to its client, and the operation that the tool calls.

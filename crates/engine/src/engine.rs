@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use stead_path::{PathSyntax, RelPath, parse_path};
 
@@ -16,51 +17,11 @@ use crate::{
     ops::{self, OperationWithDefinition, ReplayedCallOutcome, StaleReadNotice},
     pipeline::{self, PipelineCall},
     plan::FileKind,
-    recorded_arguments::{self, UnredactedCallArguments},
+    recorded_arguments::UnredactedCallArguments,
     seen_files::SeenFileCache,
     unsaved::UnsavedAndDraftNotices,
     workspace::{FinalSymlink, Workspace},
 };
-
-/// A request that a protocol passes to the engine.
-pub struct Call<'a> {
-    /// The authenticated caller and its grants.
-    pub caller: &'a Caller,
-    /// The name of the requested operation, as in the operation table.
-    pub operation: &'a str,
-    /// The arguments of the operation as a JSON object.
-    pub arguments: Map<String, Value>,
-    /// The idempotency key of the call. A call that repeats an idempotency key returns the first outcome and changes
-    /// nothing.
-    pub idempotency_key: Option<&'a str>,
-    /// The options that the caller's dialect sets for the call.
-    pub options: CallOptions,
-    /// The deadline, cancel token and progress listener of the call.
-    pub control: CallControl<'a>,
-}
-
-impl<'a> Call<'a> {
-    /// Creates a call with default options, the default deadline and no idempotency key.
-    pub fn new(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Self {
-        Self {
-            caller,
-            operation,
-            arguments,
-            idempotency_key: None,
-            options: CallOptions::default(),
-            control: CallControl::default(),
-        }
-    }
-
-    fn metadata(&self) -> CallMetadata<'_> {
-        CallMetadata {
-            caller: self.caller,
-            idempotency_key: self.idempotency_key,
-            options: &self.options,
-            control: &self.control,
-        }
-    }
-}
 
 /// The data of a call apart from its operation.
 #[derive(Clone, Copy)]
@@ -99,19 +60,6 @@ pub enum SuccessfulCallResult<T> {
     AlreadyDone(Box<ReplayedCallOutcome>),
     /// The call is allowed and recorded; the editor applies the change.
     LeftToEditor,
-}
-
-/// The outcome of a successful call, as JSON for programs and as compact text for models and people.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallOutcome {
-    /// The result of the call as a JSON object.
-    pub json: Map<String, Value>,
-    /// The result of the call as compact text for models and people.
-    pub text: String,
-    /// The content of the affected files before and after the call, if the options of the call request it.
-    pub before_after: Vec<BeforeAfterBytes>,
-    /// The session to which later calls belong, if the call switched to another session.
-    pub session_switch: Option<ConversationSessionSwitch>,
 }
 
 /// The session to which later calls of a conversation belong.
@@ -253,12 +201,11 @@ impl Engine {
 
     /// Runs one call through the pipeline: authorization, planning, approval, commit and journal. Every call leaves
     /// exactly one journal entry.
-    #[expect(private_interfaces, reason = "only this crate defines operations")]
     pub fn run<O: OperationWithDefinition>(
         &self,
         operation: O,
         call: &CallMetadata<'_>,
-    ) -> Result<CallReply<O::Outcome>, Error> {
+    ) -> Result<CallReply<O::Result>, Error> {
         let name = O::DEFINITION.name;
         self.stale_reads.before_call(&*self.workspace, name, call);
         let arguments = UnredactedCallArguments::of_operation(&operation);
@@ -273,35 +220,14 @@ impl Engine {
 
     /// Records a call that cannot run, because its operation is unknown or its arguments are invalid, and returns its
     /// error.
-    pub(crate) fn refuse(
-        &self,
-        operation: &'static str,
-        recorded_arguments: String,
-        error: Error,
-        call: &CallMetadata<'_>,
-    ) -> Error {
-        pipeline::refuse_call(&*self.workspace, call, operation, recorded_arguments, error)
-    }
-
-    /// Runs a call whose operation is given by its name and whose arguments are JSON.
-    pub fn call(&self, call: &Call<'_>) -> Result<CallOutcome, Error> {
-        let metadata = call.metadata();
-        let definition = ops::find_operation(call.operation);
-        let refuse = |arguments: String, error: Error| {
-            Err(self.refuse(definition.map_or("unknown", |row| row.name), arguments, error, &metadata))
+    pub fn refuse(&self, operation: &str, arguments: &impl Serialize, error: Error, call: &CallMetadata<'_>) -> Error {
+        let definition = ops::find_operation(operation);
+        let arguments = UnredactedCallArguments::of_operation(arguments);
+        let recorded = match (&call.options.argument_error, definition) {
+            (Some(_), _) => arguments.redacted_untranslated(),
+            (None, definition) => arguments.redacted(definition.map_or(&[][..], |row| row.content_arguments)),
         };
-        let contents = definition.map_or(&[][..], |row| row.content_arguments);
-        match (&call.options.argument_error, definition) {
-            (Some(error), _) => refuse(recorded_arguments::redact_untranslated(&call.arguments), error.clone()),
-            (None, None) => {
-                let error = unknown_operation_error(call.operation);
-                refuse(recorded_arguments::redact_undecoded(&call.arguments, contents), error)
-            }
-            (None, Some(definition)) => match (definition.run)(self, &call.arguments, &metadata) {
-                Ok(result) => result,
-                Err(error) => refuse(recorded_arguments::redact_undecoded(&call.arguments, contents), error),
-            },
-        }
+        pipeline::refuse_call(&*self.workspace, call, definition.map_or("unknown", |row| row.name), recorded, error)
     }
 }
 
@@ -338,11 +264,4 @@ fn requested_length(arguments: &Map<String, Value>) -> Option<u64> {
     let (first, last) = string_argument(arguments, "bytes")?.split_once('-')?;
     let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
     Some(last.saturating_sub(first).saturating_add(1))
-}
-
-fn unknown_operation_error(name: &str) -> Error {
-    let known: Vec<&str> = ops::OPERATIONS.iter().map(|row| row.name).collect();
-    let start: String = name.chars().take(64).collect();
-    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{start}'"))
-        .with_next_step(format!("operations: {}", known.join(", ")))
 }

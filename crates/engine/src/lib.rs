@@ -1,13 +1,12 @@
 //! Runs the operations of a workspace: path resolution, authorization, planning and the call pipeline. The engine is
 //! synchronous, performs I/O only through the [`Workspace`] trait and does not depend on any protocol. A protocol
-//! builds a [`Call`] and runs it with [`Engine::call`]. Files change only through [`Workspace::commit`], which this
+//! runs an operation with [`Engine::run`]. Files change only through [`Workspace::commit`], which this
 //! crate calls in only one place.
 
 mod approval;
 mod authorization;
 mod buffers;
 mod call_context;
-mod call_notation;
 mod call_options;
 mod caller;
 mod control;
@@ -16,7 +15,6 @@ mod errors;
 mod glob;
 pub mod index;
 pub mod limits;
-mod native_text;
 mod operation;
 #[expect(missing_docs, reason = "definitions/stead.yaml describes each argument and each field")]
 pub mod ops;
@@ -43,7 +41,6 @@ pub use buffers::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
     EditorSentTextLineEndings, PlannedBufferChange, PlannedBufferChangeKind,
 };
-pub use call_notation::CallNotation;
 pub use call_options::{
     BeforeAfterContentInclusion, CallOptions, CallTrashRetentionOverride, ChangeApplierChoice,
     CopyMoveAllowedEntryKinds, DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
@@ -65,12 +62,12 @@ pub use caller::{
 };
 pub use control::{CallControl, CallProgress, CancelToken};
 pub use engine::{
-    BeforeAfterBytes, Call, CallDurationClass, CallMetadata, CallOutcome, CallReply, ConversationSessionSwitch, Engine,
+    BeforeAfterBytes, CallDurationClass, CallMetadata, CallReply, ConversationSessionSwitch, Engine,
     SuccessfulCallResult,
 };
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::GlobPatternSet;
-pub use operation::OperationEffectClass;
+pub use operation::{OperationEffectClass, decode_arguments};
 pub use ops::{
     CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, find_operation,
 };

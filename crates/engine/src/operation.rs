@@ -328,7 +328,7 @@ impl<O: Operation> TypeErasedOperation for OperationRun<O> {
 }
 
 /// A decoding error names the invalid argument and suggests a known argument with a similar name.
-pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
+pub fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
         // Serde's message says "field", but callers know the word "argument".
         let message = error.to_string().replace("unknown field", "unknown argument");

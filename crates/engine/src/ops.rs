@@ -4,9 +4,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
-    engine::{CallDurationEstimateRule, CallMetadata, CallOutcome, Engine},
+    engine::CallDurationEstimateRule,
     errors::Error,
     operation::{Operation, OperationEffectClass, OperationRun, TypeErasedOperation, decode_arguments},
+    outcome::OperationOutcome,
 };
 
 mod alerts;
@@ -60,7 +61,7 @@ pub use buffer::{
     BufferListArgs, BufferListOutcome, BufferListRow, BufferOpenArgs, BufferOpenOutcome, BufferSaveArgs,
     BufferSaveOutcome, BufferTextEdit, ClosedBufferOrDraftKind,
 };
-pub(crate) use changes::render_line_ranges;
+pub use changes::render_line_ranges;
 pub use changes::{ChangeEventRow, ChangesArgs, ChangesFollower, ChangesOutcome};
 pub use completed_call::ReplayedCallOutcome;
 pub use copy::{CopiedFile, CopiedTree, CopyArgs, CopyOutcome};
@@ -80,6 +81,7 @@ pub use r#move::{MoveArgs, MoveOutcome, MoveOutcomeTreeFields};
 pub use patch::{
     InexactPatchChunkRow, PatchArgs, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewlineChange,
 };
+pub use planning::describe_size;
 pub use policy::{
     ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, InspectedPolicyRuleList,
     InspectedPolicyRuleRow,
@@ -107,8 +109,9 @@ pub use session::{
 };
 pub use stale_reads::StaleReadNotice;
 pub(crate) use stale_reads::{LastReadFileVersion, StaleReadNotifier};
-pub(crate) use stat::file_kind_name;
+pub use stat::file_kind_name;
 pub use stat::{StatArgs, StatOutcome};
+pub use text_pages::{OutcomeTextFirstPage, TextPageEnd, first_page, format_line_span};
 pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
 pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
@@ -118,11 +121,13 @@ pub use write::{ChangedLineCounts, StaleWriteHandling, WriteArgs, WriteOutcome};
 
 /// An operation of the operation table. The trait is sealed: only this crate defines operations.
 #[expect(private_bounds, reason = "the trait is sealed")]
-pub trait OperationWithDefinition: Operation + Serialize + DeserializeOwned {
+pub trait OperationWithDefinition:
+    Operation<Outcome = <Self as OperationWithDefinition>::Result> + Serialize + DeserializeOwned
+{
     const DEFINITION: OperationDefinition;
+    type Result: OperationOutcome;
 }
 
-type RunJsonCallFn = fn(&Engine, &Map<String, Value>, &CallMetadata<'_>) -> Result<Result<CallOutcome, Error>, Error>;
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn TypeErasedOperation>, Error>;
 
 /// One row of the operation table.
@@ -135,23 +140,18 @@ pub struct OperationDefinition {
     pub content_arguments: &'static [&'static str],
     pub(crate) cost_model: CallDurationEstimateRule,
     pub(crate) decode: DecodeArgsFn,
-    /// Decodes the arguments and runs the call. The outer error means that the arguments are invalid.
-    pub(crate) run: RunJsonCallFn,
 }
 
 macro_rules! operations {
-    ($($name:literal $effect:ident $cost_model:ident $args:path $([$($content:literal),+])?;)+) => {
+    ($($name:literal $effect:ident $cost_model:ident $args:ident => $outcome:ident $([$($content:literal),+])?;)+) => {
         $(impl OperationWithDefinition for $args {
+            type Result = $outcome;
             const DEFINITION: OperationDefinition = OperationDefinition {
                 name: $name,
                 effect: OperationEffectClass::$effect,
                 content_arguments: &[$($($content),+)?],
                 cost_model: CallDurationEstimateRule::$cost_model,
                 decode: |arguments| Ok(Box::new(OperationRun::new(decode_arguments::<$args>(arguments)?))),
-                run: |engine, arguments, call| {
-                    let operation = decode_arguments::<$args>(arguments)?;
-                    Ok(engine.run(operation, call).map(|reply| reply.render(call.options.call_notation)))
-                },
             };
         })+
 
@@ -160,51 +160,60 @@ macro_rules! operations {
     };
 }
 
-operations! {
-    "read" None ByFileSize read::ReadArgs;
-    "stat" None ByFileSize stat::StatArgs;
-    "list" None AlwaysLong list::ListArgs;
-    "find" None AlwaysLong find::FindArgs;
-    "search" None AlwaysLong search::SearchArgs;
-    "write" Write ByContentSize write::WriteArgs ["content"];
-    "append" Write ByContentSize append::AppendArgs ["content"];
-    "edit" Write AlwaysLong edit::EditArgs ["edits"];
-    "patch" Destroy AlwaysLong patch::PatchArgs ["patch"];
-    "copy" Write AlwaysLong copy::CopyArgs;
-    "move" Destroy AlwaysLong r#move::MoveArgs;
-    "remove" Destroy AlwaysLong remove::RemoveArgs;
-    "restore" Write AlwaysLong remove::RestoreFromTrashArgs;
-    "undo" Destroy AlwaysLong undo::UndoArgs;
-    "redo" Destroy AlwaysLong undo::RedoArgs;
-    "history" None AlwaysLong history::HistoryArgs;
-    "diff" None AlwaysLong diff::DiffArgs;
-    "changes" None ByWaitTime changes::ChangesArgs;
-    "lock" Write AlwaysLong lock::LockArgs;
-    "unlock" Write AlwaysLong lock::UnlockArgs;
-    "session" None AlwaysLong session::SessionOperationArgs;
-    "events" None ByWaitTime events::PollSessionEventsArgs;
-    "usage" None AlwaysLong usage::UsageArgs;
-    "alert" None AlwaysLong alerts::SendAlertArgs;
-    "alerts" None AlwaysLong alerts::ListAlertsArgs;
-    "respond" None AlwaysLong alerts::AnswerAlertArgs;
-    "policy" None AlwaysLong policy::InspectPolicyArgs;
-    "approvals" None AlwaysLong approvals::ListApprovalsArgs;
-    "approve" Write AlwaysLong approvals::ApproveArgs;
-    "deny" Write AlwaysLong approvals::DenyArgs;
-    "watch" None AlwaysLong watch::WatchArgs;
-    "unwatch" None AlwaysLong watch::UnwatchArgs;
-    "watched" None ByWaitTime watched::PollWatchEventsArgs;
-    "buffer.open" Write AlwaysLong buffer::BufferOpenArgs ["text"];
-    "buffer.change" Write AlwaysLong buffer::BufferChangeArgs ["text", "edits"];
-    "buffer.save" Write AlwaysLong buffer::BufferSaveArgs;
-    "buffer.close" Write AlwaysLong buffer::BufferCloseArgs;
-    "buffer.list" None AlwaysLong buffer::BufferListArgs;
-    "buffer.drop" Write AlwaysLong buffer::BufferDraftDropArgs;
-    "turn" None AlwaysLong review::BeginTurnArgs;
-    "review" None AlwaysLong review::ReviewArgs;
-    "keep" None AlwaysLong review::KeepChangesArgs;
-    "reject" Destroy AlwaysLong review::RejectChangesArgs;
+/// Passes the operation table to a macro, one row per operation: its name, its effect, the rule that estimates its
+/// duration, the types of its arguments and its outcome, and the names of the arguments that carry file content.
+#[macro_export]
+macro_rules! for_each_operation {
+    ($callback:ident) => {
+        $callback! {
+            "read" None ByFileSize ReadArgs => ReadOutcome;
+            "stat" None ByFileSize StatArgs => StatOutcome;
+            "list" None AlwaysLong ListArgs => ListOutcome;
+            "find" None AlwaysLong FindArgs => FindOutcome;
+            "search" None AlwaysLong SearchArgs => SearchOutcome;
+            "write" Write ByContentSize WriteArgs => WriteOutcome ["content"];
+            "append" Write ByContentSize AppendArgs => AppendOutcome ["content"];
+            "edit" Write AlwaysLong EditArgs => EditOutcome ["edits"];
+            "patch" Destroy AlwaysLong PatchArgs => PatchOutcome ["patch"];
+            "copy" Write AlwaysLong CopyArgs => CopyOutcome;
+            "move" Destroy AlwaysLong MoveArgs => MoveOutcome;
+            "remove" Destroy AlwaysLong RemoveArgs => RemoveOutcome;
+            "restore" Write AlwaysLong RestoreFromTrashArgs => RestoreFromTrashOutcome;
+            "undo" Destroy AlwaysLong UndoArgs => UndoOrRedoOutcome;
+            "redo" Destroy AlwaysLong RedoArgs => UndoOrRedoOutcome;
+            "history" None AlwaysLong HistoryArgs => HistoryOutcome;
+            "diff" None AlwaysLong DiffArgs => DiffOutcome;
+            "changes" None ByWaitTime ChangesArgs => ChangesOutcome;
+            "lock" Write AlwaysLong LockArgs => LeaseOutcome;
+            "unlock" Write AlwaysLong UnlockArgs => LeaseOutcome;
+            "session" None AlwaysLong SessionOperationArgs => SessionOutcome;
+            "events" None ByWaitTime PollSessionEventsArgs => SessionEventsOutcome;
+            "usage" None AlwaysLong UsageArgs => UsageOutcome;
+            "alert" None AlwaysLong SendAlertArgs => AlertOutcome;
+            "alerts" None AlwaysLong ListAlertsArgs => ListAlertsOutcome;
+            "respond" None AlwaysLong AnswerAlertArgs => AlertOutcome;
+            "policy" None AlwaysLong InspectPolicyArgs => InspectPolicyOutcome;
+            "approvals" None AlwaysLong ListApprovalsArgs => ListApprovalsOutcome;
+            "approve" Write AlwaysLong ApproveArgs => AnswerApprovalOutcome;
+            "deny" Write AlwaysLong DenyArgs => AnswerApprovalOutcome;
+            "watch" None AlwaysLong WatchArgs => WatchOutcome;
+            "unwatch" None AlwaysLong UnwatchArgs => WatchOutcome;
+            "watched" None ByWaitTime PollWatchEventsArgs => WatchEventsOutcome;
+            "buffer.open" Write AlwaysLong BufferOpenArgs => BufferOpenOutcome ["text"];
+            "buffer.change" Write AlwaysLong BufferChangeArgs => BufferChangeOutcome ["text", "edits"];
+            "buffer.save" Write AlwaysLong BufferSaveArgs => BufferSaveOutcome;
+            "buffer.close" Write AlwaysLong BufferCloseArgs => BufferCloseOutcome;
+            "buffer.list" None AlwaysLong BufferListArgs => BufferListOutcome;
+            "buffer.drop" Write AlwaysLong BufferDraftDropArgs => BufferCloseOutcome;
+            "turn" None AlwaysLong BeginTurnArgs => BeginTurnOutcome;
+            "review" None AlwaysLong ReviewArgs => ReviewOutcome;
+            "keep" None AlwaysLong KeepChangesArgs => KeepChangesOutcome;
+            "reject" Destroy AlwaysLong RejectChangesArgs => RejectChangesOutcome;
+        }
+    };
 }
+
+for_each_operation!(operations);
 
 /// Finds the definition of an operation by its name.
 pub fn find_operation(name: &str) -> Option<&'static OperationDefinition> {

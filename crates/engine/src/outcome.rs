@@ -1,18 +1,14 @@
-//! Typed results of calls, and their conversion into the object and the text that protocols send.
+//! The results of operations: what they share, and the reply that the engine builds from them.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 use stead_journal::Digest;
 use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
 use crate::{
-    buffers::EditorBufferMetadata,
-    call_notation::CallNotation,
-    engine::{BeforeAfterBytes, CallOutcome, CallReply, ConversationSessionSwitch, SuccessfulCallResult},
+    engine::{BeforeAfterBytes, CallReply, ConversationSessionSwitch, SuccessfulCallResult},
     errors::{Error, ErrorKind},
-    native_text::NativeTextRenderable,
-    ops::{LastReadFileVersion, StaleReadNotice, text_pages::format_iso_utc},
+    ops::{LastReadFileVersion, text_pages::format_iso_utc},
     pipeline::{PipelineReply, SuccessfulCallOutcomeSource},
     version::Version,
     workspace::CommitReceipt,
@@ -20,7 +16,7 @@ use crate::{
 
 /// The typed result of a successful call. The serialized fields of a result are the object that programs receive;
 /// skipped fields exist only for the text or for dialects.
-pub(crate) trait OperationOutcome: Serialize + NativeTextRenderable + 'static {
+pub(crate) trait OperationOutcome: Serialize + 'static {
     /// Takes the file contents before and after the call, which dialects receive beside the object.
     fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
         Vec::new()
@@ -73,66 +69,6 @@ impl<T: OperationOutcome> CallReply<T> {
         let (version, rev) = version?;
         Some((path.clone(), LastReadFileVersion { version, rev: rev?.clone(), unsaved: unsaved.is_some() }))
     }
-
-    pub(crate) fn render(self, notation: CallNotation) -> CallOutcome {
-        let (mut json, mut text) = match &self.result {
-            SuccessfulCallResult::Done(outcome) => (to_json_object(outcome), outcome.native_text(notation)),
-            SuccessfulCallResult::AlreadyDone(completed) => {
-                (to_json_object(&**completed), completed.native_text(notation))
-            }
-            SuccessfulCallResult::LeftToEditor => {
-                (Map::new(), "allowed and recorded; the editor applies the change".to_owned())
-            }
-        };
-        let drafts: Vec<String> = self.unsaved.drafts.iter().map(draft_notice).collect();
-        for notice in &self.unsaved.unsaved_texts {
-            append_line(&mut text, &format!("[unsaved: {} has unsaved text in {}]", notice.owner, notice.path));
-        }
-        for draft in &drafts {
-            append_line(&mut text, &format!("[{draft}]"));
-        }
-        for stale in &self.changed_since_read {
-            append_line(&mut text, &stale_read_line(stale));
-        }
-        add_notices(&mut json, drafts);
-        if !self.changed_since_read.is_empty() {
-            let stale: Vec<Value> = self.changed_since_read.iter().map(|stale| to_json_object(stale).into()).collect();
-            json.insert("changed_since_read".to_owned(), stale.into());
-        }
-        CallOutcome { json, text, before_after: self.before_after, session_switch: self.session_switch }
-    }
-}
-
-fn add_notices(fields: &mut Map<String, Value>, added: Vec<String>) {
-    if added.is_empty() {
-        return;
-    }
-    let added = added.into_iter().map(Value::String);
-    match fields.get_mut("notices") {
-        Some(Value::Array(notices)) => notices.extend(added),
-        Some(_) | None => drop(fields.insert("notices".to_owned(), added.collect())),
-    }
-}
-
-fn append_line(text: &mut String, line: &str) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&escape_deceptive_line(line));
-}
-
-fn draft_notice(draft: &EditorBufferMetadata) -> String {
-    format!(
-        "the editor of {} disconnected with unsaved changes to {}; they are available as draft {}",
-        draft.owner, draft.path, draft.id
-    )
-}
-
-fn stale_read_line(stale: &StaleReadNotice) -> String {
-    let StaleReadNotice { path, from, to, lines, actor } = stale;
-    let lines: Vec<String> = lines.iter().map(|[first, last]| format!("{first}-{last}")).collect();
-    let lines = if lines.is_empty() { String::new() } else { format!(", lines {}", lines.join(",")) };
-    format!("[changed since you read: {path} ({from} -> {to}{lines}, {actor})]")
 }
 
 /// The derived serialization of a struct to JSON cannot fail.

@@ -40,17 +40,12 @@ impl UnredactedCallArguments {
     pub(crate) fn redacted(&self, content_arguments: &[&str]) -> String {
         redact(&self.0, |name| content_arguments.contains(&name))
     }
-}
 
-/// The recorded form of arguments that a dialect could not translate. The meaning of such an argument is unknown, so
-/// every argument that does not name a path may be file content.
-pub(crate) fn redact_untranslated(arguments: &Map<String, Value>) -> String {
-    redact(arguments, |name| !name.to_lowercase().contains("path"))
-}
-
-/// The recorded form of arguments that the operation refuses.
-pub(crate) fn redact_undecoded(arguments: &Map<String, Value>, content_arguments: &[&str]) -> String {
-    redact(arguments, |name| content_arguments.contains(&name))
+    /// The recorded form of arguments that a dialect could not translate. The meaning of such an argument is unknown,
+    /// so every argument that does not name a path may be file content.
+    pub(crate) fn redacted_untranslated(&self) -> String {
+        redact(&self.0, |name| !name.to_lowercase().contains("path"))
+    }
 }
 
 fn redact(arguments: &Map<String, Value>, is_content: impl Fn(&str) -> bool) -> String {

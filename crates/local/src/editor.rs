@@ -20,15 +20,24 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use stead_engine::{
-    BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind,
-    LineEndingAndBomPolicy, MissingBaseVersionPolicy, Principal, index::decode_indexable_text,
+    BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Caller, Engine, Error, ErrorKind,
+    LineEndingAndBomPolicy, MissingBaseVersionPolicy, Principal, SuccessfulCallResult,
+    index::decode_indexable_text,
+    ops::{
+        BeginTurnArgs, BufferChangeArgs, BufferCloseArgs, BufferDraftDropArgs, BufferFields, BufferListArgs,
+        BufferOpenArgs, BufferSaveArgs, KeepChangesArgs, OperationWithDefinition, ReadArgs, RejectChangesArgs,
+        ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow, ReviewedFileRow, SessionOrTurnStart, StaleWriteHandling,
+        WriteArgs,
+    },
 };
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
 
 const EDITOR_PROTOCOL: &str = "editor";
+const DRAFT_STATE: &str = "draft";
+const UNSAVED_STATE: &str = "unsaved";
 
 /// A workspace that a person's editor has opened.
 pub struct InProcessEditorWorkspace {
@@ -99,19 +108,19 @@ impl InProcessEditorWorkspace {
 
     /// Opens a buffer with the text `text` for the file at `path`.
     pub fn open_buffer(&self, path: &str, text: &str) -> Result<BufferStateReplyToEditor, Error> {
-        self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
+        self.call_buffer_open(path, Some(text))
     }
 
     /// Opens the newest draft of a file as a buffer, and returns the text of the draft.
     pub fn resume_draft(&self, path: &str) -> Result<BufferStateReplyToEditor, Error> {
-        self.call_for_buffer_status("buffer.open", json!({ "path": path }))
+        self.call_buffer_open(path, None)
     }
 
     /// Replaces the text of a buffer; `revision` is the buffer revision that the editor changed.
     pub fn change_buffer(&self, path: &str, revision: u64, text: &str) -> Result<BufferChangeResult, Error> {
-        let arguments = json!({ "path": path, "revision": revision, "text": text });
-        let error = match self.call_for_buffer_status("buffer.change", arguments) {
-            Ok(status) => return Ok(BufferChangeResult::Accepted(status)),
+        let arguments = BufferChangeArgs { path: path.to_owned(), revision, text: Some(text.to_owned()), edits: None };
+        let error = match self.call(arguments) {
+            Ok(changed) => return Ok(BufferChangeResult::Accepted(buffer_state(&changed.buffer, changed.text))),
             Err(error) => error,
         };
         let is_conflict = matches!(error.kind, ErrorKind::Conflict | ErrorKind::Stale);
@@ -125,43 +134,40 @@ impl InProcessEditorWorkspace {
 
     /// Writes a buffer to disk, merged with changes of the file since the buffer was loaded.
     pub fn save_buffer(&self, path: &str) -> Result<BufferStateReplyToEditor, Error> {
-        self.call_for_buffer_status("buffer.save", json!({ "path": path }))
+        let saved = self.call(BufferSaveArgs { path: path.to_owned() })?;
+        Ok(buffer_state(&saved.buffer, saved.text))
     }
 
     /// Closes a buffer and discards unsaved changes.
     pub fn close_buffer(&self, path: &str) -> Result<(), Error> {
-        self.call("buffer.close", json!({ "path": path })).map(|_| ())
+        self.call(BufferCloseArgs { path: path.to_owned() }).map(drop)
     }
 
     /// The current state of a buffer, or `None` if no editor has the file open.
     pub fn buffer(&self, path: &str) -> Result<Option<BufferStateReplyToEditor>, Error> {
-        let outcome = self.call("buffer.list", json!({ "path": path }))?;
-        let open = array_field(&outcome, "buffers")
-            .iter()
-            .find(|buffer| buffer["state"] != "draft")
-            .map(buffer_status_from_json);
-        Ok(open)
+        let listed = self.call(BufferListArgs { path: Some(path.to_owned()) })?;
+        let open = listed.buffers.into_iter().find(|row| row.buffer.state != DRAFT_STATE);
+        Ok(open.map(|row| buffer_state(&row.buffer, row.text)))
     }
 
     /// The drafts of the person who opened the workspace.
     pub fn drafts(&self) -> Result<Vec<ClosedEditorDraftInfo>, Error> {
-        let outcome = self.call("buffer.list", json!({}))?;
+        let listed = self.call(BufferListArgs { path: None })?;
         let own = self.person_caller.principal.to_string();
-        let drafts = array_field(&outcome, "buffers")
-            .iter()
-            .filter(|buffer| buffer["state"] == "draft" && buffer["owner"] == own.as_str());
+        let drafts = listed.buffers.into_iter().map(|row| row.buffer);
         Ok(drafts
+            .filter(|buffer| buffer.state == DRAFT_STATE && buffer.owner == own)
             .map(|buffer| ClosedEditorDraftInfo {
-                id: string_field(buffer, "buffer"),
-                path: string_field(buffer, "path"),
-                changed_at: string_field(buffer, "changed"),
+                id: buffer.buffer,
+                path: buffer.path.to_string(),
+                changed_at: buffer.changed.to_string(),
             })
             .collect())
     }
 
     /// Deletes a draft.
     pub fn discard_draft(&self, id: &str) -> Result<(), Error> {
-        self.call("buffer.drop", json!({ "draft": id })).map(|_| ())
+        self.call(BufferDraftDropArgs { draft: id.to_owned() }).map(drop)
     }
 
     /// A review of the changes that a session of an agent made.
@@ -174,37 +180,44 @@ impl InProcessEditorWorkspace {
         self.workspace.close();
     }
 
-    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<BufferStateReplyToEditor, Error> {
-        self.call(operation, arguments).map(|outcome| buffer_status_from_json(&Value::Object(outcome.json)))
+    fn call_buffer_open(&self, path: &str, text: Option<&str>) -> Result<BufferStateReplyToEditor, Error> {
+        let text = text.map(str::to_owned);
+        let opened = self.call(BufferOpenArgs { path: path.to_owned(), text, base: None, draft: None })?;
+        Ok(buffer_state(&opened.buffer, opened.text))
     }
 
-    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
-        self.engine.call(&Call::new(&self.person_caller, operation, into_object(arguments)))
+    fn call<O: OperationWithDefinition>(&self, operation: O) -> Result<O::Result, Error> {
+        run(&self.engine, &self.person_caller, operation, &CallOptions::default()).and_then(expect_outcome)
     }
 }
 
-fn buffer_status_from_json(buffer: &Value) -> BufferStateReplyToEditor {
+fn run<O: OperationWithDefinition>(
+    engine: &Engine,
+    caller: &Caller,
+    operation: O,
+    options: &CallOptions,
+) -> Result<CallReply<O::Result>, Error> {
+    let control = CallControl::default();
+    engine.run(operation, &CallMetadata { caller, idempotency_key: None, options, control: &control })
+}
+
+/// A call without an idempotency key always has an outcome of its own.
+fn expect_outcome<T>(reply: CallReply<T>) -> Result<T, Error> {
+    match reply.result {
+        SuccessfulCallResult::Done(outcome) => Ok(outcome),
+        SuccessfulCallResult::AlreadyDone(_) | SuccessfulCallResult::LeftToEditor => {
+            Err(Error::new(ErrorKind::Io, "the call ended without an outcome"))
+        }
+    }
+}
+
+fn buffer_state(buffer: &BufferFields, text: Option<String>) -> BufferStateReplyToEditor {
     BufferStateReplyToEditor {
-        revision: buffer["revision"].as_u64().unwrap_or_default(),
-        version: string_field(buffer, "version"),
-        unsaved: buffer["state"] == "unsaved",
-        text: buffer["text"].as_str().map(str::to_owned),
+        revision: buffer.revision,
+        version: buffer.version.to_string(),
+        unsaved: buffer.state == UNSAVED_STATE,
+        text,
     }
-}
-
-fn into_object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
-    }
-}
-
-fn array_field<'a>(outcome: &'a CallOutcome, name: &str) -> &'a [Value] {
-    outcome.json.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn string_field(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
 }
 
 /// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. An agent reads the
@@ -219,7 +232,7 @@ pub struct AcpSessionFileHandler {
 impl AcpSessionFileHandler {
     /// Marks the start of a turn of the agent; the changes of one turn can be rejected together.
     pub fn begin_turn(&self) -> Result<(), Error> {
-        self.call("turn", json!({}), CallOptions::default()).map(|_| ())
+        self.call(BeginTurnArgs {}, &CallOptions::default()).map(drop)
     }
 
     /// Implements `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1,
@@ -227,8 +240,9 @@ impl AcpSessionFileHandler {
     /// Reading fails if `line` is after the end of the file.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
         let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..CallOptions::default() };
-        let outcome = self.call("read", json!({ "path": path }), options)?;
-        let bytes = outcome.before_after.into_iter().find_map(|content| content.before).unwrap_or_default();
+        let arguments = ReadArgs { path: path.to_owned(), lines: None, bytes: None, format: None };
+        let reply = self.call(arguments, &options)?;
+        let bytes = reply.before_after.into_iter().find_map(|content| content.before).unwrap_or_default();
         let text = decode_indexable_text(&bytes)
             .ok_or_else(|| Error::new(ErrorKind::NotText, format!("{path} is not text")))?;
         slice_lines(&text, line, limit)
@@ -246,14 +260,23 @@ impl AcpSessionFileHandler {
             replacement_format: LineEndingAndBomPolicy::MatchReplaced,
             ..CallOptions::default()
         };
-        let arguments = json!({ "path": path, "content": content, "mode": "merge" });
-        let outcome = self.call("write", arguments, options)?;
-        Ok(outcome.json.get("merged") == Some(&Value::Bool(true)))
+        let arguments = WriteArgs {
+            path: path.to_owned(),
+            content: content.to_owned(),
+            base: None,
+            encoding: None,
+            mode: StaleWriteHandling::Merge,
+        };
+        let written = self.call(arguments, &options).and_then(expect_outcome)?;
+        Ok(written.merged == Some(true))
     }
 
-    fn call(&self, operation: &str, arguments: Value, options: CallOptions) -> Result<CallOutcome, Error> {
-        let call = Call { options, ..Call::new(&self.caller, operation, into_object(arguments)) };
-        self.engine.call(&call)
+    fn call<O: OperationWithDefinition>(
+        &self,
+        operation: O,
+        options: &CallOptions,
+    ) -> Result<CallReply<O::Result>, Error> {
+        run(&self.engine, &self.caller, operation, options)
     }
 }
 
@@ -306,62 +329,75 @@ pub struct EditorReviewHunk {
 impl EditorReviewOfSessionChanges<'_> {
     /// The files that the reviewed session changed and the person has not accepted yet.
     pub fn files(&self) -> Result<Vec<EditorReviewedFile>, Error> {
-        let outcome = self.editor.call("review", self.arguments(None, None))?;
-        Ok(array_field(&outcome, "files").iter().map(reviewed_file_from_json).collect())
+        let reviewed = self.editor.call(ReviewArgs {
+            path: None,
+            session: Some(self.session.clone()),
+            author: Some(self.principal.clone()),
+            since: SessionOrTurnStart::Session,
+        })?;
+        Ok(reviewed.files.into_iter().map(EditorReviewedFile::from).collect())
     }
 
     /// Accepts all changes of a file, or only one hunk of the file.
     pub fn accept(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
-        self.editor.call("keep", self.arguments(Some(path), hunk)).map(|_| ())
+        let accepted = KeepChangesArgs {
+            path: Some(path.to_owned()),
+            hunk: hunk.map(str::to_owned),
+            session: Some(self.session.clone()),
+            author: Some(self.principal.clone()),
+        };
+        self.editor.call(accepted).map(drop)
     }
 
     /// Reverts all changes of a file, or only one hunk of the file.
     pub fn reject(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
-        self.editor.call("reject", self.arguments(Some(path), hunk)).map(|_| ())
+        let rejected = RejectChangesArgs {
+            path: Some(path.to_owned()),
+            hunk: hunk.map(str::to_owned),
+            ..self.everything_since(SessionOrTurnStart::Session)
+        };
+        self.editor.call(rejected).map(drop)
     }
 
     /// Reverts all changes of the current turn of the reviewed session.
     pub fn reject_turn(&self) -> Result<(), Error> {
-        let mut arguments = self.arguments(None, None);
-        arguments["since"] = "turn".into();
-        self.editor.call("reject", arguments).map(|_| ())
+        self.editor.call(self.everything_since(SessionOrTurnStart::Turn)).map(drop)
     }
 
-    fn arguments(&self, path: Option<&str>, hunk: Option<&str>) -> Value {
-        let mut arguments = json!({ "author": self.principal, "session": self.session });
-        for (name, value) in [("path", path), ("hunk", hunk)] {
-            if let Some(value) = value {
-                arguments[name] = value.into();
-            }
+    fn everything_since(&self, since: SessionOrTurnStart) -> RejectChangesArgs {
+        RejectChangesArgs {
+            path: None,
+            hunk: None,
+            session: Some(self.session.clone()),
+            author: Some(self.principal.clone()),
+            since,
+            dry_run: false,
         }
-        arguments
     }
 }
 
-fn reviewed_file_from_json(file: &Value) -> EditorReviewedFile {
-    let hunks = file["hunks"].as_array().map_or(&[][..], Vec::as_slice);
-    EditorReviewedFile {
-        path: string_field(file, "path"),
-        change: string_field(file, "change"),
-        actors: string_list(&file["actors"]),
-        hunks: hunks.iter().map(hunk_from_json).collect(),
-        diff: string_field(file, "diff"),
+impl From<ReviewedFileRow> for EditorReviewedFile {
+    fn from(file: ReviewedFileRow) -> Self {
+        Self {
+            path: file.path.to_string(),
+            change: file.change.to_owned(),
+            actors: file.actors,
+            hunks: file.hunks.into_iter().map(EditorReviewHunk::from).collect(),
+            diff: file.diff.unwrap_or_default(),
+        }
     }
 }
 
-fn hunk_from_json(hunk: &Value) -> EditorReviewHunk {
-    let range = |side: &Value| (side["from"].as_u64().unwrap_or_default(), side["lines"].as_u64().unwrap_or_default());
-    EditorReviewHunk {
-        name: string_field(hunk, "hunk"),
-        before: range(&hunk["before"]),
-        after: range(&hunk["after"]),
-        authors: string_list(&hunk["by"]),
+impl From<ReviewHunkRow> for EditorReviewHunk {
+    fn from(hunk: ReviewHunkRow) -> Self {
+        let range = |span: &ReviewHunkLineSpan| (span.from as u64, span.lines as u64);
+        Self {
+            before: range(&hunk.before),
+            after: range(&hunk.after),
+            name: hunk.hunk,
+            authors: hunk.by.into_iter().collect(),
+        }
     }
-}
-
-fn string_list(list: &Value) -> Vec<String> {
-    let items = list.as_array().map_or(&[][..], Vec::as_slice);
-    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::native::{CallNotation, EngineJsonCalls, JsonCall};
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, ConversationSessionSwitch,
-    Engine,
+    CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, ConversationSessionSwitch, Engine,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
@@ -323,7 +323,7 @@ impl BlockingCall {
         };
         let listener: Option<&(dyn Fn(CallProgress) + Sync)> = self.progress.is_some().then_some(&report);
         let request = self.request;
-        self.engine.call(&Call {
+        self.engine.call(&JsonCall {
             caller: &request.caller,
             operation: &request.operation,
             arguments: request.arguments,
@@ -331,6 +331,7 @@ impl BlockingCall {
             options: request.options,
             control: CallControl::new(Instant::now() + call_deadline(self.cost_class), self.cancel, listener)
                 .with_approval_wait(request.approval_wait_ms),
+            notation: CallNotation::ToolCall,
         })
     }
 }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind};
+use stead_engine::{CallOptions, Caller, Engine, Error, ErrorKind};
 
 use crate::{
     definition::{DialectDefinition, DialectDefinitionParseError, ToolDefinition as Tool},
@@ -25,7 +26,7 @@ pub(crate) use comma::CommaErrorKind;
 pub(crate) use krux::KruxErrorType;
 
 /// The outcome of an engine call, or its error.
-pub type CallResult = Result<CallOutcome, Error>;
+pub type CallResult = Result<RenderedOutcome, Error>;
 
 /// An engine call, translated from a tool call.
 pub struct TranslatedCall {

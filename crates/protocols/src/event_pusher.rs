@@ -9,8 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOutcome, Caller, CallerWatchEventReader, CancelToken, Engine, ops::WatchEventRow};
+use stead_engine::{Caller, CallerWatchEventReader, CancelToken, Engine, ops::WatchEventRow};
 use tokio::sync::mpsc::Sender;
 
 use crate::dialect::{DialectSet, into_object};
@@ -69,7 +70,7 @@ impl EventPusher {
     pub(crate) fn apply_call(
         &self,
         effect: &OperationWatchEffect,
-        outcome: &CallOutcome,
+        outcome: &RenderedOutcome,
         engine: &Engine,
         caller: &Caller,
         dialect: &str,

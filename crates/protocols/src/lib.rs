@@ -13,6 +13,7 @@ mod json_string;
 pub mod limits;
 mod lines;
 pub mod mcp;
+pub mod native;
 pub mod rpc;
 mod strict_json;
 

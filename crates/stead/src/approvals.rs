@@ -8,8 +8,9 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{ApprovalState, CallOutcome, Caller, CallerApproverStatus, Error, ErrorKind, Principal};
+use stead_engine::{ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal};
 use stead_local::LandlockMode;
+use stead_protocols::native::RenderedOutcome;
 
 mod allow_rule;
 
@@ -241,7 +242,7 @@ fn answer_approval(
     print_answer(call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
 }
 
-fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Result<CallOutcome, CommandError> {
+fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Result<RenderedOutcome, CommandError> {
     Ok(call_operation(opened, caller, "approvals", json!({ "id": id }))?)
 }
 

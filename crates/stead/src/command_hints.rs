@@ -2,7 +2,8 @@
 //! name tool calls, because most of its callers are models.
 
 use serde_json::Value;
-use stead_engine::{Call, Error, ErrorKind};
+use stead_engine::{Error, ErrorKind};
+use stead_protocols::native::JsonCall;
 
 use crate::command_notation::quote_for_shell;
 
@@ -85,7 +86,7 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::Busy, ErrorKind::Deadline], &[], "repeat the command"),
 ];
 
-pub(crate) fn with_command_hint(call: &Call<'_>, error: Error) -> Error {
+pub(crate) fn with_command_hint(call: &JsonCall<'_>, error: Error) -> Error {
     let hint = hint_from_details(call, &error).or_else(|| fixed_hint(call.operation, error.kind).map(str::to_owned));
     match hint {
         Some(hint) => error.with_next_step(hint),
@@ -100,14 +101,14 @@ fn fixed_hint(operation: &str, kind: ErrorKind) -> Option<&'static str> {
     FIXED_HINTS.iter().find(applies).map(|(_, _, hint)| *hint)
 }
 
-fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
+fn hint_from_details(call: &JsonCall<'_>, error: &Error) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     let path = detail("path").or_else(|| argument("path")).or_else(|| argument("from")).unwrap_or(".");
     hint_about_path(call, error, path).or_else(|| hint_about_content(call, error, &quote_for_shell(path)))
 }
 
-fn hint_about_path(call: &Call<'_>, error: &Error, unquoted: &str) -> Option<String> {
+fn hint_about_path(call: &JsonCall<'_>, error: &Error, unquoted: &str) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let has_detail = |name: &str| error.details.contains_key(name);
     let path = quote_for_shell(unquoted);
@@ -136,7 +137,7 @@ fn hint_about_path(call: &Call<'_>, error: &Error, unquoted: &str) -> Option<Str
     })
 }
 
-fn hint_about_content(call: &Call<'_>, error: &Error, path: &str) -> Option<String> {
+fn hint_about_content(call: &JsonCall<'_>, error: &Error, path: &str) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let has_detail = |name: &str| error.details.contains_key(name);
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
@@ -212,7 +213,7 @@ mod tests {
 
     fn hint_for(kind: ErrorKind, operation: &str, arguments: Value) -> Option<String> {
         let caller = Caller::new(Principal::User("eva".to_owned()), "s", "cli");
-        let call = Call::new(&caller, operation, arguments.as_object().cloned().unwrap());
+        let call = JsonCall::new(&caller, operation, arguments.as_object().cloned().unwrap());
         let details =
             [("rev", json!("r9")), ("approval", json!("ap-1")), ("rule", json!("x")), ("retry_after_ms", json!(5))];
         let error = details

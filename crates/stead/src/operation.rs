@@ -7,11 +7,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallNotation, CallOutcome, CallProgress, Caller, CancelToken, Error, ErrorKind,
-    OperationEffectClass, find_operation, limits::WRITE_BYTES_MAX,
+    CallControl, CallProgress, Caller, CancelToken, Error, ErrorKind, OperationEffectClass, find_operation,
+    limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
 use stead_protocols::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
+use stead_protocols::native::{CallNotation, EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::{
     cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
@@ -114,23 +115,23 @@ pub(crate) fn call_operation(
     caller: &Caller,
     operation: &str,
     arguments: Value,
-) -> Result<CallOutcome, Error> {
+) -> Result<RenderedOutcome, Error> {
     let mut arguments = arguments.as_object().cloned().unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
     run_call(opened, &new_call(caller, operation, arguments))
 }
 
-fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Call<'a> {
-    let mut call = Call::new(caller, operation, arguments);
-    call.options.call_notation = CallNotation::Command(render_command);
+fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> JsonCall<'a> {
+    let mut call = JsonCall::new(caller, operation, arguments);
+    call.notation = CallNotation::Command(render_command);
     call
 }
 
-pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &Call<'_>) -> Result<CallOutcome, Error> {
+pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
     opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
 }
 
-pub(crate) fn print_answer(answer: CallOutcome, format: OutputFormat) -> CliCommandResult {
+pub(crate) fn print_answer(answer: RenderedOutcome, format: OutputFormat) -> CliCommandResult {
     output::print_as(format, || Value::Object(answer.json), || answer.text)?;
     Ok(CommandExit::Success)
 }
@@ -201,7 +202,7 @@ fn read_standard_input(
 }
 
 /// Prints only the content of a file, for output to a pipe or a file.
-fn print_content(answer: &CallOutcome) -> CliCommandResult {
+fn print_content(answer: &RenderedOutcome) -> CliCommandResult {
     let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {
         let bytes = STANDARD.decode(field("content")).map_err(|error| CommandError::System(error.to_string()))?;

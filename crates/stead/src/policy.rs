@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, CallOptions, OPERATIONS};
+use stead_engine::{CallOptions, OPERATIONS};
 use stead_local::LandlockMode;
 use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath, TranslatedCall};
+use stead_protocols::native::JsonCall;
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
@@ -61,7 +62,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliComma
     let caller = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let call_arguments = call_arguments.as_object().cloned().unwrap_or_default();
-    let answer = run_call(&opened, &Call { options, ..Call::new(&caller, "policy", call_arguments) })?;
+    let answer = run_call(&opened, &JsonCall { options, ..JsonCall::new(&caller, "policy", call_arguments) })?;
     print_answer(answer, OutputFormat::from(json))
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BytesToRead, Call, CallOutcome, Caller, CallerApproverStatus, Engine, Error, ErrorKind, FileBytesWithVersion,
-    Grants, Principal, Workspace,
+    BytesToRead, Caller, CallerApproverStatus, Engine, Error, ErrorKind, FileBytesWithVersion, Grants, Principal,
+    Workspace,
 };
 use stead_path::RelPath;
+use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::MemoryWorkspace;
 
@@ -54,14 +55,14 @@ impl<W: Workspace + 'static> EngineFixture<W> {
     }
 
     /// Calls an operation.
-    pub fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+    pub fn call(&self, operation: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
         self.call_as(&self.caller, operation, arguments)
     }
 
     /// Calls an operation as another caller.
-    pub fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+    pub fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-        let outcome = self.engine.call(&Call::new(caller, operation, arguments))?;
+        let outcome = self.engine.call(&JsonCall::new(caller, operation, arguments))?;
         assert!(!outcome.text.is_empty(), "{operation} has no text");
         Ok(outcome)
     }

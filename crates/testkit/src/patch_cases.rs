@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_engine::{CallOutcome, Error, Workspace};
+use stead_engine::{Error, Workspace};
+use stead_protocols::native::RenderedOutcome;
 
 use crate::engine_fixture::{EngineFixture, rel_path};
 
@@ -45,7 +46,7 @@ pub trait PatchCaseWorkspaceAdapter {
     /// Creates a symbolic link in the workspace without calling an operation.
     fn put_link(&self, path: &str, target: &str);
     /// Calls an operation as an agent.
-    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error>;
+    fn call(&self, operation: &str, arguments: Value) -> Result<RenderedOutcome, Error>;
     /// Returns the whole tree: files with their bytes, links as `-> target`, directories as `None`.
     fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>>;
 }
@@ -59,7 +60,7 @@ impl PatchCaseWorkspaceAdapter for EngineFixture {
         self.workspace.put_link(path, target);
     }
 
-    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+    fn call(&self, operation: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
         EngineFixture::call(self, operation, arguments)
     }
 
@@ -124,7 +125,7 @@ impl PatchCase {
     fn check_success(
         &self,
         backend: &dyn PatchCaseWorkspaceAdapter,
-        answer: &CallOutcome,
+        answer: &RenderedOutcome,
         before: &PatchTestTreeContents,
         now: &PatchTestTreeContents,
     ) -> Result<(), String> {

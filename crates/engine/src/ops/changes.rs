@@ -59,7 +59,7 @@ impl ChangeEventRow {
     }
 }
 
-pub(crate) fn render_line_ranges(lines: &[[usize; 2]]) -> String {
+pub fn render_line_ranges(lines: &[[usize; 2]]) -> String {
     let spans: Vec<String> = lines.iter().map(|[first, last]| format!("{first}-{last}")).collect();
     format!(" lines {}", spans.join(","))
 }

@@ -91,7 +91,7 @@ pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<PlanTi
     }
 }
 
-pub(crate) fn describe_size(files: u64, bytes: u64) -> String {
+pub fn describe_size(files: u64, bytes: u64) -> String {
     let noun = if files == 1 { "file" } else { "files" };
     format!("{files} {noun}, {bytes} bytes")
 }

@@ -106,7 +106,7 @@ impl Operation for StatArgs {
     }
 }
 
-pub(crate) fn file_kind_name(kind: FileKind) -> &'static str {
+pub fn file_kind_name(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "file",
         FileKind::Directory => "directory",

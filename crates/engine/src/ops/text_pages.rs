@@ -8,7 +8,7 @@ const UNIX_EPOCH_DAYS: i64 = 719_468;
 /// The number of days in 400 years, after which the Gregorian calendar repeats.
 const CALENDAR_ERA_DAYS: i64 = 146_097;
 
-pub(crate) fn format_line_span(first: usize, last: usize) -> String {
+pub fn format_line_span(first: usize, last: usize) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
@@ -29,22 +29,22 @@ pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextPageEnd {
+pub enum TextPageEnd {
     Complete,
     AtLine,
     InsideLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OutcomeTextFirstPage<'a> {
-    pub(crate) text: &'a str,
+pub struct OutcomeTextFirstPage<'a> {
+    pub text: &'a str,
     /// The number of lines on the first page of a text, including a truncated line.
-    pub(crate) lines: usize,
-    pub(crate) end: TextPageEnd,
+    pub lines: usize,
+    pub end: TextPageEnd,
 }
 
 /// Returns whole lines with at most `chars_max` characters, or the start of a longer first line.
-pub(crate) fn first_page(text: &str, chars_max: usize) -> OutcomeTextFirstPage<'_> {
+pub fn first_page(text: &str, chars_max: usize) -> OutcomeTextFirstPage<'_> {
     let (mut end, mut chars, mut count) = (0, 0, 0);
     for line in lines::iter(text) {
         chars += line.chars().count();

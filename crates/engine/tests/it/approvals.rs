@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    ApprovalFilter, ApprovalMode, ApprovalState, Call, CallControl, Caller, CallerApproverStatus, ErrorKind, Principal,
+    ApprovalFilter, ApprovalMode, ApprovalState, CallControl, Caller, CallerApproverStatus, ErrorKind, Principal,
 };
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::{
     engine_fixture::{EngineFixture, agent},
     wait::wait_for,
@@ -210,7 +211,7 @@ fn repeated_key_does_not_consume_approval() {
     let fixture = fixture_with_approval_policy();
     let call = |key| {
         let Value::Object(arguments) = remove_args() else { panic!("an object") };
-        let mut call = Call::new(&fixture.caller, "remove", arguments);
+        let mut call = JsonCall::new(&fixture.caller, "remove", arguments);
         call.idempotency_key = Some(key);
         fixture.engine.call(&call)
     };
@@ -237,7 +238,7 @@ fn waiting_call_continues_after_approval() {
     let outcome = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let Value::Object(arguments) = remove_args() else { panic!("an object") };
-            let mut call = Call::new(&fixture.caller, "remove", arguments);
+            let mut call = JsonCall::new(&fixture.caller, "remove", arguments);
             call.control = CallControl::default().with_approval_wait(20_000);
             fixture.engine.call(&call)
         });
@@ -255,7 +256,11 @@ fn approval_mode_denies_or_allows_everything() {
     let fixture = fixture_with_approval_policy();
     let Value::Object(arguments) = remove_args() else { panic!("an object") };
     let remove_in_mode = |mode| {
-        fixture.engine.clone().with_approval_mode(mode).call(&Call::new(&fixture.caller, "remove", arguments.clone()))
+        fixture.engine.clone().with_approval_mode(mode).call(&JsonCall::new(
+            &fixture.caller,
+            "remove",
+            arguments.clone(),
+        ))
     };
     assert_eq!(
         remove_in_mode(ApprovalMode::DenyAll).expect_err("the server denies the call").kind,

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, CallControl, CancelToken, ChangesFollower, ErrorKind, Workspace, limits};
+use stead_engine::{CallControl, CancelToken, ChangesFollower, ErrorKind, Workspace, limits};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::{EngineFixture, confined_agent};
 
 fn event_list(outcome: &Map<String, Value>) -> Vec<(u64, String, String)> {
@@ -147,7 +148,7 @@ fn waiting_ends_on_change_or_timeout() {
 fn waiting_respects_cancellation_and_deadline() {
     let fixture = EngineFixture::new();
     let Value::Object(arguments) = json!({ "since": 0, "wait_ms": 20_000 }) else { panic!("object") };
-    let mut call = Call::new(&fixture.caller, "changes", arguments);
+    let mut call = JsonCall::new(&fixture.caller, "changes", arguments);
     call.control = CallControl::new(Instant::now() + Duration::from_millis(600), CancelToken::default(), None);
     assert_eq!(event_list(&fixture.engine.call(&call).unwrap().json).len(), 0);
     let cancel = CancelToken::default();

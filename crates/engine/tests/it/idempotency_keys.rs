@@ -1,12 +1,13 @@
 //! Tests of idempotency keys: a call that repeats a key changes nothing and returns the first outcome.
 
 use serde_json::{Value, json};
-use stead_engine::{Call, CallOutcome, Error, ErrorKind};
+use stead_engine::{Error, ErrorKind};
+use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use testkit::engine_fixture::{EngineFixture, agent};
 
-fn call_with_key(fixture: &EngineFixture, key: &str, arguments: Value) -> Result<CallOutcome, Error> {
+fn call_with_key(fixture: &EngineFixture, key: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
     let Value::Object(arguments) = arguments else { panic!("object") };
-    let mut call = Call::new(&fixture.caller, "append", arguments);
+    let mut call = JsonCall::new(&fixture.caller, "append", arguments);
     call.idempotency_key = Some(key);
     fixture.engine.call(&call)
 }
@@ -43,7 +44,7 @@ fn key_of_different_call_is_rejected() {
     let fixture = EngineFixture::new();
     let call_again = |operation: &str, arguments: Value| {
         let Value::Object(arguments) = arguments else { panic!("an object") };
-        let mut call = Call::new(&fixture.caller, operation, arguments);
+        let mut call = JsonCall::new(&fixture.caller, operation, arguments);
         call.idempotency_key = Some("k");
         fixture.engine.call(&call)
     };

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Engine, Error, ErrorKind, MissingParentPolicy,
+    BeforeAfterContentInclusion, CallOptions, Engine, Error, ErrorKind, MissingParentPolicy,
     PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
     PatchRepeatedFilePolicy,
 };
+use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, confined_agent},
@@ -118,7 +119,7 @@ fn modes_and_encodings_are_preserved() {
     assert_eq!(fixture.workspace.bytes("wide").unwrap(), b"\xff\xfe\xe9\0\r\0\n\0");
 }
 
-fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Value) -> Result<CallOutcome, Error> {
+fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Value) -> Result<RenderedOutcome, Error> {
     let engine = Engine::new(workspace.clone());
     let caller = agent("one");
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
@@ -128,7 +129,7 @@ fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Va
         before_after: BeforeAfterContentInclusion::Include,
         ..CallOptions::default()
     };
-    engine.call(&Call { options: terms, ..Call::new(&caller, "patch", arguments) })
+    engine.call(&JsonCall { options: terms, ..JsonCall::new(&caller, "patch", arguments) })
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Tests of policy rules, mostly as a table of policies, calls and expected outcomes.
 
 use serde_json::{Value, json};
-use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
+use stead_engine::{CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::{EngineFixture, agent};
 
 const FILES: &[(&str, &str)] = &[
@@ -34,7 +35,7 @@ fn result_of_call(
     fixture.workspace.set_policy(policy);
     let caller = Caller::new(Principal::parse(principal).unwrap(), "s", "test");
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    let mut call = Call::new(&caller, operation, arguments);
+    let mut call = JsonCall::new(&caller, operation, arguments);
     call.options = terms;
     let outcome = fixture.engine.call(&call);
     let entry = fixture.engine.workspace().entry(fixture.entry_count()).unwrap().unwrap().entry;

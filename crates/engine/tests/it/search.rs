@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, ErrorKind, GlobPatternSet, Grants};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
 
 const TREE: &[(&str, &str)] = &[
@@ -180,7 +181,7 @@ fn parallel_search_is_deterministic() {
 #[test]
 fn parallel_walk_stops_on_cancellation() {
     use std::time::{Duration, Instant};
-    use stead_engine::{Call, CallControl, CancelToken};
+    use stead_engine::{CallControl, CancelToken};
     let fixture = EngineFixture::new();
     for number in 0..3_000 {
         fixture.workspace.put_file(&format!("d{}/f{number}.txt", number % 50), "needle\n");
@@ -189,9 +190,9 @@ fn parallel_walk_stops_on_cancellation() {
     let cancel = CancelToken::default();
     let stop = |_: stead_engine::CallProgress| cancel.cancel();
     let control = CallControl::new(Instant::now() + Duration::from_secs(60), cancel.clone(), Some(&stop));
-    let call = Call { control, ..Call::new(&fixture.caller, "search", arguments.clone()) };
+    let call = JsonCall { control, ..JsonCall::new(&fixture.caller, "search", arguments.clone()) };
     assert_eq!(fixture.engine.call(&call).unwrap_err().kind, ErrorKind::Cancelled);
     let control = CallControl::new(Instant::now(), CancelToken::default(), None);
-    let call = Call { control, ..Call::new(&fixture.caller, "search", arguments) };
+    let call = JsonCall { control, ..JsonCall::new(&fixture.caller, "search", arguments) };
     assert_eq!(fixture.engine.call(&call).unwrap_err().kind, ErrorKind::Deadline);
 }

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use stead_engine::{BeforeAfterContentInclusion, Call, Caller, CallerWatchEventReader, CancelToken, Grants, Principal};
+use stead_engine::{BeforeAfterContentInclusion, Caller, CallerWatchEventReader, CancelToken, Grants, Principal};
 use stead_path::RelPath;
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::EngineFixture;
 
 fn event_summaries(outcome: &Value) -> Vec<String> {
@@ -83,7 +84,7 @@ fn stale_read_notice_waits_for_suitable_outcome() {
     }
     // Some protocols return only the bytes of a file and cannot show a notice.
     let arguments = json!({ "path": "b.rs" }).as_object().cloned().unwrap();
-    let mut call = Call::new(&fixture.caller, "read", arguments);
+    let mut call = JsonCall::new(&fixture.caller, "read", arguments);
     call.options.before_after = BeforeAfterContentInclusion::Include;
     let bytes = fixture.engine.call(&call).unwrap();
     assert_eq!(bytes.json.get("changed_since_read"), None);

@@ -4,9 +4,12 @@
 use std::io::{self, Read, Write};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::{Map, json};
+use serde_json::json;
 use stead_disk::{DirectoryHandle, FileType, OpenFile};
-use stead_engine::{ApprovalMode, Call, Caller, Engine, Error, ErrorKind, WrittenFileMode};
+use stead_engine::{
+    ApprovalMode, CallControl, CallMetadata, CallOptions, Caller, Engine, Error, ErrorKind, WrittenFileMode,
+    ops::{StaleWriteHandling, WriteArgs},
+};
 use stead_path::{FileName, RelPath};
 
 use super::{
@@ -185,16 +188,15 @@ fn write_file(
     bytes: &[u8],
     privacy: WrittenFileMode,
 ) -> Result<(), Error> {
-    let arguments: Map<_, _> = [
-        ("path", path.to_wire().into_owned()),
-        ("content", STANDARD.encode(bytes)),
-        ("encoding", "base64".to_owned()),
-        ("base", String::new()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value.into()))
-    .collect();
-    let mut call = Call::new(by, "write", arguments);
-    call.options.written_file_mode = privacy;
-    engine.call(&call).map(drop)
+    let operation = WriteArgs {
+        path: path.to_wire().into_owned(),
+        content: STANDARD.encode(bytes),
+        base: Some(String::new()),
+        encoding: Some("base64".to_owned()),
+        mode: StaleWriteHandling::Exact,
+    };
+    let options = CallOptions { written_file_mode: privacy, ..CallOptions::default() };
+    let control = CallControl::default();
+    let call = CallMetadata { caller: by, idempotency_key: None, options: &options, control: &control };
+    engine.run(operation, &call).map(drop)
 }

@@ -1,8 +1,9 @@
 //! Tests one call of each operation and the files on disk after the call.
 
 use serde_json::{Value, json};
-use stead_engine::{Call, CallOptions, ErrorKind, OverwrittenFilePolicy};
+use stead_engine::{CallOptions, ErrorKind, OverwrittenFilePolicy};
 use stead_local::LocalWorkspace;
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 
 use crate::support::{LocalFixture, test_options};
 
@@ -96,7 +97,7 @@ fn replaced_files_go_to_the_trash_if_requested() {
     fixture.write_on_disk("g", "new");
     let over = || {
         let arguments = json!({ "from": "g", "to": "f", "overwrite": true });
-        let mut call = Call::new(&fixture.caller, "move", arguments.as_object().unwrap().clone());
+        let mut call = JsonCall::new(&fixture.caller, "move", arguments.as_object().unwrap().clone());
         call.options = CallOptions { overwritten_file: OverwrittenFilePolicy::MoveToTrash, ..CallOptions::default() };
         fixture.engine.call(&call).unwrap().json
     };
@@ -131,7 +132,7 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     let arguments = json!({ "trash": removed["trash"] });
     fixture.call_err("restore", arguments.clone(), ErrorKind::Exists);
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    let mut call = stead_engine::Call::new(&fixture.caller, "restore", arguments);
+    let mut call = stead_protocols::native::JsonCall::new(&fixture.caller, "restore", arguments);
     call.options.restore_conflict = stead_engine::TrashRestoreOverwritePolicy::TrashExisting;
     let restored = fixture.engine.call(&call).unwrap().json;
     assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));

@@ -3,8 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, CallerResourceLifetime, ErrorKind, Principal};
+use stead_engine::{Caller, CallerResourceLifetime, ErrorKind, Principal};
 use stead_local::{BufferChangeResult, InProcessEditorWorkspace, LocalWorkspaceOptions};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
 
 #[path = "../../examples/editor.rs"]
@@ -93,7 +94,7 @@ fn buffers_close_with_their_connection_for_every_process() {
     };
     let call = |editor: &InProcessEditorWorkspace, caller: &Caller, operation: &str, arguments: Value| {
         let arguments = arguments.as_object().cloned().unwrap();
-        editor.engine().call(&Call::new(caller, operation, arguments)).map(|answer| Value::Object(answer.json))
+        editor.engine().call(&JsonCall::new(caller, operation, arguments)).map(|answer| Value::Object(answer.json))
     };
     let standings = |editor: &InProcessEditorWorkspace| -> Vec<String> {
         let listed = call(editor, &over(&CallerResourceLifetime::Process), "buffer.list", json!({})).unwrap();

@@ -9,8 +9,9 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use edits::RandomTree;
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, Engine};
+use stead_engine::{Caller, Engine};
 use stead_local::{IndexBuildAndUseMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
 use testkit::{stress::SeededRng, wait::wait_until};
 
@@ -42,7 +43,7 @@ impl SearchTestWorkspace {
 
     pub(crate) fn search_as(&self, caller: &Caller, arguments: &Value) -> String {
         let Value::Object(fields) = arguments.clone() else { panic!("arguments are an object") };
-        match self.engine.call(&Call::new(caller, "search", fields)) {
+        match self.engine.call(&JsonCall::new(caller, "search", fields)) {
             Ok(answer) => format!("{:#}\n{}", Value::Object(answer.json), answer.text),
             Err(error) => error.to_string(),
         }

@@ -11,7 +11,8 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, CallControl, CancelToken, ErrorKind};
+use stead_engine::{CallControl, CancelToken, ErrorKind};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::wait::wait_until;
 
 use crate::support::LocalFixture;
@@ -126,7 +127,7 @@ fn versions_of_huge_files_finish_in_time() {
         ("copy", json!({ "from": "huge", "to": "other" })),
         ("move", json!({ "from": "huge", "to": "other" })),
     ] {
-        let mut call = Call::new(&fixture.caller, operation, arguments.as_object().unwrap().clone());
+        let mut call = JsonCall::new(&fixture.caller, operation, arguments.as_object().unwrap().clone());
         call.control = CallControl::new(Instant::now() + Duration::from_millis(50), CancelToken::default(), None);
         let error = fixture.engine.call(&call).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Deadline, "{operation}: {error}");
@@ -162,7 +163,7 @@ fn search_can_stop_within_a_file() {
         arguments.insert("path".into(), path.into());
         let started = Instant::now();
         let control = CallControl::new(started + deadline, cancel.clone(), None);
-        let call = Call { control, ..Call::new(&fixture.caller, "search", arguments) };
+        let call = JsonCall { control, ..JsonCall::new(&fixture.caller, "search", arguments) };
         let code = fixture.engine.call(&call).map_or_else(|error| error.kind.code(), |_| "done");
         (code, started.elapsed())
     };

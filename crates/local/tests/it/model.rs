@@ -17,8 +17,9 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use stead_engine::{Call, Caller, Engine, Error, Principal, Workspace};
+use stead_engine::{Caller, Engine, Error, Principal, Workspace};
 use stead_local::{Clock, ClockReading, LocalWorkspace};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
 use testkit::MemoryWorkspace;
 
@@ -102,7 +103,7 @@ impl ModelPair {
         let caller = &self.callers[random_call.caller];
         let ask = |engine: &Engine, arguments: &Value| -> ModelBasedTestCallResult {
             let Value::Object(arguments) = arguments.clone() else { panic!("arguments are an object") };
-            let mut call = Call::new(caller, random_call.operation, arguments);
+            let mut call = JsonCall::new(caller, random_call.operation, arguments);
             call.idempotency_key = random_call.key.as_deref();
             engine.call(&call).map(|answer| answer.json)
         };

@@ -10,7 +10,8 @@ use std::{
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
-use stead_engine::{CallOutcome, Error, ErrorKind};
+use stead_engine::{Error, ErrorKind};
+use stead_protocols::native::RenderedOutcome;
 use testkit::{engine_fixture::EngineFixture, patch_cases};
 
 use crate::support::LocalFixture;
@@ -26,7 +27,7 @@ impl patch_cases::PatchCaseWorkspaceAdapter for LocalFixture {
         symlink(target, self.path(path)).unwrap();
     }
 
-    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+    fn call(&self, operation: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
         EngineFixture::call(self, operation, arguments)
     }
 

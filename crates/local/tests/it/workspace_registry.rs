@@ -8,11 +8,12 @@ mod race;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Engine, Error, ErrorKind, Grants, Principal};
+use stead_engine::{Caller, Engine, Error, ErrorKind, Grants, Principal};
 use stead_local::{
     CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope, WorkspaceLasting,
     WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
 };
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
 
 use crate::support::tester;
@@ -35,7 +36,7 @@ pub(crate) fn open_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
 
 pub(crate) fn call_operation(engine: &Engine, operation: &str, arguments: Value) -> Result<Map<String, Value>, Error> {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    engine.call(&Call::new(&tester(), operation, arguments)).map(|answer| answer.json)
+    engine.call(&JsonCall::new(&tester(), operation, arguments)).map(|answer| answer.json)
 }
 
 pub(crate) fn write_file(engine: &Engine, path: &str, content: &str) {

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::{CallOutcome, Caller, ChangeApplierChoice, Error, ErrorKind};
+use stead_engine::{Caller, ChangeApplierChoice, Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::{
@@ -106,7 +107,7 @@ impl<'p> AcpRunningFileCall<'p> {
         content: &str,
         format: WriteFormatPolicy,
         applied_by: &ChangeApplierChoice,
-    ) -> Result<CallOutcome, AcpError> {
+    ) -> Result<RenderedOutcome, AcpError> {
         let known_text = self.session.seen_content(&self.resolved_path).map(|seen| match seen {
             LastSeenContent::Missing => Arc::from(""),
             LastSeenContent::Text(text) => text,
@@ -133,7 +134,10 @@ impl<'p> AcpRunningFileCall<'p> {
         outcome.map_err(|error| AcpError::from_error(&error, &self.requested_path))
     }
 
-    pub(super) async fn call_engine(&self, request: TranslatedCall) -> Result<Result<CallOutcome, Error>, AcpError> {
+    pub(super) async fn call_engine(
+        &self,
+        request: TranslatedCall,
+    ) -> Result<Result<RenderedOutcome, Error>, AcpError> {
         self.call_engine_as(self.root()?.agent.clone(), request).await
     }
 
@@ -141,7 +145,7 @@ impl<'p> AcpRunningFileCall<'p> {
         &self,
         caller: Caller,
         request: TranslatedCall,
-    ) -> Result<Result<CallOutcome, Error>, AcpError> {
+    ) -> Result<Result<RenderedOutcome, Error>, AcpError> {
         let request = CallRequest::new(caller, request);
         // Forwarded messages must not wait for the disk. `OtherRequestsPending::Waiting` therefore makes every call run
         // on a thread, except the shortest calls.

@@ -5,9 +5,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use crate::native::RenderedOutcome;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOutcome, ChangeApplierChoice, Error, ErrorKind};
+use stead_engine::{ChangeApplierChoice, Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::{
@@ -269,7 +270,7 @@ impl AcpReviewMethodHandler<'_> {
         result: &mut KeepOrRejectResult,
     ) -> Result<(), AcpError> {
         let key = if operation == "keep" { "kept" } else { "rejected" };
-        let listed = |outcome: &CallOutcome, name: &str| {
+        let listed = |outcome: &RenderedOutcome, name: &str| {
             outcome.json.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
         };
         match self.call_as_person(root, operation, arguments).await? {
@@ -353,7 +354,7 @@ impl AcpReviewMethodHandler<'_> {
         root: usize,
         operation: &str,
         mut arguments: Map<String, Value>,
-    ) -> Result<Result<CallOutcome, Error>, AcpError> {
+    ) -> Result<Result<RenderedOutcome, Error>, AcpError> {
         let Some(opened) = self.session.roots().get(root) else {
             return Err(AcpError::internal_error("io_error: no such root"));
         };

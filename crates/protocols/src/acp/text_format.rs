@@ -1,8 +1,9 @@
 //! Line endings and encoding of the files that an agent writes. The members of `_meta.stead` set the format in a write
 //! request, and report the format in the response.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOutcome, index::decode_indexable_text};
+use stead_engine::index::decode_indexable_text;
 
 use super::errors::AcpError;
 
@@ -68,7 +69,7 @@ pub(super) struct AcpWriteAdjustments {
 }
 
 impl AcpWriteAdjustments {
-    pub(super) fn from_outcome(content: &str, outcome: &CallOutcome) -> Self {
+    pub(super) fn from_outcome(content: &str, outcome: &RenderedOutcome) -> Self {
         let after = outcome.before_after.first().and_then(|bytes| bytes.after.as_deref());
         let after = after.and_then(decode_indexable_text).unwrap_or_default();
         let converted = after.contains("\r\n") && !content.contains("\r\n");

@@ -2,11 +2,11 @@
 //! the ACP proxy uses the dialect `acp`, because MCP clients do not accept tool names with a slash. A path outside the
 //! root directory gets the same ACP error as a missing file.
 
+use crate::native::RenderedOutcome;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, LineEndingAndBomPolicy,
-    MissingBaseVersionPolicy,
+    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, LineEndingAndBomPolicy, MissingBaseVersionPolicy,
 };
 use stead_path::{
     AbsolutePathRule, DotDotRule, EmptyPathRule, ParsedPath, PathBackslashRule, PathKindImpliedBySpelling, PathSyntax,
@@ -107,7 +107,7 @@ pub(crate) fn call_options(tool: &str) -> CallOptions {
 }
 
 /// A file that is not UTF-8 is an error, because writing its text back would change bytes of the file.
-pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
+pub(crate) fn outcome_text(outcome: RenderedOutcome) -> Result<String, AcpError> {
     let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

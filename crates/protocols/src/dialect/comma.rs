@@ -3,10 +3,9 @@
 //! `comma` verbatim where its code and its document agree. Where its code and its document differ, `comma` follows the
 //! document, unless an option selects the code.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingPageSizeAndDetail,
-};
+use stead_engine::{BeforeAfterContentInclusion, CallOptions, Caller, Error, ErrorKind, ListingPageSizeAndDetail};
 use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
 use super::{
@@ -215,7 +214,7 @@ impl Dialect for CommaDialect {
     }
 }
 
-fn success_envelope(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
+fn success_envelope(call: &CommaToolCall<'_>, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     match &call.input {
         CommaToolInput::ReadFile(input) => read_file::read_reply(input, outcome),
         CommaToolInput::ListDirectory(input) => list_directory::list_reply(call, input, outcome),

@@ -1,10 +1,11 @@
 //! The dialect `jettson` has four tools that return plain objects. An error is returned as `{"error": "…"}`, with the
 //! documented prefix and sentence. Replies contain the argument `path` as the caller wrote it.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPermission, Error, ErrorKind,
-    ListingPageSizeAndDetail, MissingBaseVersionPolicy,
+    BeforeAfterContentInclusion, CallOptions, DirectoryRemovalPermission, Error, ErrorKind, ListingPageSizeAndDetail,
+    MissingBaseVersionPolicy,
 };
 use stead_path::{
     AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
@@ -123,7 +124,7 @@ impl Dialect for JettsonDialect {
     }
 }
 
-fn render_success(input: &JettsonToolInput, outcome: &CallOutcome) -> Value {
+fn render_success(input: &JettsonToolInput, outcome: &RenderedOutcome) -> Value {
     let path = input.path();
     match input {
         JettsonToolInput::Read(_) => {

@@ -2,8 +2,9 @@
 //! next call. Replies have the fields that the dialect's document describes. Every suggested recovery action is a call
 //! of an existing capability.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedToolAndOperation};
+use stead_engine::{CallOptions, Error, ErrorKind, OfferedToolAndOperation};
 
 use super::{
     CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
@@ -76,7 +77,7 @@ impl KruxCall<'_> {
         }
     }
 
-    fn render_success(&self, outcome: &CallOutcome) -> Result<Value, Error> {
+    fn render_success(&self, outcome: &RenderedOutcome) -> Result<Value, Error> {
         match &self.input {
             KruxToolInput::File(input) => files::render_outcome(self, input, outcome),
             KruxToolInput::Search(input) => Ok(search::render_outcome(self, input, outcome)),

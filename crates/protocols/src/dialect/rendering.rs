@@ -2,8 +2,9 @@
 //! handles of trashed files. Replies show lexically cleaned paths to the client; no access check uses lexically cleaned
 //! paths.
 
+use crate::native::RenderedOutcome;
 use serde_json::Value;
-use stead_engine::{CallOutcome, Error};
+use stead_engine::Error;
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
 
@@ -17,7 +18,7 @@ pub(super) trait CallOutcomeFieldsExt {
     fn bytes_before(&self) -> &[u8];
 }
 
-impl CallOutcomeFieldsExt for CallOutcome {
+impl CallOutcomeFieldsExt for RenderedOutcome {
     fn text_field(&self, name: &str) -> &str {
         self.json.get(name).and_then(Value::as_str).unwrap_or_default()
     }

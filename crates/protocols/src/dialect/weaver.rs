@@ -3,10 +3,11 @@
 //! original code: 0.1.2, which its document describes, and the newest. The `weaver` dialect refuses every write through
 //! a symbolic link that leads out of the workspace.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingPageSizeAndDetail,
-    MissingBaseVersionPolicy, MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
+    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, ListingPageSizeAndDetail, MissingBaseVersionPolicy,
+    MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
 };
 use stead_path::{
     AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
@@ -129,7 +130,7 @@ impl WeaverDialect {
         }
     }
 
-    fn success_result(&self, call: &WeaverToolCall<'_>, outcome: &CallOutcome) -> WeaverToolResult {
+    fn success_result(&self, call: &WeaverToolCall<'_>, outcome: &RenderedOutcome) -> WeaverToolResult {
         match &call.input {
             WeaverToolInput::ReadFile(_) => newest_generation::render_page(call, outcome),
             WeaverToolInput::ListDir(_) => WeaverToolResult::visible(render_listing(outcome)),
@@ -236,7 +237,7 @@ fn replace_invalid_bytes(bytes: &[u8]) -> String {
 }
 
 /// A symbolic link is listed as a file, even if its target is a directory.
-fn render_listing(outcome: &CallOutcome) -> String {
+fn render_listing(outcome: &RenderedOutcome) -> String {
     let mut text = String::new();
     for entry in outcome.list_field("entries") {
         let field = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -113,10 +113,11 @@ mod tests {
     use std::future::ready;
 
     use serde_json::{Map, json};
-    use stead_engine::{Call, Caller, Principal};
+    use stead_engine::{Caller, Principal};
     use testkit::MemoryWorkspace;
 
     use super::*;
+    use crate::native::{EngineJsonCalls, JsonCall};
 
     const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -138,12 +139,12 @@ mod tests {
         let mut subscription = notifiers.subscribe("w", &engine).await.unwrap();
         let caller = Caller::new(Principal::Agent("a".to_owned()), "s", "test");
         let arguments = json!({ "path": "a.txt", "content": "x", "base": "" });
-        engine.call(&Call::new(&caller, "write", arguments.as_object().unwrap().clone())).unwrap();
+        engine.call(&JsonCall::new(&caller, "write", arguments.as_object().unwrap().clone())).unwrap();
         tokio::time::timeout(TEST_TIMEOUT, subscription.changed()).await.expect("a notification").unwrap();
         drop((subscription, notifier));
         // After every new entry, the thread checks whether a subscriber is left. No subscriber is left here, so the
         // thread ends.
-        engine.call(&Call::new(&caller, "list", Map::new())).unwrap();
+        engine.call(&JsonCall::new(&caller, "list", Map::new())).unwrap();
         watcher.join().unwrap();
     }
 }

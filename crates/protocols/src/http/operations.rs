@@ -2,6 +2,7 @@
 //! returns the outcome as a JSON object. The route `/v1/files/{path}` reads, writes and deletes a file, whose `ETag` is
 //! its version. Files are sent as attachments of type `application/octet-stream`, so that browsers never render them.
 
+use crate::native::RenderedOutcome;
 use axum::{
     body::Body,
     extract::{Path, rejection::PathRejection},
@@ -10,7 +11,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOutcome, ErrorKind};
+use stead_engine::ErrorKind;
 
 use super::{
     body,
@@ -127,7 +128,7 @@ pub(super) async fn get_file(
     partial_response(read(arguments).await??, first, &headers, &method)
 }
 
-fn file_response(status: StatusCode, outcome: &CallOutcome, body: Body) -> Response<Body> {
+fn file_response(status: StatusCode, outcome: &RenderedOutcome, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -139,30 +140,30 @@ fn file_response(status: StatusCode, outcome: &CallOutcome, body: Body) -> Respo
     response
 }
 
-fn outcome_etag(outcome: &CallOutcome) -> Option<HeaderValue> {
+fn outcome_etag(outcome: &RenderedOutcome) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("\"{}\"", outcome_version(outcome)?)).ok()
 }
 
-fn outcome_version(outcome: &CallOutcome) -> Option<&str> {
+fn outcome_version(outcome: &RenderedOutcome) -> Option<&str> {
     outcome.json.get("version").and_then(Value::as_str)
 }
 
-fn outcome_size(outcome: &CallOutcome) -> u64 {
+fn outcome_size(outcome: &RenderedOutcome) -> u64 {
     outcome.json.get("size").and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn take_bytes(outcome: &mut CallOutcome) -> Vec<u8> {
+fn take_bytes(outcome: &mut RenderedOutcome) -> Vec<u8> {
     outcome.before_after.pop().and_then(|bytes| bytes.before).unwrap_or_default()
 }
 
-fn matches_if_none_match(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
+fn matches_if_none_match(headers: &HeaderMap, outcome: &RenderedOutcome) -> bool {
     let Some(version) = outcome_version(outcome) else { return false };
     let listed = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     listed == "*" || listed.split(',').any(|tag| etag_version(tag) == Some(version))
 }
 
 /// If-Range matches only with a strong entity tag.
-fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
+fn matches_if_range(headers: &HeaderMap, outcome: &RenderedOutcome) -> bool {
     match headers.get(header::IF_RANGE).map(|value| value.to_str().unwrap_or_default()) {
         None => true,
         Some(tag) => strong_etag_version(tag).is_some() && strong_etag_version(tag) == outcome_version(outcome),
@@ -182,7 +183,7 @@ fn response_body(bytes: Vec<u8>, method: &Method) -> Body {
     if method == Method::HEAD { Body::empty() } else { Body::from(bytes) }
 }
 
-fn full_response(mut outcome: CallOutcome, headers: &HeaderMap, method: &Method) -> Response<Body> {
+fn full_response(mut outcome: RenderedOutcome, headers: &HeaderMap, method: &Method) -> Response<Body> {
     if matches_if_none_match(headers, &outcome) {
         return file_response(StatusCode::NOT_MODIFIED, &outcome, Body::empty());
     }
@@ -193,7 +194,7 @@ fn full_response(mut outcome: CallOutcome, headers: &HeaderMap, method: &Method)
     response
 }
 
-fn partial_response(mut outcome: CallOutcome, first: u64, headers: &HeaderMap, method: &Method) -> HttpResult {
+fn partial_response(mut outcome: RenderedOutcome, first: u64, headers: &HeaderMap, method: &Method) -> HttpResult {
     // The version differs from If-Range if the file changed after `stat`, or if the file is too large to have a
     // version.
     if !matches_if_range(headers, &outcome) {

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::native::RenderedOutcome;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::{
@@ -15,7 +16,7 @@ use rmcp::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Caller, Error, ErrorKind, WatchLifetimeKind, limits::READ_BYTES_MAX};
+use stead_engine::{CallOptions, Caller, Error, ErrorKind, WatchLifetimeKind, limits::READ_BYTES_MAX};
 
 use super::{McpRequestContext, server::McpClientRequestHandler, uses_later_protocol};
 use crate::{
@@ -120,7 +121,7 @@ impl McpClientRequestHandler {
         uri: &str,
         operation: &str,
         arguments: Value,
-    ) -> Result<CallOutcome, ErrorData> {
+    ) -> Result<RenderedOutcome, ErrorData> {
         let call = TranslatedCall {
             operation: operation.to_owned(),
             arguments: arguments.as_object().cloned().unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::native::RenderedOutcome;
 use rmcp::{
     ErrorData, ServerHandler,
     model::{
@@ -15,7 +16,7 @@ use rmcp::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use stead_engine::{CallOutcome, Caller, Error};
+use stead_engine::{Caller, Error};
 use tokio::sync::Mutex;
 
 use super::{
@@ -82,7 +83,7 @@ impl McpClientRequestHandler {
         tool: &str,
         arguments: &JsonObject,
         context: &McpRequestContext,
-    ) -> Result<Result<CallOutcome, Error>, ErrorData> {
+    ) -> Result<Result<RenderedOutcome, Error>, ErrorData> {
         let found = self.shared.dialects.find_tool(tool);
         let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),

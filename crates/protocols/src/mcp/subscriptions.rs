@@ -6,13 +6,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use crate::native::RenderedOutcome;
 use rmcp::{
     ErrorData, RoleServer,
     model::{CustomNotification, ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter},
     service::{Peer, SubscriptionContext},
 };
 use serde_json::{Value, json};
-use stead_engine::{CallOutcome, Caller, Engine};
+use stead_engine::{Caller, Engine};
 use tokio::sync::mpsc;
 
 use super::{
@@ -188,7 +189,7 @@ impl McpWatchEventNotifier {
     pub(super) fn apply_call(
         &self,
         effect: &OperationWatchEffect,
-        outcome: &CallOutcome,
+        outcome: &RenderedOutcome,
         (engine, caller): (&Engine, &Caller),
         (dialects, dialect): (&Arc<DialectSet>, &str),
         context: &McpRequestContext,

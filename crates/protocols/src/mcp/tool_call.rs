@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use crate::native::RenderedOutcome;
 use axum::http::request::Parts;
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ProgressNotificationParam},
 };
 use serde_json::Value;
-use stead_engine::{CallOutcome, CallProgress, Error};
+use stead_engine::{CallProgress, Error};
 
 use super::{
     McpRequestContext,
@@ -28,7 +29,7 @@ pub(super) async fn run_call(
     closed: &ClientClosedSignal,
     request: CallRequest,
     context: &McpRequestContext,
-) -> Result<Result<CallOutcome, Error>, ErrorData> {
+) -> Result<Result<RenderedOutcome, Error>, ErrorData> {
     let other_requests =
         if is_only_request(&context.extensions) { OtherRequestsPending::None } else { OtherRequestsPending::Waiting };
     let token = context.meta.get_progress_token();

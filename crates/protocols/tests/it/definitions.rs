@@ -5,7 +5,10 @@ use stead_engine::{Error, ErrorKind, OPERATIONS, OperationEffectClass};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType};
 use testkit::engine_fixture::EngineFixture;
 
-fn call_engine(operation: &str, arguments: Map<String, Value>) -> Result<stead_engine::CallOutcome, Error> {
+fn call_engine(
+    operation: &str,
+    arguments: Map<String, Value>,
+) -> Result<stead_protocols::native::RenderedOutcome, Error> {
     EngineFixture::new().call(operation, json!(arguments))
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Engine, Error, ErrorKind, Principal};
+use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
 use stead_protocols::dialect::{DialectSet, ReplyStatus};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, approver, user},
@@ -45,7 +46,7 @@ fn call_as_other(
         KruxScenarioOtherCallerKind::Agent => agent("other"),
         KruxScenarioOtherCallerKind::Person => user("ann"),
     };
-    let mut call = Call::new(&caller, operation, arguments.clone());
+    let mut call = JsonCall::new(&caller, operation, arguments.clone());
     call.options.missing_base = stead_engine::MissingBaseVersionPolicy::Overwrite;
     Engine::new(workspace.clone()).call(&call).unwrap();
 }
@@ -113,8 +114,10 @@ impl KruxScenarioSubject for EngineKruxScenarioSubject {
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let dialect = self.dialects.find_by_tool(capability).expect("the capability is declared");
         let request = dialect.translate_with_tier(capability, inputs);
-        let call =
-            Call { options: request.options, ..Call::new(&self.fixture.caller, &request.operation, request.arguments) };
+        let call = JsonCall {
+            options: request.options,
+            ..JsonCall::new(&self.fixture.caller, &request.operation, request.arguments)
+        };
         let outcome = self.fixture.engine.call(&call);
         if let Ok(answer) = &outcome {
             match &answer.session_switch {

@@ -2,8 +2,8 @@
 //! quoted text occurs exactly once, counted from left to right without overlaps.
 
 use serde_json::{Value, json};
-use stead_engine::Call;
 use stead_protocols::dialect::DialectSet;
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::EngineFixture;
 
 use crate::test_client::load_dialects;
@@ -22,7 +22,7 @@ impl WeaverFixture {
         let dialect = self.dialects.find_by_tool(tool).unwrap();
         let arguments = arguments.as_object().unwrap();
         let request = dialect.translate(tool, arguments);
-        let mut call = Call::new(&self.fixture.caller, &request.operation, request.arguments);
+        let mut call = JsonCall::new(&self.fixture.caller, &request.operation, request.arguments);
         call.options = request.options;
         Value::Object(dialect.render_reply(tool, arguments, self.fixture.engine.call(&call)).json)
     }

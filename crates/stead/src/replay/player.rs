@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use stead_engine::{Call as EngineCall, Caller, FileNamePolicy, Principal};
+use stead_engine::{Caller, FileNamePolicy, Principal};
 use stead_local::{Durability, LocalWorkspaceOptions};
-use stead_protocols::dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, DialectWorkspaceRootPath};
+use stead_protocols::{
+    dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, DialectWorkspaceRootPath},
+    native::{EngineJsonCalls, JsonCall},
+};
 
 use super::{
     compare::{self, RecordedStepComparisonResult, RecordingReplayMismatch},
@@ -151,7 +154,7 @@ impl ReplayCommandTempWorkspace {
         let request = dialect.translate_with_tier(tool, &arguments);
         let mut caller = Caller::new(Principal::Agent(AGENT_NAME.to_owned()), SESSION_ID, "replay");
         dialect.restrict_grants(&mut caller);
-        let mut engine_call = EngineCall::new(&caller, &request.operation, request.arguments);
+        let mut engine_call = JsonCall::new(&caller, &request.operation, request.arguments);
         engine_call.options = request.options;
         let outcome = opened.engine.call(&engine_call);
         self.open_workspace = Some(opened);

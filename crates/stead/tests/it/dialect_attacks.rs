@@ -4,9 +4,10 @@
 use std::{io, path::Path, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Engine, Principal};
+use stead_engine::{Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::attack::{
     AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
     SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
@@ -55,7 +56,7 @@ impl DialectAttackSubject {
     fn call_tool(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> AttackSubjectReply {
         let dialect = self.dialects.find_by_tool(tool).expect("the dialect has the tool");
         let request = dialect.translate(tool, arguments);
-        let mut call = Call::new(caller, &request.operation, request.arguments);
+        let mut call = JsonCall::new(caller, &request.operation, request.arguments);
         call.options = request.options;
         let reply = dialect.render_reply(tool, arguments, self.engine.call(&call));
         // A dialect may name the workspace's path, and its parent if the caller already named the parent.
@@ -93,7 +94,7 @@ impl AttackSubject for DialectAttackSubject {
         if let Some(tool) = tool_of_operation(self.name, &request.operation) {
             return Ok(self.call_tool(&caller, tool, &arguments));
         }
-        Ok(match self.engine.call(&Call::new(&caller, &request.operation, arguments)) {
+        Ok(match self.engine.call(&JsonCall::new(&caller, &request.operation, arguments)) {
             Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
             Err(failure) => AttackSubjectReply {
                 refusal: Some(failure.kind.code().into()),

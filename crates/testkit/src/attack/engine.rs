@@ -12,12 +12,13 @@ use std::{
 
 use serde_json::Value;
 use stead_engine::{
-    Call, Caller, CallerApproverStatus, Engine, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry,
+    Caller, CallerApproverStatus, Engine, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry,
     Workspace,
 };
 use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 
 use super::{
     journal_check,
@@ -77,7 +78,7 @@ impl AttackSubject for EngineAttackSubject {
         if request.principal == APPROVER {
             caller.grants.approver = CallerApproverStatus::SecretVerified;
         }
-        let call = Call::new(&caller, &request.operation, request.arguments.clone());
+        let call = JsonCall::new(&caller, &request.operation, request.arguments.clone());
         Ok(match self.engine.call(&call) {
             Ok(answer) => AttackSubjectReply { refusal: None, json: Value::Object(answer.json), text: answer.text },
             Err(failure) => AttackSubjectReply {

@@ -4,8 +4,9 @@ use std::{io::BufRead, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Principal};
+use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
+use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
@@ -176,7 +177,7 @@ impl MultiProcessTestMemberRunner {
     ) -> Fallible<Option<Map<String, Value>>> {
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
         let caller = if key.is_some() { &self.keyed_caller } else { &self.own_caller };
-        let mut call = Call::new(caller, operation, arguments);
+        let mut call = JsonCall::new(caller, operation, arguments);
         call.idempotency_key = key.as_deref();
         match self.engine.call(&call) {
             Ok(answer) => {
@@ -200,7 +201,7 @@ impl MultiProcessTestMemberRunner {
 fn acknowledgement_of(
     operation: &str,
     key: Option<String>,
-    answer: &CallOutcome,
+    answer: &RenderedOutcome,
 ) -> Option<MultiProcessTestMemberMessage> {
     let entry = answer.json.get("entry")?.as_u64()?;
     let hash = answer.json.get("hash")?.as_str()?.to_owned();

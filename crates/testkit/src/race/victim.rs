@@ -8,8 +8,9 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Principal};
+use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
 use stead_local::LocalWorkspace;
+use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use super::{
     RaceAttackKind, RaceTally,
@@ -259,7 +260,7 @@ impl<'a> RaceVictimCaller<'a> {
         let request = format!("{operation} {arguments}");
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
         let started = Instant::now();
-        let outcome = self.engine.call(&Call::new(&self.caller, operation, arguments));
+        let outcome = self.engine.call(&JsonCall::new(&self.caller, operation, arguments));
         let took = started.elapsed();
         if took > CALL_TIME_MAX {
             return Err(format!("{request} took {took:?}").into());
@@ -271,7 +272,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    fn check_answer(&mut self, request: &str, answer: CallOutcome) -> Fallible<Map<String, Value>> {
+    fn check_answer(&mut self, request: &str, answer: RenderedOutcome) -> Fallible<Map<String, Value>> {
         self.tally.succeeded += 1;
         self.check_leak(request, &answer.text)?;
         self.check_leak(request, &serde_json::to_string(&answer.json)?)?;

@@ -5,8 +5,9 @@ use std::{io::BufRead, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stead_disk::SystemClock;
-use stead_engine::{Call, Caller, Engine, Error, Principal};
+use stead_engine::{Caller, Engine, Error, Principal};
 use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 
 use super::model::{CrashTestWorkloadStep, WorkspaceReferenceModel};
 use crate::stress::{Fallible, SeededRng, send_to_parent};
@@ -109,7 +110,7 @@ pub fn run_child() -> Fallible<()> {
         let step = work.model.next_step(&mut chance);
         let (operation, arguments) = work.model.call_for(&step);
         send_to_parent(&CrashTestChildMessage::Begin(step.clone()))?;
-        match engine.call(&Call::new(&caller, operation, arguments)) {
+        match engine.call(&JsonCall::new(&caller, operation, arguments)) {
             Ok(answer) => {
                 let ack =
                     CrashTestChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;

@@ -73,7 +73,7 @@ pub enum SearchTextLineKind {
 }
 
 impl SearchTextLine {
-    pub(crate) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         let mark = match self.kind {
             SearchTextLineKind::Hit => ":",
             SearchTextLineKind::Context => "-",
@@ -346,7 +346,7 @@ impl SearchHit {
     }
 
     /// Returns the matching line of a hit with its context lines before and after it.
-    pub(crate) fn text_lines(&self) -> impl Iterator<Item = SearchTextLine> {
+    pub fn text_lines(&self) -> impl Iterator<Item = SearchTextLine> {
         let context = |(number, text): (u64, &Arc<str>)| SearchTextLine {
             number,
             text: Arc::clone(text),

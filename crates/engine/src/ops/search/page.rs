@@ -189,7 +189,7 @@ impl SearchTextRow {
         self.render_heading(previous).chars().count() + self.render_lines().chars().count() + line_break
     }
 
-    pub(crate) fn render_lines(&self) -> String {
+    pub fn render_lines(&self) -> String {
         let render = |line: &SearchTextLine| match self.style {
             SearchTextRowDetailLevel::LineOnly => {
                 format!("{} {}", line.number, escape_deceptive_line(line.text.trim()))
@@ -202,7 +202,7 @@ impl SearchTextRow {
         self.lines.iter().map(render).collect::<Vec<_>>().join("\n")
     }
 
-    pub(crate) fn render_heading(&self, previous: Option<&Self>) -> String {
+    pub fn render_heading(&self, previous: Option<&Self>) -> String {
         if self.style == SearchTextRowDetailLevel::LocationOnly {
             let first = previous.is_none_or(|row| row.style != SearchTextRowDetailLevel::LocationOnly);
             return if first { "[import] ".to_owned() } else { String::new() };

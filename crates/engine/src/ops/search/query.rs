@@ -37,7 +37,7 @@ impl SearchQueryTexts {
         Ok(texts)
     }
 
-    pub(crate) fn display_text(&self) -> Cow<'_, str> {
+    pub fn display_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) if text.contains('\n') => text.replace('\n', " | ").into(),
             Self::Text(text) => text.as_str().into(),
@@ -68,7 +68,7 @@ impl AlternativeQueryInterpretation {
         }
     }
 
-    pub(crate) fn describe(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::WordParts => "parts of words",
             Self::IgnoreCase => "case-insensitive",

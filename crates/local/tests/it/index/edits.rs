@@ -8,7 +8,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_engine::{Call, Engine};
+use stead_engine::Engine;
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::stress::SeededRng;
 
 use crate::support::tester;
@@ -124,9 +125,9 @@ impl RandomTree {
 
     fn edit_through_engine(&self, chance: &mut SeededRng, engine: &Engine, path: &str) {
         let text = format!("written by the server {}\n", random_word(chance));
-        let removed = engine.call(&Call::new(&tester(), "remove", object(json!({ "path": path }))));
+        let removed = engine.call(&JsonCall::new(&tester(), "remove", object(json!({ "path": path }))));
         let arguments = json!({ "path": path, "content": text, "base": "" });
-        let written = engine.call(&Call::new(&tester(), "write", object(arguments)));
+        let written = engine.call(&JsonCall::new(&tester(), "write", object(arguments)));
         assert!(removed.is_ok() || removed.is_err() || written.is_ok());
     }
 }

@@ -2,8 +2,9 @@
 //! the patch of an `apply_patch` call. The dialect also parses the section headers of a patch, because replies repeat
 //! the paths in the headers.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchOptions, PatchParseOptions};
+use stead_engine::{CallOptions, MissingParentPolicy, PatchOptions, PatchParseOptions};
 
 use super::{
     super::{
@@ -75,7 +76,7 @@ pub(super) fn patch_paths(patch: &str) -> Vec<&str> {
     parse_headers(patch).into_iter().flat_map(|header| [Some(header.path), header.move_target]).flatten().collect()
 }
 
-pub(super) fn patch_reply(input: &CommaApplyPatchInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn patch_reply(input: &CommaApplyPatchInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let headers = parse_headers(&input.patch);
     let rows = outcome.list_field("files");
     // A unified diff has no section headers, so the reply contains the engine's paths of its files.

@@ -1,9 +1,10 @@
 //! The tool `edit_file` replaces quoted texts in one file. All quoted texts refer to the same version of the file.
 //! Either all edits of a call are applied or none.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
 use stead_engine::{
-    CallOptions, CallOutcome,
+    CallOptions,
     edit_rules::{EditMatchingRules, QuoteNotFoundPolicy},
 };
 
@@ -51,7 +52,7 @@ pub(super) fn expected_occurrences(edits: &[CommaTextEdit], index: u64) -> Optio
     edits.get(usize::try_from(index).ok()?)?.expected_occurrences
 }
 
-pub(super) fn edit_reply(input: &CommaEditFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn edit_reply(input: &CommaEditFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let path = input.path.as_str();
     let (before, after) = before_and_after(outcome, 0);
     let sha256 = outcome.text_field("version");

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value};
-use stead_engine::{CallOutcome, Version};
+use stead_engine::Version;
 use stead_text::unified::jsdiff;
 
 use super::errors::CommaErrorKind;
@@ -157,7 +158,7 @@ impl CommaReplyEnvelope {
     }
 }
 
-pub(super) fn before_and_after(outcome: &CallOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
+pub(super) fn before_and_after(outcome: &RenderedOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
     let file = outcome.before_after.get(index);
     file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))
 }

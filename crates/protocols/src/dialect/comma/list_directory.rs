@@ -5,8 +5,9 @@
 
 use std::cmp::Ordering;
 
+use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, CallOutcome};
+use stead_engine::CallOptions;
 
 use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
@@ -55,7 +56,7 @@ pub(super) fn list_call(input: &CommaListDirectoryInput, options: CallOptions) -
 pub(super) fn list_reply(
     call: &CommaToolCall<'_>,
     input: &CommaListDirectoryInput,
-    outcome: &CallOutcome,
+    outcome: &RenderedOutcome,
 ) -> CommaReplyEnvelope {
     let top = outcome.text_field("path");
     let mut entries: Vec<CommaDirectoryEntry> =

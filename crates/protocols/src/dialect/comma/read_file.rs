@@ -1,8 +1,8 @@
 //! The tool `read_file` returns a range of lines and the sha256 of the whole file. The number of bytes that a read
 //! returns is limited. The bytes of a binary file are returned only if the call requests them.
 
+use crate::native::RenderedOutcome;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use stead_engine::CallOutcome;
 
 use super::{
     super::rendering::CallOutcomeFieldsExt,
@@ -14,7 +14,7 @@ use super::{
 /// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;
 
-pub(super) fn read_reply(input: &CommaReadFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn read_reply(input: &CommaReadFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let path = input.path.as_str();
     let bytes = outcome.bytes_before();
     let (sha256, size) = (outcome.text_field("version"), bytes.len());

@@ -1,10 +1,9 @@
 //! The tools `search_files` and `glob` find paths by pattern, and lines by text or regular expression. Search results
 //! are sorted by path in byte order; the original code returns them in the order of the file system.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::{
-    CallOptions, CallOutcome, Error, ErrorKind, GlobPatternSet, ListingPageSizeAndDetail, WalkFilter, limits,
-};
+use stead_engine::{CallOptions, Error, ErrorKind, GlobPatternSet, ListingPageSizeAndDetail, WalkFilter, limits};
 
 use super::{
     super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
@@ -92,7 +91,7 @@ pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> 
     }
 }
 
-pub(super) fn search_reply(input: &CommaSearchFilesInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn search_reply(input: &CommaSearchFilesInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     match input.mode {
         CommaSearchMode::Path => {
             let top = outcome.text_field("path");
@@ -111,13 +110,17 @@ pub(super) fn search_reply(input: &CommaSearchFilesInput, outcome: &CallOutcome)
     }
 }
 
-pub(super) fn glob_reply(input: &CommaGlobInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn glob_reply(input: &CommaGlobInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let matches = outcome.list_field("matches").iter().map(match_path).collect();
     let (matches, truncation) = limit_matches(outcome, matches, result_limit(input.max_results, COMMA_GLOB_PATHS_MAX));
     render_glob(input, matches, truncation)
 }
 
-fn limit_matches(outcome: &CallOutcome, mut matches: Vec<Value>, max: usize) -> (Vec<Value>, CommaSearchTruncation) {
+fn limit_matches(
+    outcome: &RenderedOutcome,
+    mut matches: Vec<Value>,
+    max: usize,
+) -> (Vec<Value>, CommaSearchTruncation) {
     let truncation = CommaSearchTruncation::from(outcome.is_set("truncated") || matches.len() > max);
     matches.truncate(max);
     (matches, truncation)

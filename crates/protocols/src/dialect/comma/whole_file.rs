@@ -2,10 +2,11 @@
 //! deleted or replaced file goes to the trash, and the reply contains a handle to restore it. Deleting a symbolic link
 //! deletes the link, never its target.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
 use stead_engine::{
-    CallOptions, CallOutcome, CallTrashRetentionOverride, DirectoryRemovalPermission, LineEndingAndBomPolicy,
-    MissingParentPolicy, OverwrittenFilePolicy,
+    CallOptions, CallTrashRetentionOverride, DirectoryRemovalPermission, LineEndingAndBomPolicy, MissingParentPolicy,
+    OverwrittenFilePolicy,
 };
 
 use super::{
@@ -31,7 +32,7 @@ pub(super) fn create_call(
     TranslatedCall::new("write", arguments, CallOptions { missing_parents, ..options })
 }
 
-pub(super) fn create_reply(input: &CommaCreateFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn create_reply(input: &CommaCreateFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let path = input.path.as_str();
     let (_, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
@@ -50,7 +51,7 @@ pub(super) fn write_call(input: &CommaWriteFileInput, options: CallOptions) -> T
     TranslatedCall::new("write", arguments, options)
 }
 
-pub(super) fn write_reply(input: &CommaWriteFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn write_reply(input: &CommaWriteFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let path = input.path.as_str();
     let (before, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
@@ -77,7 +78,7 @@ pub(super) fn delete_call(input: &CommaDeleteFileInput, options: CallOptions) ->
     TranslatedCall::new("remove", arguments, CallOptions { directory_removal, removal_retention, ..options })
 }
 
-pub(super) fn delete_reply(input: &CommaDeleteFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn delete_reply(input: &CommaDeleteFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let path = input.path.as_str();
     let (before, _) = before_and_after(outcome, 0);
     let size = outcome.number_field("bytes");
@@ -112,7 +113,7 @@ pub(super) fn restore_call(input: &CommaRestoreFileInput, options: CallOptions) 
 pub(super) fn restore_reply(
     call: &CommaToolCall<'_>,
     input: &CommaRestoreFileInput,
-    outcome: &CallOutcome,
+    outcome: &RenderedOutcome,
 ) -> CommaReplyEnvelope {
     let handle = input.trashed_path.as_str();
     let path = input.target_path.as_deref().unwrap_or(outcome.text_field("path"));
@@ -137,7 +138,7 @@ pub(super) fn move_call(input: &CommaMoveFileInput, options: CallOptions) -> Tra
     TranslatedCall::new("move", arguments, CallOptions { missing_parents, overwritten_file, ..options })
 }
 
-pub(super) fn move_reply(input: &CommaMoveFileInput, outcome: &CallOutcome) -> CommaReplyEnvelope {
+pub(super) fn move_reply(input: &CommaMoveFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
     let (from, to) = (input.from_path.as_str(), input.to_path.as_str());
     let sha256 = outcome.text_field("version");
     let handle = outcome.json.get("trash").and_then(Value::as_str).map(|id| trash_handle(id, to));

@@ -1,8 +1,9 @@
 //! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. The events
 //! of a watch are pushed if the protocol supports notifications; `session.events` also returns them.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Error, SupervisionTier};
+use stead_engine::{CallOptions, Error, SupervisionTier};
 
 use super::{
     super::{Dialect, TranslatedCall, rendering::CallOutcomeFieldsExt},
@@ -60,7 +61,11 @@ pub(super) fn translate(
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxAgentAndSessionInput, outcome: &CallOutcome) -> Value {
+pub(super) fn render_outcome(
+    call: &KruxCall<'_>,
+    input: &KruxAgentAndSessionInput,
+    outcome: &RenderedOutcome,
+) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let path = || field("path").as_str().map(|path| call.dialect.paths.absolute_path(path));
     match input {
@@ -97,7 +102,7 @@ pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxAgentAndSessionInp
     }
 }
 
-fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+fn render_session(call: &KruxCall<'_>, outcome: &RenderedOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let paths = |name: &str| -> Vec<String> {
         let paths = outcome.list_field(name).iter().filter_map(Value::as_str);
@@ -124,13 +129,13 @@ fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     session
 }
 
-fn add_quota(object: &mut Value, outcome: &CallOutcome) {
+fn add_quota(object: &mut Value, outcome: &RenderedOutcome) {
     if let Some(quota) = outcome.json.get("quota") {
         object["quota"] = quota.clone();
     }
 }
 
-fn render_whoami(outcome: &CallOutcome) -> Value {
+fn render_whoami(outcome: &RenderedOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let mut who = json!({
         "agent": agent_name(&field("principal")),
@@ -148,7 +153,7 @@ fn agent_name(principal: &Value) -> &str {
 }
 
 /// The list of capabilities omits capabilities that the policy blocks on every path.
-fn render_capabilities(call: &KruxCall<'_>, category: Option<&str>, outcome: &CallOutcome) -> Value {
+fn render_capabilities(call: &KruxCall<'_>, category: Option<&str>, outcome: &RenderedOutcome) -> Value {
     let in_category = |tool: &&ToolDefinition| {
         category.is_none_or(|category| tool.name.split('.').next() == Some(category) || tool.name == category)
     };
@@ -158,7 +163,7 @@ fn render_capabilities(call: &KruxCall<'_>, category: Option<&str>, outcome: &Ca
     json!({ "total": listed.len(), "capabilities": listed })
 }
 
-fn is_blocked(call: &KruxCall<'_>, outcome: &CallOutcome, capability: &ToolDefinition) -> bool {
+fn is_blocked(call: &KruxCall<'_>, outcome: &RenderedOutcome, capability: &ToolDefinition) -> bool {
     let full_name = call.dialect.full_name(&capability.name);
     outcome.list_field("blocked").iter().any(|blocked| blocked.as_str() == full_name.as_deref())
 }
@@ -177,7 +182,7 @@ fn render_capability(operation: &ToolDefinition) -> Value {
 
 /// The tier of a capability is `blocked` if the policy blocks the capability on every path. A policy rule may be
 /// stricter than the tier that the definition of a capability declares.
-fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+fn render_policy(call: &KruxCall<'_>, outcome: &RenderedOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);
         let tier = if blocked { SupervisionTier::Blocked } else { tool.tier.unwrap_or_default() };
@@ -195,7 +200,7 @@ fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     policy
 }
 
-fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+fn render_disk_usage(call: &KruxCall<'_>, outcome: &RenderedOutcome) -> Value {
     let (total, free) = (outcome.number_field("total_bytes"), outcome.number_field("free_bytes"));
     let used = total.saturating_sub(free);
     let mut usage = json!({

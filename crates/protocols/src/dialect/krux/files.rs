@@ -1,10 +1,11 @@
 //! Capabilities that act on one path, or on a source and a destination: read, write, append, list, stat, delete (to the
 //! trash), restore, copy and move.
 
+use crate::native::RenderedOutcome;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, CopyMoveAllowedEntryKinds, Error, ListingPageSizeAndDetail,
+    BeforeAfterContentInclusion, CallOptions, CopyMoveAllowedEntryKinds, Error, ListingPageSizeAndDetail,
     MissingBaseVersionPolicy, MissingParentPolicy, TrashRestoreOverwritePolicy,
 };
 
@@ -119,7 +120,7 @@ fn read_range(input: &KruxReadInput) -> (u64, u64) {
 pub(super) fn render_outcome(
     call: &KruxCall<'_>,
     input: &KruxFileInput,
-    outcome: &CallOutcome,
+    outcome: &RenderedOutcome,
 ) -> Result<Value, Error> {
     let path = absolute_path(call, outcome, "path");
     let version = outcome.json.get("version");
@@ -162,7 +163,7 @@ pub(super) fn render_outcome(
     })
 }
 
-fn render_read(input: &KruxReadInput, outcome: &CallOutcome) -> Result<Value, Error> {
+fn render_read(input: &KruxReadInput, outcome: &RenderedOutcome) -> Result<Value, Error> {
     let (first, max) = read_range(input);
     let bytes = outcome.bytes_before();
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
@@ -182,7 +183,7 @@ fn render_read(input: &KruxReadInput, outcome: &CallOutcome) -> Result<Value, Er
     }))
 }
 
-fn render_listing(order: &str, outcome: &CallOutcome, path: &str) -> Value {
+fn render_listing(order: &str, outcome: &RenderedOutcome, path: &str) -> Value {
     let mut entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
     // The engine sorts entries by name. The sort is stable, so entries with equal keys stay in the order of their
     // names.
@@ -219,7 +220,7 @@ pub(super) fn entry_type_name(native: &Value) -> &str {
     }
 }
 
-fn render_stat(outcome: &CallOutcome) -> Value {
+fn render_stat(outcome: &RenderedOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let mode = u32::from_str_radix(outcome.text_field("mode"), 8).unwrap_or_default();
     let directory = field("type") == "directory";
@@ -238,7 +239,7 @@ fn permissions(mode: u32) -> String {
     (0..9).rev().map(|bit| if mode & (1 << bit) == 0 { '-' } else { ['x', 'w', 'r'][bit % 3] }).collect()
 }
 
-fn absolute_path(call: &KruxCall<'_>, outcome: &CallOutcome, name: &str) -> String {
+fn absolute_path(call: &KruxCall<'_>, outcome: &RenderedOutcome, name: &str) -> String {
     call.dialect.paths.absolute_path(outcome.json.get(name).and_then(Value::as_str).unwrap_or("."))
 }
 

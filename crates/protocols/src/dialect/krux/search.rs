@@ -1,10 +1,11 @@
 //! The krux searches by name and by content. Searches do not apply ignore files such as `.gitignore`, because the
 //! dialect's document does not mention them. Hidden files are excluded, unless the call requests hidden files.
 
+use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, GlobPatternSet, ListingPageSizeAndDetail,
-    SearchHitOrder, WalkFilter, limits,
+    BeforeAfterContentInclusion, CallOptions, Error, GlobPatternSet, ListingPageSizeAndDetail, SearchHitOrder,
+    WalkFilter, limits,
 };
 
 use super::{
@@ -65,7 +66,7 @@ fn result_limit(requested: u64, max: usize) -> usize {
     usize::try_from(requested).unwrap_or(max).min(max)
 }
 
-pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxSearchInput, outcome: &CallOutcome) -> Value {
+pub(super) fn render_outcome(call: &KruxCall<'_>, input: &KruxSearchInput, outcome: &RenderedOutcome) -> Value {
     let (total, truncated) = (outcome.number_field("total"), outcome.is_set("truncated"));
     let items = |name: &str| outcome.list_field(name).iter();
     match input {

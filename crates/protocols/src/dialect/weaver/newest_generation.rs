@@ -2,7 +2,6 @@
 //! range of bytes or of numbered lines. The header of a page contains the position of the page and the call that reads
 //! the next page. The reply to an edit shows the diff to the user, not to the model.
 
-use stead_engine::CallOutcome;
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
@@ -12,7 +11,10 @@ use super::{
     inputs::{WeaverReadFileInput, WeaverToolCall},
     replace_invalid_bytes,
 };
-use crate::limits::{WEAVER_DIFF_BYTES_MAX, WEAVER_DIFF_LINES_MAX, WEAVER_DIFF_PREVIEW_BYTES_MAX};
+use crate::{
+    limits::{WEAVER_DIFF_BYTES_MAX, WEAVER_DIFF_LINES_MAX, WEAVER_DIFF_PREVIEW_BYTES_MAX},
+    native::RenderedOutcome,
+};
 
 /// The maximum size of a page in bytes, unless the setting `read_bytes_max` changes it.
 const PAGE_BYTES_DEFAULT: u64 = 65_536;
@@ -86,7 +88,7 @@ impl WeaverReadWindow {
     }
 }
 
-pub(super) fn render_page(call: &WeaverToolCall<'_>, outcome: &CallOutcome) -> WeaverToolResult {
+pub(super) fn render_page(call: &WeaverToolCall<'_>, outcome: &RenderedOutcome) -> WeaverToolResult {
     let (name, bytes) = (header_name(call.path()), outcome.bytes_before());
     match call.window() {
         Some(WeaverReadWindow::Lines { .. }) if looks_binary(bytes) => {
@@ -207,7 +209,7 @@ fn looks_binary(bytes: &[u8]) -> bool {
     !is_text || sample.iter().filter(is_control).count() * CONTROL_CHAR_RATIO > sample.len()
 }
 
-pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverToolResult {
+pub(super) fn edit_result(path: &str, outcome: &RenderedOutcome) -> WeaverToolResult {
     let file = outcome.before_after.first();
     let before = replace_invalid_bytes(outcome.bytes_before());
     let after = replace_invalid_bytes(file.and_then(|file| file.after.as_deref()).unwrap_or_default());
@@ -282,7 +284,7 @@ mod tests {
     fn edit_result_for(before: &str, after: &str) -> WeaverToolResult {
         let side = |text: &str| Some(text.as_bytes().to_vec());
         let file = BeforeAfterBytes { path: stead_path::RelPath::root(), before: side(before), after: side(after) };
-        let outcome = CallOutcome {
+        let outcome = RenderedOutcome {
             json: serde_json::Map::new(),
             text: String::new(),
             before_after: vec![file],

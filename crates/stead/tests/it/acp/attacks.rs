@@ -4,8 +4,9 @@
 use std::{io, path::Path};
 
 use serde_json::json;
-use stead_engine::{Call, Caller, Engine, Principal};
+use stead_engine::{Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
+use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::attack::{
     AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
     SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
@@ -55,14 +56,16 @@ impl AttackSubject for AcpAttackSubject {
         let Some(method) = method_of_operation(&request.operation) else {
             let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
             let caller = Caller::new(principal, "attack", "library");
-            return Ok(match self.engine.call(&Call::new(&caller, &request.operation, request.arguments.clone())) {
-                Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
-                Err(failure) => AttackSubjectReply {
-                    refusal: Some(failure.kind.code().into()),
-                    json: failure.to_json(),
-                    text: String::new(),
+            return Ok(
+                match self.engine.call(&JsonCall::new(&caller, &request.operation, request.arguments.clone())) {
+                    Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
+                    Err(failure) => AttackSubjectReply {
+                        refusal: Some(failure.kind.code().into()),
+                        json: failure.to_json(),
+                        text: String::new(),
+                    },
                 },
-            });
+            );
         };
         let given = request.arguments.get("path").cloned().unwrap_or_default();
         let relative = given.as_str().filter(|path| !path.starts_with('/'));

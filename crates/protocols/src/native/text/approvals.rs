@@ -1,10 +1,8 @@
 //! Renders the outcomes of `approvals`, `approve` and `deny` as text.
+use stead_engine::ops::{AnswerApprovalOutcome, ApprovalFields, ListApprovalsOutcome};
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{AnswerApprovalOutcome, ApprovalFields, ListApprovalsOutcome},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for ListApprovalsOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

@@ -1,13 +1,12 @@
 //! Renders the outcomes of `review`, `keep`, `reject` and `turn` as text.
 
+use stead_engine::ops::{
+    BeginTurnOutcome, KeepChangesOutcome, RejectChangesOutcome, ReviewArgs, ReviewOutcome, ReviewedFileRow,
+};
 use stead_path::RelPath;
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{BeginTurnOutcome, KeepChangesOutcome, RejectChangesOutcome, ReviewArgs, ReviewOutcome, ReviewedFileRow},
-    outcome::to_json_object,
-};
+use crate::native::{CallNotation, to_json_object};
 
 impl NativeTextRenderable for ReviewOutcome {
     fn native_text(&self, notation: CallNotation) -> String {

@@ -1,12 +1,10 @@
 //! Renders the outcome of `session` as text.
 
+use stead_engine::ops::{SessionFields, SessionOutcome};
 use stead_path::RelPath;
 
 use super::{NativeTextRenderable, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{SessionFields, SessionOutcome},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for SessionOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

@@ -1,17 +1,16 @@
 //! Renders the outcome of `search` as text.
 
-use stead_text::visible::escape_deceptive_line;
-
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
+use stead_engine::{
     limits,
     ops::{
         IncompleteSearchReason, NativeSearchOutcome, NoHitsSearchSuggestions, SearchHitsByPath, SearchOutcome,
         SearchTextRow, SearchTextRowDetailLevel, SearchedFileCountFields,
     },
-    outcome::to_json_object,
 };
+use stead_text::visible::escape_deceptive_line;
+
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use crate::native::{CallNotation, to_json_object};
 
 impl NativeTextRenderable for SearchOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
@@ -177,7 +176,7 @@ mod tests {
     use stead_path::RelPath;
 
     use super::*;
-    use crate::ops::IncompletelySearchedFileRow;
+    use stead_engine::ops::IncompletelySearchedFileRow;
 
     #[test]
     fn note_names_the_first_incomplete_files_and_counts_the_others() {

@@ -1,15 +1,14 @@
 //! Renders the outcomes of `history`, `diff`, `undo` and `redo`, and of completed calls, as text.
-
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
+use stead_engine::{
     limits,
     ops::{
         DiffOutcome, HistoryEntryRow, HistoryOutcome, ReplayedCallOutcome, UndoOrRedoOutcome, UndoneOrRedoneEntry,
-        VisibleChange, text_pages::first_page,
+        VisibleChange, first_page,
     },
-    outcome::to_json_object,
 };
+
+use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use crate::native::{CallNotation, to_json_object};
 
 impl NativeTextRenderable for HistoryOutcome {
     fn native_text(&self, notation: CallNotation) -> String {

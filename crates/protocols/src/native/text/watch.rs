@@ -1,10 +1,8 @@
 //! Renders the outcomes of `watch` and `unwatch` as text.
+use stead_engine::ops::{WatchOutcome, WatchOutcomeKind};
 
 use super::{NativeTextRenderable, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{WatchOutcome, WatchOutcomeKind},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for WatchOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

@@ -1,7 +1,8 @@
 //! Renders the outcome of `usage`, and quotas in other results, as text.
+use stead_engine::{QuotaReport, ops::UsageOutcome};
 
 use super::{NativeTextRenderable, escape_lines};
-use crate::{call_notation::CallNotation, ops::UsageOutcome, quota::QuotaReport};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for UsageOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

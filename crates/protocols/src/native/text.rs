@@ -21,7 +21,7 @@ mod written_files;
 
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
-use crate::call_notation::CallNotation;
+use crate::native::CallNotation;
 
 pub(crate) trait NativeTextRenderable {
     /// Renders the result as text, and escapes characters that could deceive a reader.

@@ -1,12 +1,10 @@
 //! Renders the outcomes of `alert`, `alerts` and `respond` as text.
 
+use stead_engine::ops::{AlertFields, AlertOutcome, AlertOutcomeKind, ListAlertsOutcome};
 use stead_text::visible::escape_deceptive_line;
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{AlertFields, AlertOutcome, AlertOutcomeKind, ListAlertsOutcome},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for ListAlertsOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

@@ -1,15 +1,13 @@
 //! Renders the outcomes of `write`, `edit` and `patch` as text.
 
+use stead_engine::ops::{
+    AppliedEditRow, EditOutcome, EditRebaseFields, InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind,
+    PatchedFileRow, PatchedFinalNewlineChange, WriteOutcome, format_line_span,
+};
 use stead_text::{edit::QuoteMatchMethod, locate::FuzzyTextMatchPass};
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{
-        AppliedEditRow, EditOutcome, EditRebaseFields, InexactPatchChunkRow, PatchOutcome, PatchedFileChangeKind,
-        PatchedFileRow, PatchedFinalNewlineChange, WriteOutcome, text_pages::format_line_span,
-    },
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for WriteOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

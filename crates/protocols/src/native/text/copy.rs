@@ -1,12 +1,10 @@
 //! Renders the outcome of `copy` as text.
 
+use stead_engine::ops::{CopiedFile, CopiedTree, CopyOutcome, describe_size};
 use stead_text::visible::escape_deceptive_line;
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{CopiedFile, CopiedTree, CopyOutcome, planning::describe_size},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for CopyOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

@@ -1,13 +1,10 @@
 //! Renders the outcomes of `move`, `remove`, `restore` and `append` as text.
+use stead_engine::ops::{
+    AppendOutcome, MoveOutcome, MoveOutcomeTreeFields, RemoveOutcome, RestoreFromTrashOutcome, describe_size,
+};
 
 use super::{NativeTextRenderable, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{
-        AppendOutcome, MoveOutcome, MoveOutcomeTreeFields, RemoveOutcome, RestoreFromTrashOutcome,
-        planning::describe_size,
-    },
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for MoveOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

@@ -1,13 +1,11 @@
 //! Renders the outcomes of the buffer operations as text.
+use stead_engine::ops::{
+    BufferChangeOutcome, BufferCloseOutcome, BufferFields, BufferListOutcome, BufferListRow, BufferOpenOutcome,
+    BufferSaveOutcome, ClosedBufferOrDraftKind,
+};
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{
-        BufferChangeOutcome, BufferCloseOutcome, BufferFields, BufferListOutcome, BufferListRow, BufferOpenOutcome,
-        BufferSaveOutcome, ClosedBufferOrDraftKind,
-    },
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for BufferOpenOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

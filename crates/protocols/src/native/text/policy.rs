@@ -1,10 +1,10 @@
 //! Renders the outcome of `policy` as text.
+use stead_engine::ops::{
+    ExplainedCall, ExplainedVerdict, InspectPolicyOutcome, InspectedPolicyRuleList, InspectedPolicyRuleRow,
+};
 
 use super::{NativeTextRenderable, escape_lines, usage::render_quota_lines};
-use crate::{
-    call_notation::CallNotation,
-    ops::{ExplainedCall, ExplainedVerdict, InspectPolicyOutcome, InspectedPolicyRuleList, InspectedPolicyRuleRow},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for InspectPolicyOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

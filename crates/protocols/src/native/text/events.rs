@@ -1,17 +1,17 @@
 //! Renders the outcomes of `changes`, `events` and `watched` as text.
 
 use serde_json::{Map, Value};
-use stead_text::visible::escape_deceptive_line;
-
-use super::{NativeTextRenderable, escape_lines};
-use crate::{
-    call_notation::CallNotation,
+use stead_engine::{
+    Completeness,
     ops::{
         ChangeEventRow, ChangesOutcome, EventJournalEntryFields, JournalCursor, SessionEventRow, SessionEventsOutcome,
         WatchEventRow, WatchEventsOutcome, render_line_ranges,
     },
-    outcome::Completeness,
 };
+use stead_text::visible::escape_deceptive_line;
+
+use super::{NativeTextRenderable, escape_lines};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for ChangesOutcome {
     fn native_text(&self, notation: CallNotation) -> String {

@@ -1,10 +1,8 @@
 //! Renders the outcomes of `lock` and `unlock` as text.
+use stead_engine::ops::{LeaseOutcome, LeaseOutcomeKind};
 
 use super::{NativeTextRenderable, escape_one_line};
-use crate::{
-    call_notation::CallNotation,
-    ops::{LeaseOutcome, LeaseOutcomeKind},
-};
+use crate::native::CallNotation;
 
 impl NativeTextRenderable for LeaseOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {

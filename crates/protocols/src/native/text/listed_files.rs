@@ -1,15 +1,13 @@
 //! Renders the outcomes of `stat`, `list` and `find` as text.
 
+use stead_engine::{
+    FileKind, limits,
+    ops::{FindOutcome, ListOutcome, StatOutcome, file_kind_name},
+};
 use stead_text::visible::escape_deceptive_line;
 
 use super::{NativeTextRenderable, escape_lines};
-use crate::{
-    call_notation::CallNotation,
-    limits,
-    ops::{FindOutcome, ListOutcome, StatOutcome, file_kind_name},
-    outcome::to_json_object,
-    plan::FileKind,
-};
+use crate::native::{CallNotation, to_json_object};
 
 impl NativeTextRenderable for StatOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
