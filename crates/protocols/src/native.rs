@@ -10,7 +10,7 @@ use stead_engine::{
     BeforeAfterBytes, CallControl, CallMetadata, CallOptions, CallReply, Caller, ConversationSessionSwitch,
     EditorBufferMetadata, Engine, Error, ErrorKind, OPERATIONS, SuccessfulCallResult, decode_arguments,
     for_each_operation,
-    ops::{self, StaleReadNotice},
+    ops::{self, OperationWithDefinition, StaleReadNotice},
 };
 use stead_text::visible::escape_deceptive_line;
 
@@ -100,9 +100,20 @@ trait PreparedNativeCall {
 
 struct DecodedArguments<O>(O);
 
+impl<O: OperationWithDefinition> PreparedNativeCall for DecodedArguments<O>
+where
+    O::Result: Serialize + NativeTextRenderable,
+{
+    fn run(self: Box<Self>, engine: &Engine, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
+        engine.run(self.0, &call.metadata()).map(|reply| render_reply(reply, call.notation))
+    }
+}
+
+type PrepareNativeCallFn = fn(&Map<String, Value>) -> Result<Box<dyn PreparedNativeCall>, Error>;
+
 struct NativeCallRow {
     name: &'static str,
-    prepare: fn(&Map<String, Value>) -> Result<Box<dyn PreparedNativeCall>, Error>,
+    prepare: PrepareNativeCallFn,
 }
 
 macro_rules! native_calls {
@@ -111,12 +122,6 @@ macro_rules! native_calls {
             name: $name,
             prepare: |arguments| Ok(Box::new(DecodedArguments(decode_arguments::<ops::$args>(arguments)?))),
         },)+];
-
-        $(impl PreparedNativeCall for DecodedArguments<ops::$args> {
-            fn run(self: Box<Self>, engine: &Engine, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
-                engine.run(self.0, &call.metadata()).map(|reply| render_reply(reply, call.notation))
-            }
-        })+
     };
 }
 

@@ -24,3 +24,4 @@ pub mod wait;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;
+pub use stead_protocols::native;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stead_engine::{
     ApprovalFilter, ApprovalMode, ApprovalState, CallControl, Caller, CallerApproverStatus, ErrorKind, Principal,
 };
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
+use testkit::native::{EngineJsonCalls, JsonCall};
 use testkit::{
     engine_fixture::{EngineFixture, agent},
     wait::wait_for,

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallControl, CancelToken, ChangesFollower, ErrorKind, Workspace, limits};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::{EngineFixture, confined_agent};
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 fn event_list(outcome: &Map<String, Value>) -> Vec<(u64, String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();

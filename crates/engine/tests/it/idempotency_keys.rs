@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
-use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use testkit::engine_fixture::{EngineFixture, agent};
+use testkit::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 fn call_with_key(fixture: &EngineFixture, key: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
     let Value::Object(arguments) = arguments else { panic!("object") };

@@ -6,7 +6,7 @@ use stead_engine::{
     PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
     PatchRepeatedFilePolicy,
 };
-use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
+use testkit::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, confined_agent},

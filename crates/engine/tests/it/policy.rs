@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::{EngineFixture, agent};
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),

@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, ErrorKind, GlobPatternSet, Grants};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 const TREE: &[(&str, &str)] = &[
     (".env", "TOKEN=needle\n"),

@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use stead_engine::{BeforeAfterContentInclusion, Caller, CallerWatchEventReader, CancelToken, Grants, Principal};
 use stead_path::RelPath;
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::EngineFixture;
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 fn event_summaries(outcome: &Value) -> Vec<String> {
     let one = |event: &Value| {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, ErrorKind, OverwrittenFilePolicy};
 use stead_local::LocalWorkspace;
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 use crate::support::{LocalFixture, test_options};
 
@@ -132,7 +132,7 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     let arguments = json!({ "trash": removed["trash"] });
     fixture.call_err("restore", arguments.clone(), ErrorKind::Exists);
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    let mut call = stead_protocols::native::JsonCall::new(&fixture.caller, "restore", arguments);
+    let mut call = testkit::native::JsonCall::new(&fixture.caller, "restore", arguments);
     call.options.restore_conflict = stead_engine::TrashRestoreOverwritePolicy::TrashExisting;
     let restored = fixture.engine.call(&call).unwrap().json;
     assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));

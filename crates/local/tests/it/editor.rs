@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 use stead_engine::{Caller, CallerResourceLifetime, ErrorKind, Principal};
 use stead_local::{BufferChangeResult, InProcessEditorWorkspace, LocalWorkspaceOptions};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 #[path = "../../examples/editor.rs"]
 #[expect(dead_code, reason = "the example is run from here by its parts")]

@@ -11,8 +11,8 @@ use edits::RandomTree;
 use serde_json::{Value, json};
 use stead_engine::{Caller, Engine};
 use stead_local::{IndexBuildAndUseMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
+use testkit::native::{EngineJsonCalls, JsonCall};
 use testkit::{stress::SeededRng, wait::wait_until};
 
 use crate::support::tester;

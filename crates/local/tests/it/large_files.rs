@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallControl, CancelToken, ErrorKind};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
+use testkit::native::{EngineJsonCalls, JsonCall};
 use testkit::wait::wait_until;
 
 use crate::support::LocalFixture;

@@ -19,9 +19,9 @@ use std::{
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Engine, Error, Principal, Workspace};
 use stead_local::{Clock, ClockReading, LocalWorkspace};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
 use testkit::MemoryWorkspace;
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 use self::calls::{ModelBasedTestKnownIds, RandomCall, RandomCallRng};
 use crate::{

@@ -11,7 +11,7 @@ use std::{
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
-use stead_protocols::native::RenderedOutcome;
+use testkit::native::RenderedOutcome;
 use testkit::{engine_fixture::EngineFixture, patch_cases};
 
 use crate::support::LocalFixture;

@@ -13,8 +13,8 @@ use stead_local::{
     CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope, WorkspaceLasting,
     WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
 };
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use tempfile::TempDir;
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 use crate::support::tester;
 

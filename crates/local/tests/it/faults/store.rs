@@ -67,7 +67,7 @@ fn child_process() {
         Err(error) => println!("\nopened {}", error.kind.code()),
         Ok(fixture) => {
             println!("\nopened ok");
-            let outcome = |answer: Result<stead_protocols::native::RenderedOutcome, stead_engine::Error>| match answer {
+            let outcome = |answer: Result<testkit::native::RenderedOutcome, stead_engine::Error>| match answer {
                 Ok(_) => "ok".to_owned(),
                 Err(error) => error.kind.code().to_owned(),
             };

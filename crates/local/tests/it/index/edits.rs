@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use stead_engine::Engine;
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
+use testkit::native::{EngineJsonCalls, JsonCall};
 use testkit::stress::SeededRng;
 
 use crate::support::tester;
