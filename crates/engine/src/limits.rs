@@ -74,7 +74,7 @@ pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
 /// The largest compiled `search` pattern, in bytes, that counts as fast. With a slow pattern, `search` examines smaller
 /// pieces of a text.
 pub const SEARCH_LIGHT_REGEX_BYTES_MAX: usize = 256 << 10;
-/// The size in bytes of the lazy DFA cache that each search thread uses.
+/// The maximum size in bytes of the lazy DFA cache of each search thread.
 pub const SEARCH_DFA_BYTES_MAX: usize = 8 << 20;
 /// The largest ignore file that a walk reads, in bytes.
 pub const IGNORE_FILE_BYTES_MAX: u64 = 1 << 20;

@@ -33,8 +33,8 @@ struct DeferredJournalEntries {
 }
 
 impl DeferredJournalEntries {
-    /// The closure `lost` builds the journal entry that records the number of dropped entries. Deferring returns how
-    /// many journal entries were deferred since the last write to the store.
+    /// The closure `lost` builds the journal entry that records the number of dropped entries. Returns the number of
+    /// journal entries deferred since the last write to the store, including the dropped entries.
     fn push_bounded(
         &mut self,
         draft: UnnumberedJournalEntry,

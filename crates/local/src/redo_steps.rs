@@ -231,7 +231,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// A staged file with incomplete content is deleted.
+    /// A staged file whose content is not the planned version is deleted.
     fn find_intact_staged(
         &self,
         put: &FileWriteRedoStep<'_>,

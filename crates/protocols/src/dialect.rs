@@ -200,9 +200,9 @@ pub enum DialectSetupError {
     DuplicateTool {
         /// The name of the tool that two dialects have.
         tool: String,
-        /// The name of the earlier one of the two dialects that have the same tool.
+        /// Of two dialects that have the same tool, the name of the one that the user named first.
         first: String,
-        /// The name of the later one of the two dialects that have the same tool.
+        /// Of two dialects that have the same tool, the name of the one that the user named second.
         second: String,
     },
     /// A dialect that may access the whole machine must not be combined with other dialects.

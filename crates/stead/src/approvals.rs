@@ -124,7 +124,7 @@ enum AlertsSubcommand {
         flags: AlertsFlags,
         /// Id of the alert, as stead alerts list prints it
         id: String,
-        /// Text of the answer
+        /// Answer to the alert, which the agent receives
         text: String,
     },
 }

@@ -1,5 +1,5 @@
-//! Checks a workspace after a power cut, whose moment is known only roughly. All changes acknowledged before the power
-//! cut must exist, and later changes may exist without gaps.
+//! Checks a workspace after a power cut, whose moment is known only roughly. All changes that were surely acknowledged
+//! before the power cut must exist. A later change may exist only if all changes before it exist.
 
 use serde::{Deserialize, Serialize};
 

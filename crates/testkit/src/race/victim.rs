@@ -304,6 +304,6 @@ impl<'a> RaceVictimCaller<'a> {
     }
 }
 
-/// The error kinds that occur in a race even without an attacker, because of earlier changes by the victims.
+/// The error kinds that a test caller may get in a race even without an attacker: earlier calls changed the same files.
 pub(super) const VICTIM_CAUSED_ERRORS: &[ErrorKind] =
     &[ErrorKind::NotFound, ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::Conflict];

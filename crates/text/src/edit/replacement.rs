@@ -1,7 +1,7 @@
 //! Adapts the new text of an edit to the lines of the match that it replaces.
 //!
-//! Lines that occur in the quote and in the new text keep their bytes. Added lines get the terminator of a neighbouring
-//! line and the indentation of the matched text.
+//! Lines that are the same in the quote and in the new text keep the bytes that they have in the file. Added lines get
+//! the terminator of a neighbouring line and the indentation of the matched text.
 
 use std::ops::Range;
 
