@@ -49,7 +49,7 @@ mod watched;
 mod write;
 
 pub use alerts::{
-    AlertFields, AlertOutcome, AlertOutcomeKind, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs,
+    AlertFields, AlertOutcome, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs, SentOrAnsweredAlert,
 };
 pub use append::{AppendArgs, AppendOutcome};
 pub use approvals::{
@@ -74,9 +74,9 @@ pub use events::{
 };
 pub use find::{FindArgs, FindOutcome, FoundPathRow};
 pub use history::{EntryRelationFields, HistoryArgs, HistoryEntryRow, HistoryOutcome};
-pub use journal_feed::{EventJournalEntryFields, JournalCursor, JournalCursorArgument};
+pub use journal_feed::{EventRowJournalEntryFields, JournalCursor, JournalCursorArgument};
 pub use list::{ListArgs, ListOutcome, ListedEntryRow, ListedLinkTarget};
-pub use lock::{LeaseOutcome, LeaseOutcomeKind, LockArgs, UnlockArgs};
+pub use lock::{AcquiredOrReleasedLease, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MoveOutcomeTreeFields};
 pub use patch::{
     InexactPatchChunkRow, PatchArgs, PatchOutcome, PatchedFileChangeKind, PatchedFileRow, PatchedFinalNewlineChange,
@@ -115,7 +115,7 @@ pub use text_pages::{OutcomeTextFirstPage, TextPageEnd, first_page, format_line_
 pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
 pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
-pub use watch::{UnwatchArgs, WatchArgs, WatchOutcome, WatchOutcomeKind};
+pub use watch::{BegunOrEndedWatch, UnwatchArgs, WatchArgs, WatchOutcome};
 pub use watched::{CallerWatchEventReader, PollWatchEventsArgs, WatchEventsOutcome, events::WatchEventRow};
 pub use write::{ChangedLineCounts, StaleWriteHandling, WriteArgs, WriteOutcome};
 

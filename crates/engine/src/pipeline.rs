@@ -166,7 +166,7 @@ fn run_rounds(
         return Ok(completion);
     }
     let rate_verdict = policy::rate_limit::check_rate(context, call.definition.effect)?;
-    let pipeline = CallPlanningRoundRunner { context, approval_mode, call, rate_verdict };
+    let pipeline = CallPlanAndCommitRoundRunner { context, approval_mode, call, rate_verdict };
     quota::ensure_usage_counted(context, call.definition.effect)?;
     let mut usage_recounted = false;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
@@ -208,14 +208,14 @@ enum PlanningRoundResult {
     NeedsApproval(Box<MissingApproval>),
 }
 
-struct CallPlanningRoundRunner<'t> {
+struct CallPlanAndCommitRoundRunner<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
     call: &'t PipelineCall<'t>,
     rate_verdict: PolicyVerdict,
 }
 
-impl CallPlanningRoundRunner<'_> {
+impl CallPlanAndCommitRoundRunner<'_> {
     fn run_round(&self, record: &mut JournalCallRecord<'_>) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.call.definition);
         let workspace = context.workspace();

@@ -30,7 +30,7 @@ pub struct JournalCheckpoint {
 
 /// The reason why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum JournalCheckpointError {
+pub enum JournalCheckpointVerifyError {
     /// The text is not a checkpoint; the error message names the rule that the text violates.
     #[error("{0}")]
     Malformed(&'static str),
@@ -51,7 +51,7 @@ pub enum JournalCheckpointError {
     KeyNotYetActive(u64),
 }
 
-impl JournalCheckpointError {
+impl JournalCheckpointVerifyError {
     /// The number of entries that the rejected checkpoint covers; `None` for a malformed or foreign checkpoint.
     pub fn size(&self) -> Option<u64> {
         match *self {
@@ -64,7 +64,7 @@ impl JournalCheckpointError {
     }
 }
 
-impl From<SignedNoteParseError> for JournalCheckpointError {
+impl From<SignedNoteParseError> for JournalCheckpointVerifyError {
     fn from(SignedNoteParseError(detail): SignedNoteParseError) -> Self {
         Self::Malformed(detail)
     }
@@ -88,16 +88,16 @@ impl JournalCheckpoint {
     }
 
     /// Parses the signed note of a checkpoint for display, **without** verifying its signature.
-    pub fn parse(note: &str) -> Result<Self, JournalCheckpointError> {
+    pub fn parse(note: &str) -> Result<Self, JournalCheckpointVerifyError> {
         Self::from_text(signed_note::parse_note(note)?.text)
     }
 
     /// Parses the signed note of a checkpoint and verifies its signature by the key active at its size.
-    pub fn verify(note: &str, ring: &JournalKeyTrustChain) -> Result<Self, JournalCheckpointError> {
+    pub fn verify(note: &str, ring: &JournalKeyTrustChain) -> Result<Self, JournalCheckpointVerifyError> {
         let note = signed_note::parse_note(note)?;
         let checkpoint = Self::from_text(note.text)?;
         if checkpoint.origin != *ring.origin() {
-            return Err(JournalCheckpointError::WrongOrigin);
+            return Err(JournalCheckpointVerifyError::WrongOrigin);
         }
         checkpoint.check_signatures(&note, ring)?;
         Ok(checkpoint)
@@ -107,24 +107,24 @@ impl JournalCheckpoint {
         &self,
         note: &SignedNote<'_>,
         ring: &JournalKeyTrustChain,
-    ) -> Result<(), JournalCheckpointError> {
+    ) -> Result<(), JournalCheckpointVerifyError> {
         let size = self.size;
-        let mut best = Err(JournalCheckpointError::UnknownKey(size));
+        let mut best = Err(JournalCheckpointVerifyError::UnknownKey(size));
         for line in note.signatures.iter().filter(|line| line.name == self.origin.line()) {
             let Some(validity) = signing_key_validity(line, note.text, size, ring)? else { continue };
             match validity {
                 JournalSigningKeyStatus::Active => best = Ok(()),
-                JournalSigningKeyStatus::Retired => best = best.or(Err(JournalCheckpointError::RetiredKey(size))),
+                JournalSigningKeyStatus::Retired => best = best.or(Err(JournalCheckpointVerifyError::RetiredKey(size))),
                 JournalSigningKeyStatus::NotYetActive => {
-                    best = best.or(Err(JournalCheckpointError::KeyNotYetActive(size)))
+                    best = best.or(Err(JournalCheckpointVerifyError::KeyNotYetActive(size)))
                 }
             }
         }
         best
     }
 
-    fn from_text(text: &str) -> Result<Self, JournalCheckpointError> {
-        let bad = JournalCheckpointError::Malformed;
+    fn from_text(text: &str) -> Result<Self, JournalCheckpointVerifyError> {
+        let bad = JournalCheckpointVerifyError::Malformed;
         let mut lines = text.split('\n');
         let mut line = || lines.next().ok_or(bad("the text has too few lines"));
         let origin = JournalWorkspaceId::from_line(line()?).map_err(|_invalid| bad("the origin line is invalid"))?;
@@ -148,12 +148,12 @@ fn signing_key_validity(
     text: &str,
     size: u64,
     ring: &JournalKeyTrustChain,
-) -> Result<Option<JournalSigningKeyStatus>, JournalCheckpointError> {
+) -> Result<Option<JournalSigningKeyStatus>, JournalCheckpointVerifyError> {
     let claimed: Vec<_> = ring.keys_with_id(line.key_id, size).collect();
     if claimed.is_empty() {
         return Ok(None);
     }
-    let bad = JournalCheckpointError::BadSignature(size);
+    let bad = JournalCheckpointVerifyError::BadSignature(size);
     let signature = line.signature.ok_or(bad)?;
     let signed = claimed.into_iter().filter(|(key, _)| key.verify_bytes(text.as_bytes(), &signature).is_ok());
     let validities: Vec<_> = signed.map(|(_, validity)| validity).collect();
@@ -201,9 +201,9 @@ mod tests {
         let verify = |size, seed| JournalCheckpoint::verify(&checkpoint(size).sign(&signer(seed)), &ring());
         assert!(verify(9, 1).is_ok());
         assert!(verify(10, 2).is_ok());
-        assert_eq!(verify(10, 1), Err(JournalCheckpointError::RetiredKey(10)));
-        assert_eq!(verify(9, 2), Err(JournalCheckpointError::KeyNotYetActive(9)));
-        assert_eq!(verify(9, 3), Err(JournalCheckpointError::UnknownKey(9)));
+        assert_eq!(verify(10, 1), Err(JournalCheckpointVerifyError::RetiredKey(10)));
+        assert_eq!(verify(9, 2), Err(JournalCheckpointVerifyError::KeyNotYetActive(9)));
+        assert_eq!(verify(9, 3), Err(JournalCheckpointVerifyError::UnknownKey(9)));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let elsewhere = checkpoint(8).sign(&signer(1));
         let false_line = elsewhere.lines().last().unwrap();
         let doubled = format!("{note}{false_line}\n");
-        assert_eq!(JournalCheckpoint::verify(&doubled, &ring()), Err(JournalCheckpointError::BadSignature(9)));
+        assert_eq!(JournalCheckpoint::verify(&doubled, &ring()), Err(JournalCheckpointVerifyError::BadSignature(9)));
     }
 
     #[test]
@@ -232,10 +232,10 @@ mod tests {
             let edited = note.replacen(old, new, 1);
             assert_ne!(edited, note);
             let error = JournalCheckpoint::verify(&edited, &ring()).unwrap_err();
-            assert!(matches!(error, JournalCheckpointError::BadSignature(_)), "{error}");
+            assert!(matches!(error, JournalCheckpointVerifyError::BadSignature(_)), "{error}");
         }
         let moved = note.replace("stead/w1", "stead/w2");
-        assert_eq!(JournalCheckpoint::verify(&moved, &ring()), Err(JournalCheckpointError::WrongOrigin));
+        assert_eq!(JournalCheckpoint::verify(&moved, &ring()), Err(JournalCheckpointVerifyError::WrongOrigin));
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
             let signature = signer(1).sign_bytes(text.as_bytes());
             let note = signed_note::compose_note(&text, &plain.origin, &signer(1).verifying_key(), &signature);
             let error = JournalCheckpoint::verify(&note, &ring()).unwrap_err();
-            assert!(matches!(error, JournalCheckpointError::Malformed(_)), "{text}");
+            assert!(matches!(error, JournalCheckpointVerifyError::Malformed(_)), "{text}");
         }
     }
 }

@@ -24,7 +24,7 @@ mod verify;
 
 pub use canonical::{FORMAT, JournalEntryDecodeError, decode_entry, encode_entry};
 pub use chain::{JournalWorkspaceId, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError, chain_hash, genesis_hash};
-pub use checkpoint::{JournalCheckpoint, JournalCheckpointError};
+pub use checkpoint::{JournalCheckpoint, JournalCheckpointVerifyError};
 pub use digest::{Digest, DigestParseError};
 pub use entry::{
     ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Digest, JournalCheckpoint, JournalCheckpointError, JournalKeyTrustChain, MerkleFrontier, MerkleLeafHash,
+    Digest, JournalCheckpoint, JournalCheckpointVerifyError, JournalKeyTrustChain, MerkleFrontier, MerkleLeafHash,
     chain_hash, decode_entry, genesis_hash, merkle::MerkleFrontierDecodeError,
 };
 
@@ -97,14 +97,14 @@ impl JournalIntegrityError {
         Self { kind, number, checkpoint: Some(size) }
     }
 
-    fn from_checkpoint_error(error: JournalCheckpointError, number: u64) -> Self {
+    fn from_checkpoint_error(error: JournalCheckpointVerifyError, number: u64) -> Self {
         let kind = match error {
-            JournalCheckpointError::Malformed(_) => JournalIntegrityErrorKind::BadCheckpoint,
-            JournalCheckpointError::WrongOrigin => JournalIntegrityErrorKind::WrongOrigin,
-            JournalCheckpointError::BadSignature(_) => JournalIntegrityErrorKind::BadSignature,
-            JournalCheckpointError::UnknownKey(_) => JournalIntegrityErrorKind::UnknownKey,
-            JournalCheckpointError::RetiredKey(_) => JournalIntegrityErrorKind::RetiredKey,
-            JournalCheckpointError::KeyNotYetActive(_) => JournalIntegrityErrorKind::PrematureKey,
+            JournalCheckpointVerifyError::Malformed(_) => JournalIntegrityErrorKind::BadCheckpoint,
+            JournalCheckpointVerifyError::WrongOrigin => JournalIntegrityErrorKind::WrongOrigin,
+            JournalCheckpointVerifyError::BadSignature(_) => JournalIntegrityErrorKind::BadSignature,
+            JournalCheckpointVerifyError::UnknownKey(_) => JournalIntegrityErrorKind::UnknownKey,
+            JournalCheckpointVerifyError::RetiredKey(_) => JournalIntegrityErrorKind::RetiredKey,
+            JournalCheckpointVerifyError::KeyNotYetActive(_) => JournalIntegrityErrorKind::PrematureKey,
         };
         Self { kind, number, checkpoint: error.size() }
     }

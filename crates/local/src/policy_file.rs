@@ -41,12 +41,12 @@ enum PolicyFileRequirement {
 struct CachedPolicy {
     /// The fingerprint of the loaded policy file; `None` if there was no file.
     fingerprint: Option<InodeFingerprint>,
-    reuse: PolicyCacheReuse,
+    reuse: CachedPolicyFileReuse,
     result: Result<ActivePolicy, Error>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PolicyCacheReuse {
+enum CachedPolicyFileReuse {
     Allowed,
     Reread,
 }
@@ -70,7 +70,7 @@ impl PolicyFileLoader {
         let path_in_workspace = path_inside_workspace(workspace, root.absolute_path(), &name);
         let cached = Mutex::new(CachedPolicy {
             fingerprint: None,
-            reuse: PolicyCacheReuse::Reread,
+            reuse: CachedPolicyFileReuse::Reread,
             result: Ok(ActivePolicy::built_in()),
         });
         let policy = Self { directory, name, display_path: file, presence, path_in_workspace, cached };
@@ -83,9 +83,9 @@ impl PolicyFileLoader {
         let stat = self.directory.stat(&self.name).map_err(|error| self.unusable_policy_error(error))?;
         let fingerprint = stat.map(|stat| stat.fingerprint);
         let mut cached = lock_ignoring_poison(&self.cached);
-        if cached.fingerprint != fingerprint || cached.reuse == PolicyCacheReuse::Reread {
+        if cached.fingerprint != fingerprint || cached.reuse == CachedPolicyFileReuse::Reread {
             let is_recent = fingerprint.is_some_and(|file| now_ns - file.changed_ns < FINGERPRINT_SAFE_AGE_NS);
-            let reuse = if is_recent { PolicyCacheReuse::Reread } else { PolicyCacheReuse::Allowed };
+            let reuse = if is_recent { CachedPolicyFileReuse::Reread } else { CachedPolicyFileReuse::Allowed };
             *cached = CachedPolicy { fingerprint, reuse, result: self.read_policy(fingerprint) };
         }
         cached.result.clone()

@@ -176,7 +176,7 @@ pub struct DialectWorkspaceRootPath {
 }
 
 type DialectConstructionResult = Result<Box<dyn Dialect>, DialectSetupError>;
-type DialectConstructor = fn(&DialectSettings, &DialectWorkspaceRootPath) -> DialectConstructionResult;
+type DialectConstructor = fn(&DialectOptionValuesByName, &DialectWorkspaceRootPath) -> DialectConstructionResult;
 
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
     ("stead", |_, _| Ok(Box::new(NativeDialect(DialectDefinition::native()?)))),
@@ -242,9 +242,9 @@ pub enum DialectSettingError {
 /// The dialect settings from `--dialect-option KEY=VALUE`, by name. If the user gives a dialect setting twice, the
 /// second value counts.
 #[derive(Debug, Clone, Default)]
-pub struct DialectSettings(BTreeMap<String, String>);
+pub struct DialectOptionValuesByName(BTreeMap<String, String>);
 
-impl DialectSettings {
+impl DialectOptionValuesByName {
     /// Parses dialect settings of the form `KEY=VALUE`.
     pub fn parse(settings: &[String]) -> Result<Self, DialectSettingError> {
         let pair = |text: &String| {
@@ -300,7 +300,7 @@ impl DialectSet {
         settings: &[String],
         location: &DialectWorkspaceRootPath,
     ) -> Result<Self, DialectSetupError> {
-        let settings = DialectSettings::parse(settings)?;
+        let settings = DialectOptionValuesByName::parse(settings)?;
         let mut chosen: Vec<Box<dyn Dialect>> = Vec::new();
         for name in names {
             let found = DIALECT_CONSTRUCTORS.iter().find(|(known, _)| known == name);

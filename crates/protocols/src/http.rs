@@ -37,7 +37,7 @@ pub use client_limits::RateLimit;
 pub use host_check::AllowedHosts;
 pub use listener::{HttpListener, serve};
 pub use oauth_metadata::{AuthorizationServers, UrlScheme};
-pub use request_log::{LoggedCallsOfHttpRequest, RequestLogCall, RequestLogEntry, RequestLogSink};
+pub use request_log::{HttpRequestLogEntry, LoggedCallsOfHttpRequest, RequestLogCall, RequestLogSink};
 pub use state::{HttpServerConfig, HttpServerOptions, HttpServerState};
 pub use tls::{ReloadableTlsConfig, TlsCertificateError};
 pub use unauthenticated::UnauthenticatedPerAddressLimit;

@@ -55,7 +55,7 @@ impl Operation for SendAlertArgs {
         let message = validate_alert_text(&self.message, "message")?;
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::SendAlert { severity, message },
-            build_outcome: build_alert_outcome(AlertOutcomeKind::Sent),
+            build_outcome: build_alert_outcome(SentOrAnsweredAlert::Sent),
         })
     }
 }
@@ -117,7 +117,7 @@ impl Operation for AnswerAlertArgs {
         let text = validate_alert_text(&self.text, "text")?;
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::AnswerAlert { alert_id: alert.id, text },
-            build_outcome: build_alert_outcome(AlertOutcomeKind::Answered),
+            build_outcome: build_alert_outcome(SentOrAnsweredAlert::Answered),
         })
     }
 }
@@ -196,18 +196,18 @@ pub struct AlertOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub change: AlertOutcomeKind,
+    pub change: SentOrAnsweredAlert,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AlertOutcomeKind {
+pub enum SentOrAnsweredAlert {
     Sent,
     Answered,
 }
 
 impl OperationOutcome for AlertOutcome {}
 
-fn build_alert_outcome(change: AlertOutcomeKind) -> BuildSessionCallOutcomeFn<AlertOutcome> {
+fn build_alert_outcome(change: SentOrAnsweredAlert) -> BuildSessionCallOutcomeFn<AlertOutcome> {
     Box::new(move |reply, receipt| {
         let alert = match reply {
             SessionStoreReply::Alert(alert) => Some(AlertFields::from(alert)),

@@ -15,7 +15,7 @@ use crate::{
     operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
-        journal_feed::{self, EventJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
+        journal_feed::{self, EventRowJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
         visible_change::VisibleChange,
     },
     outcome::{Completeness, OperationOutcome},
@@ -41,7 +41,7 @@ pub struct ChangesOutcome {
 #[derive(Debug, Serialize)]
 pub struct ChangeEventRow {
     #[serde(flatten)]
-    pub entry: EventJournalEntryFields,
+    pub entry: EventRowJournalEntryFields,
     #[serde(flatten)]
     pub change: VisibleChange,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct ChangeEventRow {
 
 impl ChangeEventRow {
     pub fn render_line(&self) -> String {
-        let EventJournalEntryFields { entry, principal, operation, .. } = &self.entry;
+        let EventRowJournalEntryFields { entry, principal, operation, .. } = &self.entry;
         let lines = self.lines.as_deref().map(render_line_ranges).unwrap_or_default();
         format!("r{entry} {principal} {operation}: {}{lines}\n", self.change.render_line())
     }

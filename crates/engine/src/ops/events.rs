@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     changed_lines::ChangedLineFinder,
     journal_feed::{
-        self, EventJournalEntryFields, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage,
+        self, EventRowJournalEntryFields, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage,
         JournalFeedPage, MoreJournalEntriesFlag,
     },
     watched::{
@@ -52,7 +52,7 @@ pub enum SessionEventRow {
 #[derive(Debug, Serialize)]
 pub struct AlertAnsweredEvent {
     #[serde(flatten)]
-    pub entry: EventJournalEntryFields,
+    pub entry: EventRowJournalEntryFields,
     pub alert: String,
     pub by: String,
     pub text: String,
@@ -61,7 +61,7 @@ pub struct AlertAnsweredEvent {
 #[derive(Debug, Serialize)]
 pub struct ApprovalResolvedEvent {
     #[serde(flatten)]
-    pub entry: EventJournalEntryFields,
+    pub entry: EventRowJournalEntryFields,
     pub approval: String,
     pub answer: &'static str,
     pub by: String,
@@ -165,7 +165,7 @@ fn add_session_events(
 
 /// The recorded arguments of `respond`, `approve` and `deny`: the alert or the approval request that a person answered.
 #[derive(Default, Deserialize)]
-struct RecordedAnswerTarget {
+struct AnsweredAlertOrApprovalId {
     alert: Option<String>,
     id: Option<String>,
 }
@@ -177,7 +177,7 @@ fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Resul
     {
         return Ok(None);
     }
-    let target: RecordedAnswerTarget = serde_json::from_str(&entry.arguments).unwrap_or_default();
+    let target: AnsweredAlertOrApprovalId = serde_json::from_str(&entry.arguments).unwrap_or_default();
     let (workspace, requester) = (context.workspace(), context.caller.principal.to_string());
     if let Some(id) = &target.alert {
         let alert = workspace.alert(id)?.filter(|alert| alert.sender == requester);

@@ -201,7 +201,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
     }
 }
 
-struct NearPathMatches {
+struct FindFallbackNearMatches {
     substring_matches: Vec<RelPath>,
     /// The number of paths that contain the `find` pattern, including paths that are not listed.
     total: u64,
@@ -214,7 +214,7 @@ fn find_near_matches(
     ignored: IgnoredFileInclusionPolicy,
     pattern: &str,
     max: usize,
-) -> Result<NearPathMatches, Error> {
+) -> Result<FindFallbackNearMatches, Error> {
     let fuzzy = FuzzyPattern::new(pattern);
     let (results, _) =
         walk::walk_tree(context, top, ignored, &NearFileNameMatchCollector::default, &|found, entry| {
@@ -230,7 +230,7 @@ fn find_near_matches(
     }
     let (substring_matches, total) = ThreadFirstMatchingPaths::merge_all(substring_matches, max);
     let names = nearest.into_sorted_vec().into_iter().take(limits::FIND_NEAREST_MAX);
-    Ok(NearPathMatches { substring_matches, total, nearest_names: names.map(|near| near.path).collect() })
+    Ok(FindFallbackNearMatches { substring_matches, total, nearest_names: names.map(|near| near.path).collect() })
 }
 
 struct FuzzyPattern {

@@ -161,14 +161,14 @@ impl Serialize for JournalCursor {
 }
 
 #[derive(Debug, Serialize)]
-pub struct EventJournalEntryFields {
+pub struct EventRowJournalEntryFields {
     pub entry: u64,
     pub time: UtcTime,
     pub principal: String,
     pub operation: String,
 }
 
-impl From<&StoredJournalEntry> for EventJournalEntryFields {
+impl From<&StoredJournalEntry> for EventRowJournalEntryFields {
     fn from(stored: &StoredJournalEntry) -> Self {
         let entry = &stored.entry;
         Self {

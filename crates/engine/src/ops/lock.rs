@@ -54,7 +54,7 @@ impl Operation for LockArgs {
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
-            LeaseOutcome::new(LeaseOutcomeKind::Acquired, lease, receipt)
+            LeaseOutcome::new(AcquiredOrReleasedLease::Acquired, lease, receipt)
         });
         Ok(OperationPlanningResult::Lease {
             request: LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms },
@@ -78,17 +78,17 @@ pub struct LeaseOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub change: LeaseOutcomeKind,
+    pub change: AcquiredOrReleasedLease,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseOutcomeKind {
+pub enum AcquiredOrReleasedLease {
     Acquired,
     Released,
 }
 
 impl LeaseOutcome {
-    fn new(change: LeaseOutcomeKind, lease: &Lease, receipt: &CommitReceipt) -> Self {
+    fn new(change: AcquiredOrReleasedLease, lease: &Lease, receipt: &CommitReceipt) -> Self {
         Self {
             path: lease.path.clone(),
             holder: lease.holder.clone(),
@@ -124,7 +124,7 @@ impl Operation for UnlockArgs {
     ) -> PlanResult<Self> {
         let path = targets[path].path.clone();
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
-            LeaseOutcome::new(LeaseOutcomeKind::Released, lease, receipt)
+            LeaseOutcome::new(AcquiredOrReleasedLease::Released, lease, receipt)
         });
         Ok(OperationPlanningResult::Lease { request: LeaseAcquireOrReleaseRequest::Release { path }, build_outcome })
     }

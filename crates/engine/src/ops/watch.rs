@@ -43,11 +43,11 @@ pub struct WatchOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,
     #[serde(skip)]
-    pub change: WatchOutcomeKind,
+    pub change: BegunOrEndedWatch,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchOutcomeKind {
+pub enum BegunOrEndedWatch {
     Started,
     Ended,
 }
@@ -97,11 +97,11 @@ impl Operation for WatchArgs {
             glob: self.glob.clone(),
             lifetime: context.options.watch_lifetime,
         };
-        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchOutcomeKind::Started) })
+        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(BegunOrEndedWatch::Started) })
     }
 }
 
-fn build_watch_outcome(change: WatchOutcomeKind) -> BuildWatchOutcomeFn<WatchOutcome> {
+fn build_watch_outcome(change: BegunOrEndedWatch) -> BuildWatchOutcomeFn<WatchOutcome> {
     Box::new(move |watch, receipt| WatchOutcome {
         watch: watch.id.clone(),
         path: watch.path.clone(),
@@ -130,6 +130,6 @@ impl Operation for UnwatchArgs {
 
     fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let request = WatchBeginOrEndRequest::End { id: self.watch.clone() };
-        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(WatchOutcomeKind::Ended) })
+        Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(BegunOrEndedWatch::Ended) })
     }
 }

@@ -12,12 +12,12 @@ use testkit::{
 
 use crate::support::test_options;
 
-struct LocalWorkspaceFactory {
+struct LocalConformanceTestWorkspaceFactory {
     adjust_options: fn(&mut LocalWorkspaceOptions),
     last_opened: Mutex<Option<(TempDir, Arc<LocalWorkspace>)>>,
 }
 
-impl LocalWorkspaceFactory {
+impl LocalConformanceTestWorkspaceFactory {
     fn new(adjust_options: fn(&mut LocalWorkspaceOptions)) -> Self {
         Self { adjust_options, last_opened: Mutex::default() }
     }
@@ -31,7 +31,7 @@ impl LocalWorkspaceFactory {
     }
 }
 
-impl ConformanceWorkspaceFactory for LocalWorkspaceFactory {
+impl ConformanceWorkspaceFactory for LocalConformanceTestWorkspaceFactory {
     fn create(&self) -> Arc<dyn Workspace> {
         self.open(tempfile::tempdir().unwrap())
     }
@@ -58,7 +58,7 @@ impl ConformanceWorkspaceFactory for MemoryWorkspaceFactory {
 
 #[test]
 fn local_workspace_conforms() {
-    conformance::run_all(&LocalWorkspaceFactory::new(|_| {}), |name| println!("{name}"));
+    conformance::run_all(&LocalConformanceTestWorkspaceFactory::new(|_| {}), |name| println!("{name}"));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn local_workspace_conforms_with_fast_durability_and_walking_resolver() {
         options.durability = Durability::Fast;
         options.resolver = stead_disk::PathResolutionMethod::Walker;
     };
-    conformance::run_all(&LocalWorkspaceFactory::new(change), |name| println!("{name}"));
+    conformance::run_all(&LocalConformanceTestWorkspaceFactory::new(change), |name| println!("{name}"));
 }
 
 #[test]

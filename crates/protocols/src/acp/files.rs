@@ -13,7 +13,7 @@ use super::{
     errors::AcpError,
     review,
     router::{AcpFileCall, AcpFileMethod},
-    session::{AcpOpenedSessionRoot, AcpResolvedPath, AcpSession, LastSeenContent},
+    session::{AcpResolvedPath, AcpSession, AcpSessionRootWithCallers, LastSeenContent},
     setup::{AcpCapabilityOfferStatus, not_absolute_error},
     text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
@@ -153,7 +153,7 @@ impl<'p> AcpRunningFileCall<'p> {
         call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
     }
 
-    pub(super) fn root(&self) -> Result<&AcpOpenedSessionRoot, AcpError> {
+    pub(super) fn root(&self) -> Result<&AcpSessionRootWithCallers, AcpError> {
         self.session.root_of(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
     }
 

@@ -38,7 +38,7 @@ pub struct AcpSingleFileRoot {
     pub resolved: RelPath,
 }
 
-pub(super) struct AcpOpenedSessionRoot {
+pub(super) struct AcpSessionRootWithCallers {
     pub(super) executor: CallExecutor,
     pub(super) agent: Caller,
     pub(super) person: Caller,
@@ -76,7 +76,7 @@ pub(super) struct LastSeenContentUpdateNumber(Option<u64>);
 
 pub(super) struct AcpSession {
     pub(super) id: String,
-    roots: Vec<AcpOpenedSessionRoot>,
+    roots: Vec<AcpSessionRootWithCallers>,
     seen_files: Mutex<AcpSessionSeenFileContents>,
     editor_writes: Mutex<SessionEditorWriteHistory>,
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
@@ -114,7 +114,7 @@ impl AcpSession {
                 }
                 caller
             };
-            AcpOpenedSessionRoot {
+            AcpSessionRootWithCallers {
                 agent: in_root(callers.agent.clone()),
                 person: in_root(callers.person.clone()),
                 executor: CallExecutor::new(opened.engine),
@@ -153,11 +153,11 @@ impl AcpSession {
         self.roots.first().map_or("", |root| &root.agent.session)
     }
 
-    pub(super) fn roots(&self) -> &[AcpOpenedSessionRoot] {
+    pub(super) fn roots(&self) -> &[AcpSessionRootWithCallers] {
         &self.roots
     }
 
-    pub(super) fn root_of(&self, path: &AcpResolvedPath) -> Option<&AcpOpenedSessionRoot> {
+    pub(super) fn root_of(&self, path: &AcpResolvedPath) -> Option<&AcpSessionRootWithCallers> {
         self.roots.get(path.root_index)
     }
 
@@ -272,7 +272,7 @@ impl AcpSession {
     }
 }
 
-impl AcpOpenedSessionRoot {
+impl AcpSessionRootWithCallers {
     fn resolve(&self, path: &str) -> Option<(RelPath, PathKindImpliedBySpelling)> {
         let spelling = acp::path_beneath_root(path, &self.root_paths)?;
         match &self.single_file {
@@ -307,7 +307,7 @@ pub(super) async fn record_turn(session: Arc<AcpSession>) {
     }
 }
 
-async fn record_turn_in_root(root: &AcpOpenedSessionRoot) {
+async fn record_turn_in_root(root: &AcpSessionRootWithCallers) {
     let request = CallRequest::new(root.agent.clone(), acp::turn_mark_call());
     // The prompt is forwarded even if the mark cannot be recorded. If the engine refused the call, it has recorded the
     // refusal.

@@ -9,7 +9,7 @@ use stead_engine::{BeforeAfterContentInclusion, CallOptions, Caller, Error, Erro
 use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
+    CallResult, Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectWorkspaceRootPath,
     TranslatedCall,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
     rendering::clean_path,
@@ -54,7 +54,10 @@ pub(super) struct CommaDialect {
     access_limits: CommaAccessLimits,
 }
 
-pub(super) fn build(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
+pub(super) fn build(
+    settings: &DialectOptionValuesByName,
+    location: &DialectWorkspaceRootPath,
+) -> DialectConstructionResult {
     let exact = settings.is_set_to("origin", "exact", "stricter");
     let hash_required = settings.is_set_to("edit_hash", "required", if exact { "optional" } else { "required" });
     let fuzzy = settings.is_set_to("fuzzy", "true", if exact { "true" } else { "false" });

@@ -12,7 +12,7 @@ use stead_path::{
 };
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
+    CallResult, Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectWorkspaceRootPath,
     TranslatedCall,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax, ArgumentIssue, tool_inputs},
     rendering::{CallOutcomeFieldsExt, error_detail},
@@ -29,7 +29,10 @@ const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 pub(super) struct JettsonDialect(DialectDefinition);
 
 /// The only option of the `jettson` dialect has no effect, so the settings are ignored.
-pub(super) fn build(_settings: &DialectSettings, _location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
+pub(super) fn build(
+    _settings: &DialectOptionValuesByName,
+    _location: &DialectWorkspaceRootPath,
+) -> DialectConstructionResult {
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 

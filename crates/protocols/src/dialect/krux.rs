@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, Error, ErrorKind, OfferedToolAndOperation};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, DialectWorkspaceRootPath,
+    CallResult, Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectWorkspaceRootPath,
     TranslatedCall,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
 };
@@ -34,7 +34,10 @@ pub(super) struct KruxDialect {
     paths: KruxPathMapper,
 }
 
-pub(super) fn build(_settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
+pub(super) fn build(
+    _settings: &DialectOptionValuesByName,
+    location: &DialectWorkspaceRootPath,
+) -> DialectConstructionResult {
     let definition = DialectDefinition::from_json(DEFINITION_JSON)?;
     Ok(Box::new(KruxDialect { definition, paths: KruxPathMapper::new(&location.root) }))
 }

@@ -14,7 +14,7 @@ use stead_path::{
 };
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectReply, DialectSettings,
+    CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectOptionValuesByName, DialectReply,
     DialectSetupError, DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
     rendering::{CallOutcomeFieldsExt, clean_path},
@@ -49,12 +49,18 @@ pub(super) struct WeaverDialect {
     paging: WeaverPagingSettings,
 }
 
-pub(super) fn build(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> DialectConstructionResult {
+pub(super) fn build(
+    settings: &DialectOptionValuesByName,
+    location: &DialectWorkspaceRootPath,
+) -> DialectConstructionResult {
     Ok(Box::new(WeaverDialect::new(settings, location)?))
 }
 
 impl WeaverDialect {
-    fn new(settings: &DialectSettings, location: &DialectWorkspaceRootPath) -> Result<Self, DialectSetupError> {
+    fn new(
+        settings: &DialectOptionValuesByName,
+        location: &DialectWorkspaceRootPath,
+    ) -> Result<Self, DialectSetupError> {
         let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
             WeaverGeneration::Newest
         } else {

@@ -27,7 +27,7 @@ const CLIENT_CLOSED_STATUS: u16 = 499;
 
 /// The log entry of one HTTP request.
 #[derive(Debug, Clone)]
-pub struct RequestLogEntry {
+pub struct HttpRequestLogEntry {
     /// The request id that the client sent if the id is well-formed, or else a generated id.
     pub id: String,
     /// The name of the route that the HTTP request matched.
@@ -49,19 +49,19 @@ pub struct RequestLogEntry {
 /// A request log sink receives the log entries of HTTP requests.
 pub trait RequestLogSink: Send + Sync + 'static {
     /// Logs a finished HTTP request. A request log sink must be fast and must not block its thread.
-    fn log_request(&self, request: RequestLogEntry);
+    fn log_request(&self, request: HttpRequestLogEntry);
 }
 
 pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogSink>,
     started_at: Instant,
-    entry: Option<RequestLogEntry>,
+    entry: Option<HttpRequestLogEntry>,
     pub(super) recorder: Arc<RequestLogCallRecorder>,
 }
 
 impl RequestLogGuard {
     pub(super) fn start(logger: &Arc<dyn RequestLogSink>, id: &str, route: HttpRouteGroup, method: &Method) -> Self {
-        let entry = RequestLogEntry {
+        let entry = HttpRequestLogEntry {
             id: id.to_owned(),
             route: route.name(),
             method: method_name(method),
@@ -110,7 +110,7 @@ pub(super) fn recorder_for_message(
     client: &AuthenticatedHttpClient,
 ) -> Arc<RequestLogCallRecorder> {
     let (logger, started, limits) = (logger.cloned(), Instant::now(), client.limits.clone());
-    let mut entry = RequestLogEntry {
+    let mut entry = HttpRequestLogEntry {
         id: id.to_owned(),
         route: HttpRouteGroup::Rpc.name(),
         method: "message",

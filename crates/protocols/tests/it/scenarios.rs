@@ -139,23 +139,25 @@ impl KruxScenarioSubject for EngineKruxScenarioSubject {
 struct KruxScenarioSubjectOverProtocol {
     runtime: Runtime,
     client: JsonLinesTestClient,
-    protocol: ScenarioProtocol,
+    protocol: KruxScenarioTestProtocol,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ScenarioProtocol {
+enum KruxScenarioTestProtocol {
     Mcp,
     Rpc,
     RpcInvoke,
 }
 
 impl KruxScenarioSubjectOverProtocol {
-    fn new(protocol: ScenarioProtocol) -> Self {
+    fn new(protocol: KruxScenarioTestProtocol) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(async {
             match protocol {
-                ScenarioProtocol::Mcp => JsonLinesTestClient::initialized_with_dialect("krux").await,
-                ScenarioProtocol::Rpc | ScenarioProtocol::RpcInvoke => JsonLinesTestClient::rpc_client(&["krux"]),
+                KruxScenarioTestProtocol::Mcp => JsonLinesTestClient::initialized_with_dialect("krux").await,
+                KruxScenarioTestProtocol::Rpc | KruxScenarioTestProtocol::RpcInvoke => {
+                    JsonLinesTestClient::rpc_client(&["krux"])
+                }
             }
         });
         Self { runtime, client, protocol }
@@ -204,7 +206,7 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
         let inputs = Value::Object(inputs.clone());
         let Self { runtime, client, protocol } = self;
         match protocol {
-            ScenarioProtocol::Mcp => {
+            KruxScenarioTestProtocol::Mcp => {
                 let name = capability.replace('.', "__");
                 let answer = runtime.block_on(client.call_tool(&name, inputs));
                 let result = &answer["result"];
@@ -213,13 +215,13 @@ impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
                 assert_eq!(serde_json::from_str::<Value>(text).unwrap(), object);
                 KruxScenarioActualReply { object, is_error: result["isError"] == true }
             }
-            ScenarioProtocol::Rpc => {
+            KruxScenarioTestProtocol::Rpc => {
                 let direct = runtime.block_on(client.request(capability, inputs));
                 let failed = direct.get("error").is_some();
                 let object = if failed { &direct["error"]["data"] } else { &direct["result"] };
                 KruxScenarioActualReply { object: object.clone(), is_error: failed }
             }
-            ScenarioProtocol::RpcInvoke => {
+            KruxScenarioTestProtocol::RpcInvoke => {
                 let invoke = json!({ "capability": capability, "arguments": inputs });
                 let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
                 // An error with its own JSON-RPC code is the error of the response, not of the result.
@@ -266,7 +268,9 @@ fn all_scenarios_match_across_engine_and_protocols() {
             let mut engine = EngineKruxScenarioSubject::new();
             fill_disk(scenario, &engine.fixture.workspace);
             let engine_results = play_scenario(&suite, scenario, &mut engine);
-            for protocol in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {
+            for protocol in
+                [KruxScenarioTestProtocol::Mcp, KruxScenarioTestProtocol::Rpc, KruxScenarioTestProtocol::RpcInvoke]
+            {
                 let mut client = KruxScenarioSubjectOverProtocol::new(protocol);
                 fill_disk(scenario, &client.client.workspace);
                 let client_results = play_scenario(&suite, scenario, &mut client);

@@ -106,7 +106,7 @@ fn print_report(report: &JournalVerifyReport, format: OutputFormat) -> Result<()
 fn verify_entry(opened: &CommandLineWorkspace, number: u64, format: OutputFormat) -> CliCommandResult {
     let proof = opened.local.prove_entry(number)?;
     let unreadable =
-        |error: stead_journal::JournalCheckpointError| Error::new(ErrorKind::CorruptHistory, error.to_string());
+        |error: stead_journal::JournalCheckpointVerifyError| Error::new(ErrorKind::CorruptHistory, error.to_string());
     let checkpoint = JournalCheckpoint::parse(&proof.checkpoint).map_err(unreadable)?;
     let is_proven = proof.proof.verify(&MerkleLeafHash::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
     match (format, is_proven) {

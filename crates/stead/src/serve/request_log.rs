@@ -13,7 +13,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
-use stead_protocols::http::{RequestLogCall, RequestLogEntry, RequestLogSink};
+use stead_protocols::http::{HttpRequestLogEntry, RequestLogCall, RequestLogSink};
 
 use crate::{
     output::{self, CommandError},
@@ -118,7 +118,7 @@ impl StderrRequestLog {
 }
 
 impl RequestLogSink for StderrRequestLog {
-    fn log_request(&self, request: RequestLogEntry) {
+    fn log_request(&self, request: HttpRequestLogEntry) {
         let level = level_of_status(request.status);
         if level > self.level {
             return;
@@ -151,7 +151,7 @@ fn level_name(level: LogLevel) -> &'static str {
     }
 }
 
-fn request_fields(request: &RequestLogEntry) -> Map<String, Value> {
+fn request_fields(request: &HttpRequestLogEntry) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut with = |name: &str, value: Value| fields.insert(name.to_owned(), value).map_or((), drop);
     with("id", request.id.clone().into());
@@ -177,7 +177,7 @@ fn request_fields(request: &RequestLogEntry) -> Map<String, Value> {
     fields
 }
 
-fn json_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> Value {
+fn json_line(time: &str, level: LogLevel, request: &HttpRequestLogEntry) -> Value {
     let mut line = Map::new();
     line.insert("time".to_owned(), time.into());
     line.insert("level".to_owned(), level_name(level).into());
@@ -186,7 +186,7 @@ fn json_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> Value {
     Value::Object(line)
 }
 
-fn plain_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> String {
+fn plain_line(time: &str, level: LogLevel, request: &HttpRequestLogEntry) -> String {
     let mut line = format!("{time} {} request", level_name(level));
     for (name, value) in request_fields(request) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -236,8 +236,8 @@ mod tests {
 
     use super::*;
 
-    fn request_with(status: u16, calls: Vec<RequestLogCall>) -> RequestLogEntry {
-        RequestLogEntry {
+    fn request_with(status: u16, calls: Vec<RequestLogCall>) -> HttpRequestLogEntry {
+        HttpRequestLogEntry {
             id: "7".to_owned(),
             route: "files",
             method: "PUT",

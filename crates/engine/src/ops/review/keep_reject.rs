@@ -181,13 +181,13 @@ enum FileRejectPlan {
     Leave(&'static str),
 }
 
-pub(crate) struct SessionAndPathToReject {
+pub(crate) struct ResolvedRejectChangesArgs {
     session: ReviewedSessionKey,
     named_path: Option<PathAccessRequestIndex>,
 }
 
 impl Operation for RejectChangesArgs {
-    type Resolved = SessionAndPathToReject;
+    type Resolved = ResolvedRejectChangesArgs;
     type Outcome = RejectChangesOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
@@ -195,7 +195,7 @@ impl Operation for RejectChangesArgs {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         if let Some(path) = &self.path {
             let named_path = Some(paths.add(PathAccessRequest::write(path)));
-            return Ok(SessionAndPathToReject { session, named_path });
+            return Ok(ResolvedRejectChangesArgs { session, named_path });
         }
         let files = session_changes::find_session_changes(context, &session, self.since, None)?.files;
         if files.is_empty() {
@@ -205,13 +205,13 @@ impl Operation for RejectChangesArgs {
         paths.add_all(
             changed.map(|path| PathAccessRequest::from_recorded_path(path, RequestedAccessKind::Write)).collect(),
         );
-        Ok(SessionAndPathToReject { session, named_path: None })
+        Ok(ResolvedRejectChangesArgs { session, named_path: None })
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        SessionAndPathToReject { session, named_path }: SessionAndPathToReject,
+        ResolvedRejectChangesArgs { session, named_path }: ResolvedRejectChangesArgs,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
         let only: Option<&RelPath> = named_path.map(|slot| &targets[slot].path);

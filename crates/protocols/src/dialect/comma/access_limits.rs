@@ -4,7 +4,7 @@
 use stead_engine::{Caller, CallerAccessMode, GlobPatternSet};
 use stead_path::RelPath;
 
-use crate::dialect::{DialectSettingError, DialectSettings, DialectSetupError};
+use crate::dialect::{DialectOptionValuesByName, DialectSettingError, DialectSetupError};
 
 const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
     ".git/**",
@@ -32,7 +32,7 @@ pub(super) struct CommaAccessLimits {
 }
 
 impl CommaAccessLimits {
-    pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectSetupError> {
+    pub(super) fn from_settings(settings: &DialectOptionValuesByName) -> Result<Self, DialectSetupError> {
         let forbidden = match settings.get("forbidden_globs") {
             None | Some("default") => DEFAULT_FORBIDDEN_PATHS.to_vec(),
             Some("none") => Vec::new(),
@@ -75,13 +75,16 @@ fn split_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-fn invalid_list(key: &str, items: &str, settings: &DialectSettings, reason: &str) -> DialectSetupError {
+fn invalid_list(key: &str, items: &str, settings: &DialectOptionValuesByName, reason: &str) -> DialectSetupError {
     let value = settings.get(key).unwrap_or_default().to_owned();
     let expected = format!("a comma-separated list of {items} ({reason})");
     DialectSettingError::InvalidValue { key: key.to_owned(), value, expected }.into()
 }
 
-fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<CommaAllowedPaths, DialectSetupError> {
+fn parse_allowed_paths(
+    settings: &DialectOptionValuesByName,
+    key: &str,
+) -> Result<CommaAllowedPaths, DialectSetupError> {
     match settings.get(key) {
         None | Some("all") => Ok(CommaAllowedPaths::All),
         Some("none") => Ok(CommaAllowedPaths::Below(Vec::new())),

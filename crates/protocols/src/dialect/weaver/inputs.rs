@@ -169,7 +169,9 @@ impl WeaverDisplayPath<'_> {
 mod tests {
     use super::{
         super::{
-            super::{DialectSettings, DialectWorkspaceRootPath, arguments::tests::assert_inputs_match_definition},
+            super::{
+                DialectOptionValuesByName, DialectWorkspaceRootPath, arguments::tests::assert_inputs_match_definition,
+            },
             DEFINITION_JSON,
         },
         *,
@@ -186,7 +188,7 @@ mod tests {
             arguments["path"] = "a".into();
             let settings = ["generation=newest", mode, "read_bytes_max=100"].map(str::to_owned);
             let location = DialectWorkspaceRootPath { root: "/srv/ws".to_owned() };
-            let dialect = WeaverDialect::new(&DialectSettings::parse(&settings).unwrap(), &location).unwrap();
+            let dialect = WeaverDialect::new(&DialectOptionValuesByName::parse(&settings).unwrap(), &location).unwrap();
             let call = dialect.parse_call("read_file", arguments.as_object().unwrap());
             call.map(|call| call.window().unwrap())
         };

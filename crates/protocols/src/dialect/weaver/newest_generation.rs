@@ -5,7 +5,7 @@
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
-    super::{DialectSettingError, DialectSettings, rendering::CallOutcomeFieldsExt},
+    super::{DialectOptionValuesByName, DialectSettingError, rendering::CallOutcomeFieldsExt},
     WeaverToolResult,
     errors::BINARY_FILE_MESSAGE,
     inputs::{WeaverReadFileInput, WeaverToolCall},
@@ -38,7 +38,7 @@ pub(super) struct WeaverPagingSettings {
 }
 
 impl WeaverPagingSettings {
-    pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectSettingError> {
+    pub(super) fn from_settings(settings: &DialectOptionValuesByName) -> Result<Self, DialectSettingError> {
         let unit = if settings.is_set_to("read_mode", "lines", "bytes") {
             WeaverPageUnit::Lines
         } else {

@@ -1,6 +1,6 @@
 //! Renders the outcomes of `alert`, `alerts` and `respond` as text.
 
-use stead_engine::ops::{AlertFields, AlertOutcome, AlertOutcomeKind, ListAlertsOutcome};
+use stead_engine::ops::{AlertFields, AlertOutcome, ListAlertsOutcome, SentOrAnsweredAlert};
 use stead_text::visible::escape_deceptive_line;
 
 use super::{NativeTextRenderable, escape_lines, escape_one_line};
@@ -28,8 +28,8 @@ fn render_alert(alert: &AlertFields) -> String {
 impl NativeTextRenderable for AlertOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = match self.change {
-            AlertOutcomeKind::Sent => "sent",
-            AlertOutcomeKind::Answered => "answered",
+            SentOrAnsweredAlert::Sent => "sent",
+            SentOrAnsweredAlert::Answered => "answered",
         };
         escape_one_line(match &self.alert {
             Some(alert) => format!("{verb} alert {}", alert.alert),

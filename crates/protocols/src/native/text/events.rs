@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 use stead_engine::{
     Completeness,
     ops::{
-        ChangeEventRow, ChangesOutcome, EventJournalEntryFields, JournalCursor, SessionEventRow, SessionEventsOutcome,
-        WatchEventRow, WatchEventsOutcome, render_line_ranges,
+        ChangeEventRow, ChangesOutcome, EventRowJournalEntryFields, JournalCursor, SessionEventRow,
+        SessionEventsOutcome, WatchEventRow, WatchEventsOutcome, render_line_ranges,
     },
 };
 use stead_text::visible::escape_deceptive_line;
@@ -62,7 +62,7 @@ fn render_page_end<A>(
 }
 
 fn render_session_event(event: &SessionEventRow) -> String {
-    let (what, EventJournalEntryFields { entry, principal, .. }) = match event {
+    let (what, EventRowJournalEntryFields { entry, principal, .. }) = match event {
         SessionEventRow::FileChanged(event) => return render_watch_event(event),
         SessionEventRow::AlertAnswered(event) => ("alert answered", &event.entry),
         SessionEventRow::ApprovalResolved(event) => ("approval resolved", &event.entry),

@@ -1,5 +1,5 @@
 //! Renders the outcomes of `lock` and `unlock` as text.
-use stead_engine::ops::{LeaseOutcome, LeaseOutcomeKind};
+use stead_engine::ops::{AcquiredOrReleasedLease, LeaseOutcome};
 
 use super::{NativeTextRenderable, escape_one_line};
 use crate::native::CallNotation;
@@ -7,8 +7,10 @@ use crate::native::CallNotation;
 impl NativeTextRenderable for LeaseOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(match self.change {
-            LeaseOutcomeKind::Acquired => format!("locked {} until {}, fence {}", self.path, self.ends, self.fence),
-            LeaseOutcomeKind::Released => format!("unlocked {}", self.path),
+            AcquiredOrReleasedLease::Acquired => {
+                format!("locked {} until {}, fence {}", self.path, self.ends, self.fence)
+            }
+            AcquiredOrReleasedLease::Released => format!("unlocked {}", self.path),
         })
     }
 }

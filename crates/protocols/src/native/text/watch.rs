@@ -1,5 +1,5 @@
 //! Renders the outcomes of `watch` and `unwatch` as text.
-use stead_engine::ops::{WatchOutcome, WatchOutcomeKind};
+use stead_engine::ops::{BegunOrEndedWatch, WatchOutcome};
 
 use super::{NativeTextRenderable, escape_one_line};
 use crate::native::CallNotation;
@@ -8,8 +8,8 @@ impl NativeTextRenderable for WatchOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { watch, path, .. } = self;
         escape_one_line(match self.change {
-            WatchOutcomeKind::Started => format!("watching {path} as {watch}; call watched for events"),
-            WatchOutcomeKind::Ended => format!("stopped watching {path} as {watch}"),
+            BegunOrEndedWatch::Started => format!("watching {path} as {watch}; call watched for events"),
+            BegunOrEndedWatch::Ended => format!("stopped watching {path} as {watch}"),
         })
     }
 }
