@@ -12,6 +12,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
+use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -204,26 +205,46 @@ fn encode_line(mut item: ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     let long_text = take_long_text(&mut item);
     let mut line = serde_json::to_vec(&item)?;
     line.push(b'\n');
-    let Some(text) = long_text else { return Ok(line) };
-    // Quotes inside of strings are escaped, so these bytes occur first where the text was taken.
-    let Some(start) = line.windows(EMPTY_TEXT.len()).position(|bytes| bytes == EMPTY_TEXT) else {
-        return Err(io::Error::other("the message has no text"));
-    };
-    let tail = line.split_off(start + EMPTY_TEXT.len() - 1);
+    let Some((text, places)) = long_text else { return Ok(line) };
+    // Quotes inside of strings are escaped, so the last of these bytes occur first where the text was taken.
+    let mut start = 0;
+    for place in places {
+        let found = line[start..].windows(place.len()).position(|bytes| bytes == *place);
+        start += found.ok_or_else(|| io::Error::other("the message has no text"))? + place.len();
+    }
+    let tail = line.split_off(start - 1);
     append_escaped(&text, &mut line);
     line.extend_from_slice(&tail);
     Ok(line)
 }
 
 /// The JSON of a text block whose text is empty.
-const EMPTY_TEXT: &[u8] = br#""text":"""#;
+const EMPTY_TEXT: &[&[u8]] = &[br#""text":"""#];
+/// The JSON of a structured result whose content is empty.
+const EMPTY_CONTENT: &[&[u8]] = &[br#""structuredContent":{"#, br#""content":"""#];
 
-/// Removes and returns the text of a tool result that consists of one long text block.
-fn take_long_text(item: &mut ServerJsonRpcMessage) -> Option<String> {
+/// Takes the long text out of a tool result: its only text block, or the field `content` of its object. The second value
+/// finds the place of the text in the serialized message.
+fn take_long_text(item: &mut ServerJsonRpcMessage) -> Option<(String, &'static [&'static [u8]])> {
     let JsonRpcMessage::Response(response) = item else { return None };
     let ServerResult::CallToolResult(result) = &mut response.result else { return None };
-    let [ContentBlock::Text(block)] = result.content.as_mut_slice() else { return None };
-    (block.text.len() >= LONG_TEXT_BYTES_MIN).then(|| std::mem::take(&mut block.text))
+    if let [ContentBlock::Text(block)] = result.content.as_mut_slice()
+        && block.text.len() >= LONG_TEXT_BYTES_MIN
+    {
+        return Some((std::mem::take(&mut block.text), EMPTY_TEXT));
+    }
+    // An object or a list before the field could have a field of the same name.
+    let fields = result.structured_content.as_mut()?.as_object_mut()?;
+    let flat = |value: &Value| !value.is_object() && !value.is_array();
+    if !fields.iter().take_while(|(name, _)| *name != "content").all(|(_, value)| flat(value)) {
+        return None;
+    }
+    match fields.get_mut("content") {
+        Some(Value::String(content)) if content.len() >= LONG_TEXT_BYTES_MIN => {
+            Some((std::mem::take(content), EMPTY_CONTENT))
+        }
+        Some(_) | None => None,
+    }
 }
 
 #[cfg(test)]
@@ -237,10 +258,18 @@ mod tests {
 
     #[test]
     fn long_text_is_encoded_like_any_other() {
-        for text in ["\"text\":\"\" \n".repeat(LONG_TEXT_BYTES_MIN), "short".to_owned()] {
+        let long = "\"text\":\"\" \"content\":\"\" \n".repeat(LONG_TEXT_BYTES_MIN);
+        let nested = serde_json::json!({ "before": { "content": "" }, "content": long });
+        for (text, object) in [
+            (long.as_str(), serde_json::json!({ "text": "" })),
+            ("short", serde_json::json!({ "path": "a", "content": long, "rev": "r1" })),
+            ("short", nested),
+            ("short", serde_json::json!({ "content": [long] })),
+            ("short", serde_json::Value::Null),
+        ] {
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-            result.structured_content = Some(serde_json::json!({ "text": "" }));
-            let id = NumberOrString::String(r#""text":"""#.into());
+            result.structured_content = Some(object);
+            let id = NumberOrString::String(r#""structuredContent":{"text":"","content":"""#.into());
             let item = JsonRpcMessage::response(ServerResult::CallToolResult(result), id);
             let expected = serde_json::to_string(&item).unwrap() + "\n";
             assert_eq!(String::from_utf8(encode_line(item).unwrap()).unwrap(), expected);
