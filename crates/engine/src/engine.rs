@@ -51,6 +51,17 @@ pub struct CallReply<T> {
     pub changed_since_read: Vec<StaleReadNotice>,
 }
 
+impl<T> CallReply<T> {
+    /// The outcome of the operation. A call without an idempotency key, whose change the engine applies itself, always
+    /// has an outcome.
+    pub fn into_outcome(self) -> Result<T, Error> {
+        match self.result {
+            SuccessfulCallResult::Done(outcome) => Ok(outcome),
+            SuccessfulCallResult::AlreadyDone(_) | SuccessfulCallResult::LeftToEditor => Err(Error::no_outcome()),
+        }
+    }
+}
+
 /// The outcome of a call that succeeded.
 #[derive(Debug)]
 pub enum SuccessfulCallResult<T> {

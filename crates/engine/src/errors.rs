@@ -95,6 +95,12 @@ impl Error {
             .with_next_step("ask a person to restore the directory and to restart the server")
     }
 
+    /// The error for a call that ended without the outcome of its operation.
+    pub(crate) fn no_outcome() -> Self {
+        Self::new(ErrorKind::Io, "the call ended without an outcome")
+            .with_next_step("call history to see whether it changed files")
+    }
+
     /// Adds a hint for agents that says what to do after the error.
     pub fn with_next_step(mut self, hint: impl AsRef<str>) -> Self {
         self.next_step = Some(escape_deceptive_line(hint.as_ref()).into_owned());

@@ -7,7 +7,7 @@ use stead_path::RelPath;
 
 use crate::{
     engine::{BeforeAfterBytes, CallReply, ConversationSessionSwitch, SuccessfulCallResult},
-    errors::{Error, ErrorKind},
+    errors::Error,
     ops::{LastReadFileVersion, text_pages::format_iso_utc},
     pipeline::{PipelineReply, SuccessfulCallOutcomeSource},
     version::Version,
@@ -55,9 +55,7 @@ impl<T: OperationOutcome> CallReply<T> {
                 session_switch = outcome.session_switch();
                 SuccessfulCallResult::Done(outcome)
             }
-            (SuccessfulCallOutcomeSource::Done, None) => {
-                return Err(Error::new(ErrorKind::Io, "the call ended without an outcome"));
-            }
+            (SuccessfulCallOutcomeSource::Done, None) => return Err(Error::no_outcome()),
         };
         Ok(Self { result, before_after, session_switch, unsaved: ended.notices, changed_since_read: Vec::new() })
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use stead_engine::{
     BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Caller, Engine, Error, ErrorKind,
-    LineEndingAndBomPolicy, MissingBaseVersionPolicy, Principal, SuccessfulCallResult,
+    LineEndingAndBomPolicy, MissingBaseVersionPolicy, Principal,
     index::decode_indexable_text,
     ops::{
         BeginTurnArgs, BufferChangeArgs, BufferCloseArgs, BufferDraftDropArgs, BufferFields, BufferListArgs,
@@ -187,7 +187,7 @@ impl InProcessEditorWorkspace {
     }
 
     fn call<O: OperationWithDefinition>(&self, operation: O) -> Result<O::Result, Error> {
-        run(&self.engine, &self.person_caller, operation, &CallOptions::default()).and_then(expect_outcome)
+        run(&self.engine, &self.person_caller, operation, &CallOptions::default()).and_then(CallReply::into_outcome)
     }
 }
 
@@ -199,16 +199,6 @@ fn run<O: OperationWithDefinition>(
 ) -> Result<CallReply<O::Result>, Error> {
     let control = CallControl::default();
     engine.run(operation, &CallMetadata { caller, idempotency_key: None, options, control: &control })
-}
-
-/// A call without an idempotency key always has an outcome of its own.
-fn expect_outcome<T>(reply: CallReply<T>) -> Result<T, Error> {
-    match reply.result {
-        SuccessfulCallResult::Done(outcome) => Ok(outcome),
-        SuccessfulCallResult::AlreadyDone(_) | SuccessfulCallResult::LeftToEditor => {
-            Err(Error::new(ErrorKind::Io, "the call ended without an outcome"))
-        }
-    }
 }
 
 fn buffer_state(buffer: &BufferFields, text: Option<String>) -> BufferStateReplyToEditor {
@@ -267,7 +257,7 @@ impl AcpSessionFileHandler {
             encoding: None,
             mode: StaleWriteHandling::Merge,
         };
-        let written = self.call(arguments, &options).and_then(expect_outcome)?;
+        let written = self.call(arguments, &options).and_then(CallReply::into_outcome)?;
         Ok(written.merged == Some(true))
     }
 

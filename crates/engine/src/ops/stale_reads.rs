@@ -1,7 +1,6 @@
-//! If a file changes after a session read it, the outcome of the session's next call says so, once. The tracker of
-//! stale reads detects changes through stead, external changes under a watch, and unsaved text of editors. The tracker
-//! of stale reads reads the journal only if the journal has grown. The memory of the tracker of stale reads is bounded:
-//! it drops the oldest sessions and files first.
+//! If a file changes after a session read it, the outcome of the session's next call says so, once. Changes through
+//! stead, external changes under a watch and unsaved text of editors count. The tracker reads the journal only if the
+//! journal has grown. Its memory is bounded: it drops the oldest sessions and files first.
 
 use std::{
     collections::{HashMap, VecDeque},
