@@ -7,10 +7,11 @@ use stead_engine::{OperationEffectClass, SupervisionTier};
 mod schema;
 
 pub use schema::{
-    DialectDefinition, DialectOptionDefinition, DialectPublishedErrorKind, DocumentedToolSideEffect,
-    ErrorRecoveryAction, RecommendedToolSequence, ToolArgumentCheckBeyondSchema, ToolArgumentDefinition,
-    ToolArgumentStringFormat, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolExample, ToolExampleSetupCall,
-    ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolVisibility, UnknownArgumentRule,
+    CommandHelpDefinition, DialectDefinition, DialectOptionDefinition, DialectPublishedErrorKind,
+    DocumentedToolSideEffect, ErrorRecoveryAction, RecommendedToolSequence, ToolArgumentCheckBeyondSchema,
+    ToolArgumentDefinition, ToolArgumentStringFormat, ToolArgumentType, ToolDefinition, ToolErrorDefinition,
+    ToolExample, ToolExampleSetupCall, ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolVisibility,
+    UnknownArgumentRule,
 };
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");

@@ -66,16 +66,16 @@ pub(crate) struct WorkspaceFlags {
 /// The help heading is set on each flag, because clap would also apply a heading of the struct to later flags.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CallerAccessCliFlags {
-    /// Identity of the caller: user:NAME or agent:NAME
+    /// Identity that calls are made and recorded as: user:NAME or agent:NAME
     #[arg(long, value_name = "PRINCIPAL", help_heading = CALLER_HEADING)]
     pub(crate) principal: Option<String>,
-    /// Refuse all changes
+    /// Refuse every call that would change a file
     #[arg(long, help_heading = CALLER_HEADING)]
     pub(crate) read_only: bool,
-    /// Let the caller read only below this path of the workspace (repeatable)
+    /// Refuse to read outside this path of the workspace (repeatable)
     #[arg(long, value_name = "PATH", help_heading = CALLER_HEADING)]
     pub(crate) readable: Vec<String>,
-    /// Let the caller change files only below this path of the workspace (repeatable)
+    /// Refuse to change files outside this path of the workspace (repeatable)
     #[arg(long, value_name = "PATH", help_heading = CALLER_HEADING)]
     pub(crate) writable: Vec<String>,
 }
@@ -225,22 +225,6 @@ impl RpcStdioServerCliFlags {
     }
 }
 
-/// Operations without a command of the same name; most have a builtin command instead.
-pub(crate) const OPERATIONS_WITHOUT_COMMAND: &[&str] = &[
-    "alerts",
-    "respond",
-    "policy",
-    "approvals",
-    "approve",
-    "deny",
-    "watch",
-    // A buffer would close when the command exits.
-    "buffer.open",
-    "buffer.change",
-    "buffer.save",
-    "buffer.close",
-];
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum BuiltinCliCommand {
     /// Run as an ACP proxy between an editor and an agent
@@ -293,18 +277,10 @@ const SERVER_COMMANDS: [&str; 5] = ["serve", "mcp", "rpc", "acp", "config"];
 /// Flags that hardly matter for a single command, so that only the help of `stead` and of servers shows them.
 const FLAGS_SHOWN_FOR_SERVERS: [&str; 5] = ["durability", "names", "mount", "reach", "index"];
 
-pub(crate) fn is_operation_command(operation: &str) -> bool {
-    !OPERATIONS_WITHOUT_COMMAND.contains(&operation)
-}
-
 pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
     let base =
         Command::new("stead").version(env!("CARGO_PKG_VERSION")).subcommand_required(true).arg_required_else_help(true);
-    let operations = definition
-        .operations
-        .iter()
-        .filter(|operation| is_operation_command(&operation.name))
-        .map(operation::operation_command);
+    let operations = definition.operations.iter().filter_map(operation::operation_command);
     let base = WorkspaceFlags::augment_args(base.arg(config_flag()));
     let server_flags: Vec<Arg> = base
         .get_arguments()
@@ -431,5 +407,31 @@ mod tests {
     #[test]
     fn command_line_passes_clap_checks() {
         build_command_line(&DialectDefinition::native().unwrap()).debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_has_help() {
+        fn check(command: &Command) {
+            assert!(command.get_about().is_some_and(|about| !about.to_string().is_empty()), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty(), "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&build_command_line(&DialectDefinition::native().unwrap()));
+    }
+
+    #[test]
+    fn examples_of_commands_parse() {
+        let definition = DialectDefinition::native().unwrap();
+        for help in definition.operations.iter().filter_map(|operation| operation.command.as_ref()) {
+            let after_pipe = help.example.rsplit("| ").next().unwrap();
+            let words = after_pipe.split(" < ").next().unwrap();
+            let split = std::process::Command::new("sh").arg("-c").arg(format!("printf '%s\\n' {words}")).output();
+            let arguments = String::from_utf8(split.unwrap().stdout).unwrap();
+            let parsed = build_command_line(&definition).try_get_matches_from(arguments.lines());
+            assert!(parsed.is_ok(), "{}: {}", help.example, parsed.unwrap_err());
+        }
     }
 }

@@ -12,7 +12,6 @@ mod cli;
 mod command_hints;
 mod command_notation;
 mod config;
-mod help_texts;
 mod host_files;
 mod limits;
 mod log;
@@ -83,7 +82,7 @@ fn dispatch(
 ) -> CliCommandResult {
     let Some((name, below)) = matches.subcommand() else { return Ok(CommandExit::Usage) };
     let flags = WorkspaceFlags::from_arg_matches(cli::innermost_matches(matches)).map_err(output::usage_error)?;
-    if let Some(operation) = definition.find_tool(name).filter(|operation| cli::is_operation_command(&operation.name)) {
+    if let Some(operation) = definition.find_tool(name).filter(|operation| operation.command.is_some()) {
         return operation::run(operation, &flags, below);
     }
     match BuiltinCliCommand::from_arg_matches(matches).map_err(output::usage_error)? {

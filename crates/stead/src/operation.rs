@@ -11,14 +11,13 @@ use stead_engine::{
     limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
-use stead_protocols::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
+use stead_protocols::definition::{CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
 use stead_protocols::native::{CallNotation, EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::{
     cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
     command_hints,
     command_notation::render_command,
-    help_texts,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     progress_line::ProgressLinePrinter,
@@ -40,23 +39,40 @@ struct CommonOperationCliFlags {
     json: bool,
 }
 
-pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
-    let arguments = operation.inputs.iter().map(|input| input_argument(operation, input));
+/// Builds the command of an operation, unless its definition has no help for a command.
+pub(crate) fn operation_command(operation: &ToolDefinition) -> Option<Command> {
+    let help = operation.command.as_ref()?;
+    let arguments = operation.inputs.iter().map(|input| input_argument(help, input));
     let base = Command::new(operation.name.clone()).args(arguments);
     let only_reads = find_operation(&operation.name).is_some_and(|row| row.effect == OperationEffectClass::None);
+    let details = if help.details.is_empty() { String::new() } else { format!("\n\n{}", help.details) };
     // `augment_args` sets a description from the doc comment of the flags, so the description is set afterwards.
-    CommonOperationCliFlags::augment_args(base)
+    let command = CommonOperationCliFlags::augment_args(base)
         .mut_args(|flag| {
             let matters = !only_reads || !FLAGS_FOR_CHANGES.contains(&flag.get_id().as_str());
             if matters { flag } else { flag.hide(true) }
         })
-        .about(help_texts::about(operation))
-        .long_about(help_texts::long_about(operation))
+        .about(help.about.clone())
+        .long_about(format!("{}{details}", help.about));
+    Some(command.override_usage(usage_with_example(operation, help)))
 }
 
-fn input_argument(operation: &ToolDefinition, input: &ToolArgumentDefinition) -> Arg {
-    let help = help_texts::argument_help(operation, input);
-    let arg = Arg::new(input.name.clone()).help(help);
+/// The usage of a command with an example. Usage errors print both, because the example shows how content is passed.
+fn usage_with_example(operation: &ToolDefinition, help: &CommandHelpDefinition) -> String {
+    let mut positional: Vec<&ToolArgumentDefinition> =
+        operation.inputs.iter().filter(|input| input.positional.is_some()).collect();
+    positional.sort_by_key(|input| input.positional);
+    let place = |input: &ToolArgumentDefinition| {
+        let name = input.name.to_uppercase();
+        if input.required { format!(" <{name}>") } else { format!(" [{name}]") }
+    };
+    let places: String = positional.into_iter().map(place).collect();
+    format!("stead {} [OPTIONS]{places}\n\nExample: {}", operation.name, help.example)
+}
+
+fn input_argument(help: &CommandHelpDefinition, input: &ToolArgumentDefinition) -> Arg {
+    let help = help.arguments.get(&input.name).cloned().unwrap_or_default();
+    let arg = Arg::new(input.name.clone()).help(help.clone());
     if input.kind == ToolArgumentType::Boolean {
         return arg.long(flag_name(input)).action(ArgAction::SetTrue);
     }

@@ -73,6 +73,9 @@ pub struct ToolDefinition {
     pub operation: Option<String>,
     /// The MCP annotations of the tool.
     pub hints: ToolHints,
+    /// The help of the command of the same name. An operation without this help has no command of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandHelpDefinition>,
     /// The definitions of the tool's arguments.
     pub inputs: Vec<ToolArgumentDefinition>,
     /// The fields of the tool's result.
@@ -101,6 +104,22 @@ pub struct ToolDefinition {
     /// Example calls of the tool. Only the YAML source of a definition contains example calls.
     #[serde(default, skip_serializing)]
     pub examples: Vec<ToolExample>,
+}
+
+/// The help of an operation's command, for people at a terminal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandHelpDefinition {
+    /// What the command does, in one line.
+    pub about: String,
+    /// Further sentences for the long help of the command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub details: String,
+    /// An example of the command that can be pasted into a shell.
+    pub example: String,
+    /// The help of each argument of the command, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
 }
 
 /// An effect of a tool call besides its result.

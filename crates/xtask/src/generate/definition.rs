@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 #[expect(unreachable_pub, reason = "the file belongs to stead-protocols, where the types are public")]
 pub(super) mod schema;
 
-use schema::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolFileEffect};
+use schema::{
+    CommandHelpDefinition, DialectDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolFileEffect,
+};
 
 use super::error_table::DeclaredErrorRow;
 // The schema uses the tier of the engine. A definition may declare only the tiers that do not block a tool.
@@ -112,6 +114,9 @@ impl ToolDefinition {
         if positions.iter().copied().ne(1..=positions.len()) {
             return Err("positions must be 1, 2, …".to_owned());
         }
+        if let Some(command) = &self.command {
+            command.check(&self.inputs).map_err(|problem| format!("command: {problem}"))?;
+        }
         for input in &self.inputs {
             input.check().map_err(|problem| format!("{}: {problem}", input.name))?;
         }
@@ -130,6 +135,21 @@ impl ToolDefinition {
         }
         match self.examples.iter().find(|example| example.answer.is_some() == example.error.is_some()) {
             Some(example) => Err(format!("the example '{}' needs an answer or an error", example.title)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl CommandHelpDefinition {
+    /// Checks that each argument has help, and that each help text is one line without a full stop.
+    fn check(&self, inputs: &[ToolArgumentDefinition]) -> Result<(), String> {
+        let helped: BTreeSet<&str> = self.arguments.keys().map(String::as_str).collect();
+        if helped != inputs.iter().map(|input| input.name.as_str()).collect() {
+            return Err("give help for exactly the arguments of the operation".to_owned());
+        }
+        let is_bad = |text: &&String| text.is_empty() || text.contains('\n') || text.ends_with('.');
+        match self.arguments.values().chain([&self.about, &self.example]).find(is_bad) {
+            Some(text) => Err(format!("not one line without a full stop: {text:?}")),
             None => Ok(()),
         }
     }
