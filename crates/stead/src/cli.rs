@@ -428,9 +428,11 @@ mod tests {
         for help in definition.operations.iter().filter_map(|operation| operation.command.as_ref()) {
             let after_pipe = help.example.rsplit("| ").next().unwrap();
             let words = after_pipe.split(" < ").next().unwrap();
-            let split = std::process::Command::new("sh").arg("-c").arg(format!("printf '%s\\n' {words}")).output();
-            let arguments = String::from_utf8(split.unwrap().stdout).unwrap();
-            let parsed = build_command_line(&definition).try_get_matches_from(arguments.lines());
+            let arguments = words.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
+                0 => part.split_whitespace().collect::<Vec<_>>(),
+                _ => vec![part],
+            });
+            let parsed = build_command_line(&definition).try_get_matches_from(arguments);
             assert!(parsed.is_ok(), "{}: {}", help.example, parsed.unwrap_err());
         }
     }
