@@ -8,10 +8,10 @@ mod preview;
 
 use stead_journal::Digest;
 
-pub(crate) use digest::{ApprovalBindingDigests, digest_call, digest_plan, digest_targets};
+pub(crate) use digest::{ApprovalBindingDigests, ApprovalDigestWriter, digest_call, digest_plan, digest_targets};
 pub(crate) use gate::{ApprovalCheckResult, ApprovalWaitResult, MissingApproval, request_and_wait};
-pub(crate) use preview::preview_plan;
-pub use preview::{render_plan_lines, summarize_plan};
+pub use preview::ApprovalPlanPreview;
+pub(crate) use preview::{preview_plan, preview_reads};
 
 /// A stored approval request with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,8 +34,8 @@ mod watches;
 mod workspace;
 
 pub use approval::{
-    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalMode, ApprovalRequest,
-    ApprovalState, ApproverAndReason, render_plan_lines, summarize_plan,
+    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalMode, ApprovalPlanPreview,
+    ApprovalRequest, ApprovalState, ApproverAndReason,
 };
 pub use buffers::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
@@ -86,6 +86,7 @@ pub use quota::{
     PrincipalUsage, QuotaCharge, QuotaLimitAndUse, QuotaReport, RequiredUsageFreshness, StorageQuotaLimits,
     WorkspaceUsage, usage_not_counted,
 };
+pub use recorded_arguments::EngineFactsAboutCall;
 pub use session_store::{
     AgentSentAlertAndResponse, AlertSeverity, FilesystemTrashAndHistorySizes, HumanResponseToAlert,
     ReviewAcceptedFileText, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals,

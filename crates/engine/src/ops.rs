@@ -59,7 +59,7 @@ pub use approvals::{
 pub use buffer::{
     BufferChangeArgs, BufferChangeOutcome, BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferFields,
     BufferListArgs, BufferListOutcome, BufferListRow, BufferOpenArgs, BufferOpenOutcome, BufferSaveArgs,
-    BufferSaveOutcome, BufferTextEdit, ClosedBufferOrDraftKind,
+    BufferSaveOutcome, BufferTextEdit, BufferUnsavedState, ClosedBufferOrDraftKind,
 };
 pub use changes::render_line_ranges;
 pub use changes::{ChangeEventRow, ChangesArgs, ChangesFollower, ChangesOutcome};

@@ -1,7 +1,6 @@
 //! The results of operations: what they share, and the reply that the engine builds from them.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Map, Value};
 use stead_journal::Digest;
 use stead_path::RelPath;
 
@@ -66,14 +65,6 @@ impl<T: OperationOutcome> CallReply<T> {
         let FileShownInOutcome { path, version, unsaved } = outcome.main_file()?;
         let (version, rev) = version?;
         Some((path.clone(), LastReadFileVersion { version, rev: rev?.clone(), unsaved: unsaved.is_some() }))
-    }
-}
-
-/// The derived serialization of a struct to JSON cannot fail.
-pub(crate) fn to_json_object(fields: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(fields) {
-        Ok(Value::Object(fields)) => fields,
-        Ok(_) | Err(_) => Map::new(),
     }
 }
 

@@ -3,7 +3,6 @@
 //! request. Every call leaves one journal entry, or two if its commit fails. No file changes before the whole plan is
 //! known.
 
-use serde_json::{Value, json};
 use stead_path::RelPath;
 
 use crate::{
@@ -26,7 +25,7 @@ use crate::{
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     policy::{self, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
     quota,
-    recorded_arguments::{self, UnredactedCallArguments},
+    recorded_arguments::{self, EngineFactsAboutCall, UnredactedCallArguments},
     resolve,
     seen_files::SeenFileCache,
     unsaved::{self, UnsavedAndDraftNotices},
@@ -141,7 +140,7 @@ pub(crate) fn record_client_answer(
         ApprovalDecision::Approve => "approve",
         ApprovalDecision::Deny => "deny",
     };
-    let arguments = json!({ "id": answer.id, "by": "client" }).to_string();
+    let arguments = recorded_arguments::client_answer_arguments(&answer.id);
     let policy_version = workspace.active_policy()?.policy.version();
     let record = JournalCallRecord { policy_version, ..JournalCallRecord::new(caller, operation, arguments) };
     workspace.answer_approval(answer, &record).map(|_| ())
@@ -296,7 +295,10 @@ impl CallPlanAndCommitRoundRunner<'_> {
             None => approval::digest_targets(context, &call_digest, targets),
         };
         let binding = ApprovalBindingDigests { call_digest, plan_digest };
-        let preview = || plan.map_or_else(|| preview_reads(targets), |plan| approval::preview_plan(context, plan));
+        let preview = || match plan {
+            Some(plan) => approval::preview_plan(context, plan),
+            None => approval::preview_reads(targets),
+        };
         match ApprovalCheckResult::check_approval(context, self.approval_mode, binding, verdict, preview)? {
             ApprovalCheckResult::Approved(approval) => record.approval = Some(approval),
             ApprovalCheckResult::AllowedByOperator => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
@@ -316,10 +318,7 @@ impl CallPlanAndCommitRoundRunner<'_> {
             OperationPlanningResult::Read { outcome: (), bytes } => {
                 record.bytes = bytes;
                 if self.call.definition.effect != OperationEffectClass::None {
-                    recorded_arguments::add_unchanged_version(
-                        &mut record.arguments,
-                        self.call.operation.main_version(),
-                    );
+                    record.facts.unchanged = self.call.operation.main_version();
                 }
                 return Ok(Some(CallJournalStatus::NotYetRecorded(PipelineReply::default())));
             }
@@ -350,14 +349,14 @@ impl CallPlanAndCommitRoundRunner<'_> {
             OperationPlanningResult::Files { plan, .. }
                 if self.context.options.applied_by != ChangeApplierChoice::Workspace =>
             {
-                recorded_arguments::add_changes_applied_elsewhere(&mut record.arguments, plan.changes.len());
+                record.facts.applied_by_editor = Some(plan.changes.len());
                 let end = SuccessfulCallOutcomeSource::LeftToEditor(changes_for_editor(self.context, plan));
                 let reply = PipelineReply { end, ..PipelineReply::default() };
                 return Ok(Some(CallJournalStatus::NotYetRecorded(reply)));
             }
             OperationPlanningResult::Files { plan, build_outcome } => {
                 self.context.control.check()?;
-                recorded_arguments::add_moved_files_and_buffers(&mut record.arguments, &plan);
+                record.facts = EngineFactsAboutCall::of_plan(&plan);
                 match workspace.commit(&plan, record) {
                     Ok(receipt) => build_outcome(&receipt),
                     Err(CommitError::ExpectationFailed(_)) => return Ok(None),
@@ -389,11 +388,6 @@ fn contents_written(
         Some((path.clone(), version, bytes))
     };
     plan.changes.iter().filter_map(written).collect()
-}
-
-fn preview_reads(targets: &[ResolvedTarget]) -> Value {
-    let paths: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
-    json!({ "changes": [], "places": paths })
 }
 
 /// Locks the changed paths in sorted order. A path that is only read needs no lock, because files are replaced

@@ -5,7 +5,6 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
 use stead_journal::{Digest, JournalEntry};
 pub use stead_path::FinalSymlink;
 use stead_path::{FileName, RelPath};
@@ -19,6 +18,7 @@ use crate::{
     plan::{FileKind, Plan, TreeSummary},
     policy::{ActivePolicy, SupervisionTier},
     quota::StorageQuotaLimits,
+    recorded_arguments::EngineFactsAboutCall,
     session_store::SessionStore,
     version::Version,
     watches::{Watch, WatchBeginOrEndRequest},
@@ -161,8 +161,10 @@ pub struct JournalCallRecord<'a> {
     pub operation: &'static str,
     /// The name of the dialect's tool, if the call came through a dialect.
     pub tool: Option<&'a str>,
-    /// The arguments of the call as compact JSON, without file contents.
-    pub arguments: String,
+    /// The arguments of the caller as compact JSON, without file contents.
+    pub caller_arguments: String,
+    /// The facts about the call that the engine adds to the journal entry.
+    pub facts: EngineFactsAboutCall,
     /// The paths of the call, with symlinks resolved.
     pub paths: Vec<RelPath>,
     /// The idempotency key that the caller sent with the call.
@@ -186,12 +188,13 @@ pub struct JournalCallRecord<'a> {
 
 impl<'a> JournalCallRecord<'a> {
     /// Creates the record of a successful call that starts now, with empty optional fields.
-    pub fn new(caller: &'a Caller, operation: &'static str, arguments: String) -> Self {
+    pub fn new(caller: &'a Caller, operation: &'static str, caller_arguments: String) -> Self {
         Self {
             caller,
             operation,
             tool: None,
-            arguments,
+            caller_arguments,
+            facts: EngineFactsAboutCall::default(),
             paths: Vec::new(),
             idempotency_key: None,
             error_kind: None,
@@ -202,6 +205,11 @@ impl<'a> JournalCallRecord<'a> {
             bytes: 0,
             started: Instant::now(),
         }
+    }
+
+    /// The arguments that the journal entry stores.
+    pub fn entry_arguments(&self) -> String {
+        self.facts.add_to_arguments(&self.caller_arguments)
     }
 }
 
@@ -547,7 +555,4 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
 
     /// The number of the journal entry that undid entry `number`; `None` if the entry is not undone.
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
-
-    /// A description of the workspace for people, such as its durability, path resolver and sandbox.
-    fn describe(&self) -> Value;
 }

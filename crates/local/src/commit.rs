@@ -213,7 +213,7 @@ impl LocalWorkspace {
             session: record.caller.session.clone(),
             protocol: record.caller.protocol.to_owned(),
         };
-        let blank = blank_entry(self.clock.now().wall_ms, caller, record.operation, record.arguments.clone());
+        let blank = blank_entry(self.clock.now().wall_ms, caller, record.operation, record.entry_arguments());
         let entry = JournalEntry {
             request_id: record.idempotency_key.map(str::to_owned),
             tool: record.tool.map(str::to_owned),

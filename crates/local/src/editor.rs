@@ -27,17 +27,15 @@ use stead_engine::{
     index::decode_indexable_text,
     ops::{
         BeginTurnArgs, BufferChangeArgs, BufferCloseArgs, BufferDraftDropArgs, BufferFields, BufferListArgs,
-        BufferOpenArgs, BufferSaveArgs, KeepChangesArgs, OperationWithDefinition, ReadArgs, RejectChangesArgs,
-        ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow, ReviewedFileRow, SessionOrTurnStart, StaleWriteHandling,
-        WriteArgs,
+        BufferOpenArgs, BufferSaveArgs, BufferUnsavedState, KeepChangesArgs, OperationWithDefinition, ReadArgs,
+        RejectChangesArgs, ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow, ReviewedFileRow, SessionOrTurnStart,
+        StaleWriteHandling, WriteArgs,
     },
 };
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
 
 const EDITOR_PROTOCOL: &str = "editor";
-const DRAFT_STATE: &str = "draft";
-const UNSAVED_STATE: &str = "unsaved";
 
 /// A workspace that a person's editor has opened.
 pub struct InProcessEditorWorkspace {
@@ -146,7 +144,7 @@ impl InProcessEditorWorkspace {
     /// The current state of a buffer, or `None` if no editor has the file open.
     pub fn buffer(&self, path: &str) -> Result<Option<BufferStateReplyToEditor>, Error> {
         let listed = self.call(BufferListArgs { path: Some(path.to_owned()) })?;
-        let open = listed.buffers.into_iter().find(|row| row.buffer.state != DRAFT_STATE);
+        let open = listed.buffers.into_iter().find(|row| row.buffer.state != BufferUnsavedState::Draft);
         Ok(open.map(|row| buffer_state(&row.buffer, row.text)))
     }
 
@@ -156,7 +154,7 @@ impl InProcessEditorWorkspace {
         let own = self.person_caller.principal.to_string();
         let drafts = listed.buffers.into_iter().map(|row| row.buffer);
         Ok(drafts
-            .filter(|buffer| buffer.state == DRAFT_STATE && buffer.owner == own)
+            .filter(|buffer| buffer.state == BufferUnsavedState::Draft && buffer.owner == own)
             .map(|buffer| ClosedEditorDraftInfo {
                 id: buffer.buffer,
                 path: buffer.path.to_string(),
@@ -205,7 +203,7 @@ fn buffer_state(buffer: &BufferFields, text: Option<String>) -> BufferStateReply
     BufferStateReplyToEditor {
         revision: buffer.revision,
         version: buffer.version.to_string(),
-        unsaved: buffer.state == UNSAVED_STATE,
+        unsaved: buffer.state == BufferUnsavedState::Unsaved,
         text,
     }
 }

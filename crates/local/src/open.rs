@@ -277,7 +277,8 @@ impl LocalWorkspace {
         self.background_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn status_facts(&self) -> HashMap<&'static str, String> {
+    /// A description of the workspace for people, such as its durability, path resolver and sandbox.
+    pub fn status_facts(&self) -> HashMap<&'static str, String> {
         let landlock = self.landlock_report.as_ref().map_or_else(|| "not raised".to_owned(), format_landlock_report);
         HashMap::from([
             ("workspace", self.syntax_profile.id.clone()),

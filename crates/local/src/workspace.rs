@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
 use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, OpenFile};
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
@@ -272,10 +271,6 @@ impl Workspace for LocalWorkspace {
 
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
         self.entry_that_undid(number)
-    }
-
-    fn describe(&self) -> Value {
-        serde_json::json!(self.status_facts())
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal};
+use stead_engine::{ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal};
 use stead_local::LandlockMode;
 use stead_protocols::native::RenderedOutcome;
 
@@ -257,7 +257,8 @@ fn approval_text(approval: &Map<String, Value>) -> String {
         format!("plan {}", word("digest")),
         String::new(),
     ];
-    lines.extend(stead_engine::render_plan_lines(approval.get("plan").unwrap_or(&Value::Null)));
+    let plan = approval.get("plan").map(Value::to_string).unwrap_or_default();
+    lines.extend(ApprovalPlanPreview::parse(&plan).render_lines());
     if word("state") == "pending" {
         let id = word("id");
         lines.push(String::new());

@@ -28,10 +28,10 @@ pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> C
         "head": head.hash.to_string(),
         "trash": workspace.trash(None)?.len(),
     });
-    if let (Value::Object(facts), Value::Object(more)) = (&mut facts, workspace.describe()) {
-        facts.extend(more);
-        facts.sort_keys();
+    for (name, fact) in opened.local.status_facts() {
+        facts[name] = fact.into();
     }
+    facts.sort_all_objects();
     let text = render_status(&facts);
     output::print_as(OutputFormat::from(arguments.json), || facts, || text)?;
     Ok(CommandExit::Success)

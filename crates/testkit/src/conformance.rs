@@ -23,7 +23,7 @@ use std::{
 use stead_engine::{
     BytesToRead, Caller, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind, FileKind, FileModeSource,
     FileStat, FileStatFingerprint, JournalCallRecord, PathLockRequest, Plan, PlanTimeFileVersion, PlannedChange,
-    PlannedContent, Principal, SupervisionTier, TreeSummary, Version, Workspace,
+    PlannedContent, Principal, TreeSummary, Version, Workspace,
 };
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
@@ -105,21 +105,8 @@ impl WorkspaceUnderConformanceTest {
     }
 
     fn journal_record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> JournalCallRecord<'a> {
-        JournalCallRecord {
-            tool: None,
-            caller: &self.caller,
-            operation,
-            arguments: "{}".to_owned(),
-            paths: Vec::new(),
-            idempotency_key: key,
-            error_kind: None,
-            policy_tier: SupervisionTier::Autonomous,
-            approval: None,
-            policy_version: 1,
-            quota: None,
-            bytes: 0,
-            started: Instant::now(),
-        }
+        let blank = JournalCallRecord::new(&self.caller, operation, "{}".to_owned());
+        JournalCallRecord { idempotency_key: key, policy_version: 1, ..blank }
     }
 
     fn try_plan(&self, plan: &Plan, key: Option<&str>) -> Result<CommitReceipt, CommitError> {

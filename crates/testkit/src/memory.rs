@@ -18,7 +18,6 @@ use std::{
 };
 
 use journal::MemoryJournal;
-use serde_json::{Value, json};
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
     CommitReceipt, ConnectionScopedResources, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileNamePolicy,
@@ -366,9 +365,5 @@ impl Workspace for MemoryWorkspace {
 
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
         Ok(self.lock_state().journal.undone_by(number))
-    }
-
-    fn describe(&self) -> Value {
-        json!({ "kind": "memory", "entries": self.lock_state().journal.head().number })
     }
 }

@@ -2,7 +2,6 @@
 //! two different plans never hash the same bytes. The digest omits the expiry time of trash items, which would differ
 //! whenever the call is repeated.
 
-use serde_json::Value;
 use stead_journal::{Digest, JournalEntryRelation};
 use stead_path::RelPath;
 
@@ -31,7 +30,7 @@ pub(crate) fn digest_call(context: &CallContext<'_>, arguments: &UnredactedCallA
     out.write_text(context.operation);
     out.write_number(u64::from(tool.is_some()));
     out.write_text(tool.unwrap_or_default());
-    out.write_json(&arguments.as_json());
+    arguments.write_digest(&mut out);
     out.digest()
 }
 
@@ -121,7 +120,7 @@ fn write_change(
     Ok(())
 }
 
-struct ApprovalDigestWriter(Vec<u8>);
+pub(crate) struct ApprovalDigestWriter(Vec<u8>);
 
 impl ApprovalDigestWriter {
     fn new(subject: &str) -> Self {
@@ -135,7 +134,7 @@ impl ApprovalDigestWriter {
         Version::hash_bytes(&self.0).0
     }
 
-    fn write_number(&mut self, number: u64) {
+    pub(crate) fn write_number(&mut self, number: u64) {
         self.0.extend(number.to_be_bytes());
     }
 
@@ -144,7 +143,7 @@ impl ApprovalDigestWriter {
         self.0.extend(bytes);
     }
 
-    fn write_text(&mut self, text: &str) {
+    pub(crate) fn write_text(&mut self, text: &str) {
         self.write_bytes(text.as_bytes());
     }
 
@@ -154,34 +153,6 @@ impl ApprovalDigestWriter {
 
     fn write_version(&mut self, version: &Version) {
         self.write_bytes(version.0.as_bytes());
-    }
-
-    /// JSON object members are sorted, so that their order does not change the digest.
-    fn write_json(&mut self, value: &Value) {
-        match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.write_text(&value.to_string()),
-            Value::String(text) => {
-                self.write_text("s");
-                self.write_text(text);
-            }
-            Value::Array(items) => {
-                self.write_text("a");
-                self.write_number(items.len() as u64);
-                for item in items {
-                    self.write_json(item);
-                }
-            }
-            Value::Object(fields) => {
-                self.write_text("o");
-                self.write_number(fields.len() as u64);
-                let mut sorted: Vec<_> = fields.iter().collect();
-                sorted.sort_by_key(|(name, _)| name.as_str());
-                for (name, item) in sorted {
-                    self.write_text(name);
-                    self.write_json(item);
-                }
-            }
-        }
     }
 
     fn write_expectation(&mut self, expectation: &CommitExpectation) {

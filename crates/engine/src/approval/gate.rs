@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
-
-use super::{Approval, ApprovalBindingDigests, ApprovalFilter, ApprovalMode, ApprovalRequest, ApprovalState};
+use super::{
+    Approval, ApprovalBindingDigests, ApprovalFilter, ApprovalMode, ApprovalPlanPreview, ApprovalRequest, ApprovalState,
+};
 use crate::{
     call_context::CallContext,
     engine::BeforeAfterBytes,
@@ -24,7 +24,7 @@ pub(crate) enum ApprovalCheckResult {
 pub(crate) struct MissingApproval {
     binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
-    plan_preview: Value,
+    plan_preview: ApprovalPlanPreview,
     pub(crate) before_after: Option<Box<BeforeAfterBytes>>,
 }
 
@@ -34,7 +34,7 @@ impl ApprovalCheckResult {
         mode: ApprovalMode,
         binding: ApprovalBindingDigests,
         verdict: PolicyVerdict,
-        preview: impl FnOnce() -> Value,
+        preview: impl FnOnce() -> ApprovalPlanPreview,
     ) -> Result<Self, Error> {
         match mode {
             ApprovalMode::AllowAll => return Ok(ApprovalCheckResult::AllowedByOperator),
@@ -111,9 +111,8 @@ fn build_request(
     context: &CallContext<'_>,
     binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
-    mut preview: Value,
+    preview: ApprovalPlanPreview,
 ) -> ApprovalRequest {
-    preview["cause"] = verdict.reason.to_json(&context.policy.policy);
     ApprovalRequest {
         principal: context.caller.principal.to_string(),
         session: context.caller.session.clone(),
@@ -121,7 +120,7 @@ fn build_request(
         tool: context.options.tool.clone(),
         call_digest: binding.call_digest,
         plan_digest: binding.plan_digest,
-        plan_preview: preview.to_string(),
+        plan_preview: preview.with_cause(verdict.reason, &context.policy.policy),
         reason: approval_reason(context, verdict),
         policy_version: context.policy.policy.version(),
         valid_for_ms: limits::APPROVAL_VALID_MS,

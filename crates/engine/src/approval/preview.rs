@@ -1,9 +1,10 @@
-//! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. A shortened
-//! plan preview says how much was omitted or why. The text form of a plan preview is the same in every protocol and
-//! contains only information of the JSON form.
+//! The plan preview of an approval request: each change with its path, size and diff, as stored JSON and as text. A
+//! shortened plan preview says how much was omitted or why. The text form of a plan preview is the same in every
+//! protocol and contains only information of the JSON form.
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
@@ -16,8 +17,10 @@ use crate::{
     call_context::CallContext,
     call_options::CallOptions,
     limits,
+    operation::ResolvedTarget,
     ops::{decode_diff_text, file_kind_name},
     plan::{CommitExpectation, FileKind, Plan, PlannedChange, PlannedContent, TreeSummary},
+    policy::{Policy, PolicyVerdictReason},
     workspace::BytesToRead,
 };
 
@@ -26,7 +29,16 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 
 type ApprovalPreviewFields = Vec<(&'static str, Value)>;
 
-pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {
+/// The planned changes of a call that needs approval, in the form that the approval request stores.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ApprovalPlanPreview(Value);
+
+pub(crate) fn preview_reads(targets: &[ResolvedTarget]) -> ApprovalPlanPreview {
+    let paths: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
+    ApprovalPlanPreview(json!({ "changes": [], "places": paths }))
+}
+
+pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> ApprovalPlanPreview {
     let mut lines_left = limits::APPROVAL_DIFF_LINES_MAX;
     let changes: Vec<Value> = plan
         .changes
@@ -39,7 +51,7 @@ pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {
     if omitted > 0 {
         preview["left_out"] = format!("{omitted} more changes are part of this plan").into();
     }
-    preview
+    ApprovalPlanPreview(preview)
 }
 
 fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left: &mut usize) -> Value {
@@ -232,41 +244,65 @@ fn planned_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// Renders the plan preview of an approval request as lines of text.
-pub fn render_plan_lines(preview: &Value) -> Vec<String> {
-    let mut lines = Vec::new();
-    for change in array_items(preview, "changes") {
-        lines.push(render_change_headline(change));
-        for file in array_items(change, "holds") {
-            let size = file["size"].as_u64().map(|size| format!(" ({})", render_byte_count(size))).unwrap_or_default();
-            lines.push(format!("  holds {}{size}", escape_deceptive_line(str_field(file, "path"))));
-        }
-        for note in ["holds_note", "diff_note"] {
-            lines.extend(change[note].as_str().map(|note| format!("  ({note})")));
-        }
-        lines.extend(str_field(change, "diff").lines().map(|line| format!("  {line}")));
+impl ApprovalPlanPreview {
+    /// Parses the stored preview of an approval request. The preview is empty if the stored text is invalid.
+    pub fn parse(stored: &str) -> Self {
+        Self(serde_json::from_str(stored).unwrap_or_default())
     }
-    lines.extend(preview["left_out"].as_str().map(|note| format!("({note})")));
-    let paths = array_items(preview, "places").filter_map(Value::as_str);
-    lines.extend(paths.map(|path| format!("looks at {}", escape_deceptive_line(path))));
-    lines
-}
 
-/// Summarizes the plan preview of an approval request: the first change and the number of further changes.
-pub fn summarize_plan(preview: &Value) -> String {
-    let mut changes = array_items(preview, "changes");
-    let Some(first) = changes.next() else {
-        let mut paths = array_items(preview, "places").filter_map(Value::as_str);
-        return paths.next().map(|path| format!("look at {}", escape_deceptive_line(path))).unwrap_or_default();
-    };
-    let more = changes.count();
-    let left_out = preview.get("left_out").is_some();
-    let more = match (more, left_out) {
-        (0, false) => String::new(),
-        (more, false) => format!(" and {}", format_count(more as u64, "more change", "more changes")),
-        (more, true) => format!(" and more than {more} more changes"),
-    };
-    format!("{}{more}", render_change_headline(first))
+    /// The stored form of the preview, with the reason why the plan needs approval.
+    pub(super) fn with_cause(mut self, reason: PolicyVerdictReason, policy: &Policy) -> String {
+        self.0["cause"] = match reason {
+            PolicyVerdictReason::ToolDefault => json!({ "by": "definition" }),
+            PolicyVerdictReason::LayerDefault { .. } => json!({ "by": "default" }),
+            PolicyVerdictReason::Rule { layer, rule } => {
+                json!({ "by": "rule", "line": policy.rule(layer, rule).map(|rule| rule.line) })
+            }
+            PolicyVerdictReason::ProtectedPath(_) => json!({ "by": "protected" }),
+            PolicyVerdictReason::RateLimit { .. } => json!({ "by": "rate" }),
+            PolicyVerdictReason::ApprovalCall => json!({ "by": "answering" }),
+        };
+        self.0.to_string()
+    }
+
+    /// Renders the plan preview of an approval request as lines of text.
+    pub fn render_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for change in array_items(&self.0, "changes") {
+            lines.push(render_change_headline(change));
+            for file in array_items(change, "holds") {
+                let size = file["size"].as_u64().map(|size| format!(" ({})", render_byte_count(size)));
+                let path = escape_deceptive_line(str_field(file, "path"));
+                lines.push(format!("  holds {path}{}", size.unwrap_or_default()));
+            }
+            for note in ["holds_note", "diff_note"] {
+                lines.extend(change[note].as_str().map(|note| format!("  ({note})")));
+            }
+            lines.extend(str_field(change, "diff").lines().map(|line| format!("  {line}")));
+        }
+        lines.extend(self.0["left_out"].as_str().map(|note| format!("({note})")));
+        lines.extend(self.paths_read().map(|path| format!("looks at {}", escape_deceptive_line(path))));
+        lines
+    }
+
+    /// Summarizes the plan preview of an approval request: the first change and the number of further changes.
+    pub fn summarize(&self) -> String {
+        let mut changes = array_items(&self.0, "changes");
+        let Some(first) = changes.next() else {
+            let first = self.paths_read().next();
+            return first.map(|path| format!("look at {}", escape_deceptive_line(path))).unwrap_or_default();
+        };
+        let more = match (changes.count(), self.0.get("left_out").is_some()) {
+            (0, false) => String::new(),
+            (more, false) => format!(" and {}", format_count(more as u64, "more change", "more changes")),
+            (more, true) => format!(" and more than {more} more changes"),
+        };
+        format!("{}{more}", render_change_headline(first))
+    }
+
+    fn paths_read(&self) -> impl Iterator<Item = &str> {
+        array_items(&self.0, "places").filter_map(Value::as_str)
+    }
 }
 
 fn array_items<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
@@ -340,7 +376,8 @@ mod tests {
             { "change": "modify", "path": "c", "size": 5, "size_before": 4 },
             { "change": "move", "path": "c", "to": "e", "files": 1, "bytes": 5, "replaces": true },
         ], "left_out": "3 more changes are part of this plan" });
-        let lines = render_plan_lines(&plan);
+        let plan = ApprovalPlanPreview(plan);
+        let lines = plan.render_lines();
         assert!(lines[0].starts_with("remove a") && !lines[0].contains('\u{1b}'), "{}", lines[0]);
         assert!(lines[0].ends_with("(1 file, 1 byte; can be restored for 24 hours)"), "{}", lines[0]);
         assert_eq!(lines[1..3], ["  (2 more lines are not shown)", "  -x"]);
@@ -354,8 +391,12 @@ mod tests {
             "move c -> e (1 file, 5 bytes; replaces an existing file (its content stays in the history))"
         );
         assert_eq!(lines[8], "(3 more changes are part of this plan)");
-        assert!(summarize_plan(&plan).ends_with(" and more than 3 more changes"), "{}", summarize_plan(&plan));
-        assert_eq!(summarize_plan(&json!({ "changes": [], "places": ["a"] })), "look at a");
-        assert_eq!(summarize_plan(&json!({ "changes": [{ "change": "create", "path": "x" }] })), "create x");
+        assert!(plan.summarize().ends_with(" and more than 3 more changes"), "{}", plan.summarize());
+        for (plan, summary) in [
+            (json!({ "changes": [], "places": ["a"] }), "look at a"),
+            (json!({ "changes": [{ "change": "create", "path": "x" }] }), "create x"),
+        ] {
+            assert_eq!(ApprovalPlanPreview(plan).summarize(), summary);
+        }
     }
 }

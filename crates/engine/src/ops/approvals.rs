@@ -2,12 +2,11 @@
 //! `deny`, a user who presented the approver secret answers an approval request.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use stead_journal::Digest;
 
 use super::text_pages::shorten_for_error;
 use crate::{
-    approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalState, summarize_plan},
+    approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalPlanPreview, ApprovalState},
     call_context::CallContext,
     caller::{CallerApproverStatus, Principal},
     errors::{Error, ErrorKind},
@@ -55,7 +54,7 @@ impl Operation for ListApprovalsArgs {
         let outcome = match &self.id {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
-                let plan = parse_plan_preview(&approval);
+                let plan = Some(ApprovalPlanPreview::parse(&approval.request.plan_preview));
                 ListApprovalsOutcome::One(Box::new(ApprovalFields { plan, ..ApprovalFields::from(&approval) }))
             }
             None => ListApprovalsOutcome::List(self.list_approvals(context)?),
@@ -138,7 +137,7 @@ pub struct ApprovalFields {
     pub used: Option<u64>,
     /// The stored plan preview; `None` unless the call named the id of the approval request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Value>,
+    pub plan: Option<ApprovalPlanPreview>,
     #[serde(skip)]
     pub plan_summary: String,
 }
@@ -161,13 +160,9 @@ impl From<&Approval> for ApprovalFields {
             reason: resolution.and_then(|resolution| resolution.reason.clone()),
             used: approval.used_by_entry,
             plan: None,
-            plan_summary: parse_plan_preview(approval).as_ref().map(summarize_plan).unwrap_or_default(),
+            plan_summary: ApprovalPlanPreview::parse(&request.plan_preview).summarize(),
         }
     }
-}
-
-fn parse_plan_preview(approval: &Approval) -> Option<Value> {
-    serde_json::from_str(&approval.request.plan_preview).ok()
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

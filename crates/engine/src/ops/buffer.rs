@@ -101,7 +101,7 @@ pub struct BufferFields {
     pub buffer: String,
     pub path: RelPath,
     pub owner: String,
-    pub state: &'static str,
+    pub state: BufferUnsavedState,
     pub revision: u64,
     pub version: Version,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ impl BufferFields {
             buffer: buffer.id.clone(),
             path: buffer.path.clone(),
             owner: buffer.owner.clone(),
-            state: buffer_state_name(buffer, saved),
+            state: BufferUnsavedState::of_buffer(buffer, saved),
             revision: buffer.revision,
             version: buffer.version,
             saved,
@@ -126,11 +126,31 @@ impl BufferFields {
     }
 }
 
-fn buffer_state_name(buffer: &EditorBufferMetadata, saved: Option<Version>) -> &'static str {
-    match (buffer.open_state, buffer.is_unsaved(saved)) {
-        (BufferEditorConnectionState::Draft, _) => "draft",
-        (BufferEditorConnectionState::OpenHere | BufferEditorConnectionState::OpenInOtherProcess, true) => "unsaved",
-        (BufferEditorConnectionState::OpenHere | BufferEditorConnectionState::OpenInOtherProcess, false) => "clean",
+/// Whether a buffer has text that no file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferUnsavedState {
+    Clean,
+    Unsaved,
+    /// No editor has the buffer open.
+    Draft,
+}
+
+impl BufferUnsavedState {
+    fn of_buffer(buffer: &EditorBufferMetadata, saved: Option<Version>) -> Self {
+        match (buffer.is_open(), buffer.is_unsaved(saved)) {
+            (false, _) => Self::Draft,
+            (true, true) => Self::Unsaved,
+            (true, false) => Self::Clean,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Unsaved => "unsaved",
+            Self::Draft => "draft",
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     operation::{
         Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
-    outcome::{OperationOutcome, RecordedEntryFields, is_default, to_json_object},
+    outcome::{OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, Plan, PlannedChange},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -303,10 +303,10 @@ impl PlannedUndoOrRedo {
                 "inspect the paths in kept with read or diff, and make the change by hand",
             ),
         };
-        Error::new(kind, detail)
-            .with_next_step(next_step)
-            .with_detail("of", number)
-            .with_detail("kept", unreverted_files(inverse).iter().map(to_json_object).collect::<Vec<_>>())
+        Error::new(kind, detail).with_next_step(next_step).with_detail("of", number).with_detail(
+            "kept",
+            unreverted_files(inverse).iter().map(crate::recorded_arguments::to_json_object).collect::<Vec<_>>(),
+        )
     }
 }
 

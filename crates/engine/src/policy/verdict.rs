@@ -3,7 +3,6 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::Policy;
 
@@ -145,19 +144,6 @@ impl PolicyVerdictReason {
             PolicyVerdictReason::ApprovalCall => {
                 "calls that request or answer approvals never need approval".to_owned()
             }
-        }
-    }
-
-    pub(crate) fn to_json(self, policy: &Policy) -> Value {
-        match self {
-            PolicyVerdictReason::ToolDefault => json!({ "by": "definition" }),
-            PolicyVerdictReason::LayerDefault { .. } => json!({ "by": "default" }),
-            PolicyVerdictReason::Rule { layer, rule } => {
-                json!({ "by": "rule", "line": policy.rule(layer, rule).map(|rule| rule.line) })
-            }
-            PolicyVerdictReason::ProtectedPath(_) => json!({ "by": "protected" }),
-            PolicyVerdictReason::RateLimit { .. } => json!({ "by": "rate" }),
-            PolicyVerdictReason::ApprovalCall => json!({ "by": "answering" }),
         }
     }
 

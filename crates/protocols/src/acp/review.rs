@@ -3,7 +3,10 @@
 //! editor reverts a rejected write that the editor applied. Review calls run as the person at the editor; the agent can
 //! neither send nor receive review messages.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use crate::native::RenderedOutcome;
 use serde::Deserialize;
@@ -182,16 +185,13 @@ impl AcpReviewMethodHandler<'_> {
         room: &mut usize,
     ) -> Result<Option<Value>, AcpError> {
         let Some((found, now)) = self.attribute_editor_file(resolved).await? else { return Ok(None) };
-        let hunks = found.attributed.hunks_json();
+        let hunks = found.attributed.hunk_rows();
         if hunks.is_empty() {
             return Ok(None);
         }
         let path = self.file_request(resolved).requested_path;
         let change = if found.original_text.is_none() { "create" } else { "modify" };
-        let mut actors: Vec<Value> =
-            hunks.iter().flat_map(|hunk| hunk["by"].as_array().cloned().unwrap_or_default()).collect();
-        actors.sort_by_key(Value::to_string);
-        actors.dedup();
+        let actors: BTreeSet<&String> = hunks.iter().flat_map(|hunk| &hunk.by).collect();
         let mut json = json!({ "path": path, "change": change, "actors": actors, "hunks": hunks, "inEditor": true });
         json["content"] = diff_content(&path, Some((found.original_text.as_deref(), &now)), room);
         self.add_lease(resolved.root_index, &resolved.engine_path, &mut json).await;

@@ -18,8 +18,7 @@ use rmcp::{
     },
     service::PeerRequestOptions,
 };
-use serde_json::Value;
-use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Error, render_plan_lines};
+use stead_engine::{Approval, ApprovalDecision, ApprovalMode, ApprovalPlanPreview, Caller, Engine, Error};
 
 use super::{McpRequestContext, uses_later_protocol};
 use crate::{
@@ -183,7 +182,7 @@ fn apply_answer(
 }
 
 fn elicitation_message(approval: &Approval, mode: ApprovalMode) -> String {
-    let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
+    let plan = ApprovalPlanPreview::parse(&approval.request.plan_preview);
     let request = &approval.request;
     let mut text = format!(
         "{} requests {}. It needs approval because of {}.\n",
@@ -191,7 +190,7 @@ fn elicitation_message(approval: &Approval, mode: ApprovalMode) -> String {
         approval.tool_or_operation(),
         request.reason
     );
-    for line in render_plan_lines(&plan) {
+    for line in plan.render_lines() {
         text.push_str(&line);
         text.push('\n');
     }

@@ -81,7 +81,7 @@ impl MemoryJournal {
             request_id: record.idempotency_key.map(str::to_owned),
             operation: record.operation.to_owned(),
             tool: record.tool.map(str::to_owned),
-            arguments: record.arguments.clone(),
+            arguments: record.entry_arguments(),
             decision: decision_for(record.error_kind),
             reason: record.error_kind.map(|kind| kind.code().to_owned()),
             policy_version: record.policy_version,

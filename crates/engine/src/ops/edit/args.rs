@@ -2,8 +2,16 @@
 //! string, and a whole number written as `3.0`. If the caller uses a field name of another tool, the error of `edit`
 //! names the right field.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use serde_json::{Map, Value};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{
+        Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
+};
+use serde_json::error::Category;
 use stead_text::edit::{FindReplaceEdit, OccurrenceSelector};
 
 use super::bad_request;
@@ -58,13 +66,17 @@ impl Serialize for EditArgs {
 
 impl<'de> Deserialize<'de> for EditArgs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = Map::<String, Value>::deserialize(deserializer)?;
-        if let Some(name) = MISPLACED_EDIT_FIELDS.split(' ').find(|name| fields.contains_key(*name)) {
-            return Err(D::Error::custom(format!(
-                "`{name}` belongs to an edit: pass `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
-            )));
-        }
-        Self::deserialize(Value::Object(fields)).map_err(D::Error::custom)
+        Self::deserialize(deserializer).map_err(|error| {
+            let message = error.to_string();
+            let unknown =
+                message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected one of `path`"));
+            match unknown.filter(|(name, _)| MISPLACED_EDIT_FIELDS.split(' ').any(|field| field == *name)) {
+                Some((name, _)) => D::Error::custom(format!(
+                    "`{name}` belongs to an edit: pass `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
+                )),
+                None => error,
+            }
+        })
     }
 }
 
@@ -97,32 +109,56 @@ impl EditArgs {
     }
 }
 
-/// Accepts a list of edits, a single edit, or either one as a JSON string.
 fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EditItem>, D::Error> {
-    let mut value = Value::deserialize(deserializer)?;
-    if let Value::String(text) = &value {
-        value = serde_json::from_str(text)
-            .map_err(|error| D::Error::custom(format!("edits is a string that is not a JSON list: {error}")))?;
+    deserializer.deserialize_any(EditListVisitor)
+}
+
+/// Accepts a list of edits, a single edit, or either one as a JSON string.
+struct EditListVisitor;
+
+impl<'de> Visitor<'de> for EditListVisitor {
+    type Value = Vec<EditItem>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of {\"old\": …, \"new\": …}")
     }
-    let items = match value {
-        Value::Array(items) => items,
-        single @ Value::Object(_) => vec![single],
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return Err(D::Error::custom("edits must be a list of {\"old\": …, \"new\": …}"));
-        }
-    };
-    items.into_iter().map(|item| EditItem::deserialize(item).map_err(D::Error::custom)).collect()
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, item: A) -> Result<Self::Value, A::Error> {
+        EditItem::deserialize(MapAccessDeserializer::new(item)).map(|item| vec![item])
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let edits = json.deserialize_any(self).and_then(|edits| json.end().map(|()| edits));
+        edits.map_err(|error| match error.classify() {
+            Category::Data => E::custom(error),
+            Category::Io | Category::Syntax | Category::Eof => {
+                E::custom(format!("edits is a string that is not a JSON list: {error}"))
+            }
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WholeNumberSpelling {
+    Number(f64),
+    Text(String),
+    Other(IgnoredAny),
 }
 
 /// Accepts a whole number in the forms `3`, `3.0` and `"3"`.
 fn deserialize_whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    let text = match &value {
-        Value::Null => return Ok(None),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.trim().to_owned(),
-        Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
+    let text = match Option::deserialize(deserializer)? {
+        None => return Ok(None),
+        Some(WholeNumberSpelling::Number(number)) => number.to_string(),
+        Some(WholeNumberSpelling::Text(text)) => text.trim().to_owned(),
+        Some(WholeNumberSpelling::Other(_)) => "this".to_owned(),
     };
     let digits = text.strip_suffix(".0").unwrap_or(&text);
-    digits.parse().map(Some).map_err(|_| D::Error::custom(format!("{value} is not a whole number")))
+    digits.parse().map(Some).map_err(|_| D::Error::custom(format!("{text} is not a whole number")))
 }

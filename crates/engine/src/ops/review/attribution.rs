@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 use stead_text::{diff::hunks, lines};
 
-use crate::{outcome::to_json_object, version::Version};
+use crate::version::Version;
 
 pub(super) struct ReviewLineAuthorTracker {
     text: String,
@@ -205,11 +205,6 @@ impl TextWithLineAuthors {
     /// Returns the hunks between the baseline and the text, with names, lines and authors.
     pub fn hunk_rows(&self) -> Vec<ReviewHunkRow> {
         self.compute_hunks().iter().map(ReviewHunkRow::from).collect()
-    }
-
-    /// Returns the hunks between the baseline and the text as JSON, with names, lines and authors.
-    pub fn hunks_json(&self) -> Vec<serde_json::Value> {
-        self.hunk_rows().iter().map(|row| to_json_object(row).into()).collect()
     }
 
     /// Returns the baseline with one hunk applied, or with all hunks applied if `name` is `None`. The function returns

@@ -25,7 +25,7 @@ use crate::{
         text_pages::shorten_for_error,
         undo::UnrevertedFileRow,
     },
-    outcome::{OperationOutcome, RecordedEntryFields, to_json_object},
+    outcome::{OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
     session_store::{ReviewAcceptedFileText, SessionStoreWriteRequest},
     version::Version,
@@ -231,7 +231,7 @@ impl Operation for RejectChangesArgs {
             }
         }
         if changes.is_empty() {
-            let left: Vec<_> = left.iter().map(to_json_object).collect();
+            let left: Vec<_> = left.iter().map(crate::recorded_arguments::to_json_object).collect();
             return Err(nothing_to_review_error(&session, self.since).with_detail("left", left));
         }
         let (author, session) = (session.principal, session.session);

@@ -59,5 +59,5 @@ impl NativeTextRenderable for BufferListOutcome {
 
 fn render_buffer(row: &BufferListRow) -> String {
     let BufferFields { buffer: id, state, path, revision, owner, .. } = &row.buffer;
-    format!("{id} {state} {path} r{revision} {owner}\n")
+    format!("{id} {} {path} r{revision} {owner}\n", state.as_str())
 }
