@@ -1,8 +1,10 @@
-//! Looks up the state of a path in the journal. If a directory above the path changed later, the state of the path is
-//! unknown, because entries about a directory do not list its contents.
+//! Looks up the state of a path in the journal. Entries about a directory do not list its contents. If a call moved or
+//! restored a directory above the path later, the state is looked up under the earlier path of the file. After any other
+//! change of a directory above the path, the state of the path is unknown.
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::ControlFlow,
     rc::Rc,
 };
 
@@ -31,6 +33,7 @@ pub(crate) struct LastRecordedPathState {
     /// The state of the path after `last_entry`; `None` if the state is unknown.
     pub(crate) state: Option<PathState>,
     pub(crate) last_parent_entry: u64,
+    /// Whether the path became absent with a directory above it. Other programs may have created the path since.
     pub(crate) parent_removed: bool,
     /// Whether the last journal entry about the path or a directory above it may not be applied to the disk yet.
     pub(crate) is_pending: bool,
@@ -77,18 +80,17 @@ impl<'a> JournalPathStateReader<'a> {
                 (number > 0 && is_pending(connection, number)?) || (above > number && is_pending(connection, above)?);
             Ok((number, above, pending))
         })?;
-        let ahead = self.unrecorded.state_of(path);
-        let went = ahead.is_none() && above > number && self.parent_removed_after(path, number)?;
-        let state = match ahead {
-            Some(state) => state,
-            None if above > number || (above == number && self.is_overtaken(number, path)?) => None,
-            None => self.state_from_entries(number, above, &wire)?,
+        let found = match self.unrecorded.state_of(path) {
+            Some(state) => state.map_or(PathStateSearchResult::Unknown, PathStateSearchResult::Known),
+            None => self.search_state(&wire, number.max(above))?,
         };
+        let parent_removed = matches!(found, PathStateSearchResult::ParentRemoved);
+        let state = if let PathStateSearchResult::Known(state) = found { Some(state) } else { None };
         Ok(LastRecordedPathState {
             last_entry: number,
             state,
             last_parent_entry: above,
-            parent_removed: went,
+            parent_removed,
             is_pending: pending,
         })
     }
@@ -115,14 +117,10 @@ impl<'a> JournalPathStateReader<'a> {
         let (wire, to) = (moved.from.to_string(), moved.to.as_ref().map(RelPath::to_string));
         let (mut number, mut found) = (u64::MAX, None);
         for _ in 0..LOOKBACK_ENTRIES_MAX {
-            number = self.store.run_query(|connection| last_change_before(connection, &wire, number))?;
-            if number <= after {
+            let Some(entry) = self.own_change_before(&wire, number)?.filter(|entry| entry.number > after) else {
                 break;
-            }
-            let entry = self.load_entry(number)?;
-            if is_external(&entry) {
-                break;
-            }
+            };
+            number = entry.number;
             let fits = |change: &RecordedChange| {
                 change.path == wire
                     && match &to {
@@ -138,82 +136,50 @@ impl<'a> JournalPathStateReader<'a> {
         Ok(found)
     }
 
-    /// Whether a journal entry changes the path, and afterwards moves or removes a directory above the path.
-    fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
-        if number == 0 {
-            return Ok(false);
-        }
-        let entry = self.load_entry(number)?;
-        let wire = path.to_string();
-        let above: HashSet<String> = path.ancestors().map(|above| above.to_string()).collect();
-        let concerns = |change: &RecordedChange, names: &dyn Fn(&str) -> bool| {
-            names(&change.path) || change.to.as_deref().is_some_and(names)
-        };
-        let last = entry.changes.iter().rposition(|change| concerns(change, &|name| name == wire));
-        Ok(entry.changes.iter().skip(last.map_or(0, |last| last + 1)).any(|change| {
-            matches!(change.kind, ChangeKind::Rename | ChangeKind::Remove)
-                && concerns(change, &|name| above.contains(name))
-        }))
-    }
-
-    /// Whether a directory above the path was removed after the journal entry `after` and was not restored since.
-    fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
-        // After a rescan entry it is unknown whether the directory is still removed.
-        let (mut gone, mut brought) = (0, self.store.run_query(|connection| last_covering_rescan(connection, path))?);
-        for directory in path.ancestors() {
-            let wire = directory.to_string();
-            let mut number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
-            for _ in 0..LOOKBACK_ENTRIES_MAX {
-                if number <= after.max(gone).max(brought) {
-                    break;
-                }
-                if self.state_left_by_entry(number, &wire)? == Some(PathState::Absent) {
-                    gone = number;
-                } else if creates_path(&*self.load_entry(number)?, &wire) {
-                    brought = number;
-                }
-                number = self.store.run_query(|connection| last_change_before(connection, &wire, number))?;
-            }
-        }
-        Ok(gone > brought)
-    }
-
-    /// The time in Unix milliseconds at which a call moved or restored the directory to its present path. Moves by
-    /// other programs are ignored, because the journal records them later than they happen.
+    /// The time in Unix milliseconds at which a call last moved or restored the directory to its path. Later calls that
+    /// move or remove the directory are skipped, because they may not have happened yet when the directory was listed.
+    /// Moves by other programs are ignored, because the journal records them later than they happen.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
-        let wire = directory.to_string();
-        let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
-        if number == 0 {
-            return Ok(None);
-        }
-        let entry = self.load_entry(number)?;
-        Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
-    }
-
-    /// The search for the state of a path skips journal entries that do not contain the state.
-    fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
-        let mut number = newest;
+        let (wire, mut number) = (directory.to_string(), u64::MAX);
         for _ in 0..LOOKBACK_ENTRIES_MAX {
-            if number == 0 || number < oldest {
-                return Ok(None);
+            let Some(entry) = self.own_change_before(&wire, number)? else { break };
+            if creates_path(&entry, &wire) {
+                return Ok(Some(entry.time_ms));
             }
-            if let Some(state) = self.state_left_by_entry(number, wire)? {
-                return Ok(Some(state));
+            let left = entry.changes.iter().rev().find_map(|change| state_left_by_change(change, &wire));
+            if left != Some(PathState::Absent) {
+                break;
             }
-            number = self.store.run_query(|connection| last_change_before(connection, wire, number))?;
+            number = entry.number;
         }
         Ok(None)
     }
 
-    fn state_left_by_entry(&mut self, number: u64, wire: &str) -> Result<Option<PathState>, Error> {
-        let entry = self.load_entry(number)?;
-        Ok(entry.changes.iter().rev().find_map(|change| match &change.to {
-            Some(to) if to == wire => Some(change.after.clone()),
-            // A copy leaves its source unchanged.
-            Some(_) if change.path == wire && change.kind == ChangeKind::Rename => Some(PathState::Absent),
-            None if change.path == wire => Some(change.after.clone()),
-            Some(_) | None => None,
-        }))
+    /// The last journal entry about the path before the entry `number`; `None` if another program made that change.
+    fn own_change_before(&mut self, wire: &str, number: u64) -> Result<Option<Rc<JournalEntry>>, Error> {
+        let number = self.store.run_query(|connection| last_change_before(connection, wire, number))?;
+        let entry = if number > 0 { Some(self.load_entry(number)?) } else { None };
+        Ok(entry.filter(|entry| !is_external(entry)))
+    }
+
+    /// Searches the journal for the state of a path, from the journal entry `newest` back to older ones.
+    fn search_state(&mut self, wire: &str, newest: u64) -> Result<PathStateSearchResult, Error> {
+        let (mut search, mut number) = (PathStateSearch::new(wire), newest);
+        for _ in 0..LOOKBACK_ENTRIES_MAX {
+            if number == 0 {
+                break;
+            }
+            if let ControlFlow::Break(found) = search.continue_in_entry(&*self.load_entry(number)?) {
+                return Ok(found);
+            }
+            let Ok(path) = RelPath::from_wire(&search.wire) else { break };
+            number = self.store.run_query(|connection| {
+                path.ancestors().chain([path.clone()]).try_fold(0, |newest: u64, path| {
+                    Ok(newest.max(last_entry_before(connection, &path.to_string(), number)?))
+                })
+            })?;
+        }
+        Ok(PathStateSearchResult::Unknown)
     }
 
     fn load_entry(&mut self, number: u64) -> Result<Rc<JournalEntry>, Error> {
@@ -235,6 +201,92 @@ impl<'a> JournalPathStateReader<'a> {
         let entry = Rc::new(entry);
         self.entries.insert(number, Rc::clone(&entry));
         Ok(entry)
+    }
+}
+
+enum PathStateSearchResult {
+    Known(PathState),
+    Unknown,
+    /// The path became absent with a directory above it.
+    ParentRemoved,
+}
+
+/// A search for the state of a path, which goes back in the journal. If a call moved or restored a directory above the
+/// path, the search continues with the path that the file had before.
+struct PathStateSearch {
+    wire: String,
+    is_moved: bool,
+    /// The id of the trash item that contained the file at this point of the search.
+    trash_id: Option<String>,
+    /// Whether a directory above the path changed in a way that makes older states of the path unreliable.
+    is_uncertain: bool,
+}
+
+impl PathStateSearch {
+    fn new(wire: &str) -> Self {
+        Self { wire: wire.to_owned(), is_moved: false, trash_id: None, is_uncertain: false }
+    }
+
+    /// Breaks if a change in the journal entry determines the state of the path or makes it unknown.
+    fn continue_in_entry(&mut self, entry: &JournalEntry) -> ControlFlow<PathStateSearchResult> {
+        if entry.operation == RESCAN_OPERATION {
+            return ControlFlow::Break(PathStateSearchResult::Unknown);
+        }
+        let mut parent_changed = false;
+        for change in entry.changes.iter().rev() {
+            if self.trash_id.is_some() {
+                self.trash_id.take_if(|id| change.kind == ChangeKind::Remove && trash_id(&change.before) == Some(id));
+                continue;
+            }
+            if let Some(state) = state_left_by_change(change, &self.wire) {
+                return ControlFlow::Break(self.result(state));
+            }
+            let path_below = |directory: &str| self.wire.strip_prefix(directory)?.strip_prefix('/');
+            let is_above = path_below(&change.path).is_some();
+            match (change.kind, change.to.as_deref().and_then(path_below)) {
+                // The journal records moves by other programs late, perhaps after newer changes below the directory.
+                (ChangeKind::Rename, Some(_)) if is_external(entry) => {
+                    return ControlFlow::Break(PathStateSearchResult::Unknown);
+                }
+                (ChangeKind::Rename, Some(below)) => {
+                    (self.wire, self.is_moved) = (format!("{}/{below}", change.path), true);
+                }
+                (ChangeKind::Rename | ChangeKind::Remove, None) if is_above => {
+                    return ControlFlow::Break(PathStateSearchResult::ParentRemoved);
+                }
+                (_, below) if is_above || below.is_some() => {
+                    self.trash_id = trash_id(&change.after).cloned();
+                    parent_changed |= self.trash_id.is_none();
+                }
+                (_, _) => {}
+            }
+        }
+        self.is_uncertain |= parent_changed;
+        ControlFlow::Continue(())
+    }
+
+    fn result(&self, state: PathState) -> PathStateSearchResult {
+        if self.is_uncertain {
+            PathStateSearchResult::Unknown
+        } else if self.is_moved && state == PathState::Absent {
+            PathStateSearchResult::ParentRemoved
+        } else {
+            PathStateSearchResult::Known(state)
+        }
+    }
+}
+
+fn trash_id(state: &PathState) -> Option<&String> {
+    if let PathState::Tree { trash, .. } = state { trash.as_ref() } else { None }
+}
+
+fn state_left_by_change(change: &RecordedChange, wire: &str) -> Option<PathState> {
+    match &change.to {
+        Some(to) if to == wire => Some(change.after.clone()),
+        // A copy leaves its source unchanged.
+        Some(_) if change.path == wire && change.kind == ChangeKind::Rename => Some(PathState::Absent),
+        None if change.path == wire => Some(change.after.clone()),
+        Some(_) | None => None,
     }
 }
 
@@ -296,21 +348,12 @@ pub(crate) fn last_parent_change(
         let number = match looked_up.get(&directory) {
             Some(number) => *number,
             None => {
-                let wire = directory.to_string();
-                let number = last_change_of(connection, &wire)?.max(last_rescan_of(connection, &wire)?);
+                let number = last_entry_before(connection, &directory.to_string(), u64::MAX)?;
                 looked_up.insert(directory, number);
                 number
             }
         };
         newest = newest.max(number);
-    }
-    Ok(newest)
-}
-
-fn last_covering_rescan(connection: &Connection, path: &RelPath) -> rusqlite::Result<u64> {
-    let mut newest = last_rescan_of(connection, &path.to_string())?;
-    for directory in path.ancestors() {
-        newest = newest.max(last_rescan_of(connection, &directory.to_string())?);
     }
     Ok(newest)
 }
@@ -331,6 +374,13 @@ fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusql
              ORDER BY touched.number DESC LIMIT 1";
     let values = params![wire, RESCAN_OPERATION, to_sql_integer(number)];
     Ok(query_number(connection, sql, values)?.unwrap_or_default())
+}
+
+/// The number of the last change or rescan of a path before the journal entry `number`.
+fn last_entry_before(connection: &Connection, wire: &str, number: u64) -> rusqlite::Result<u64> {
+    let sql = "SELECT number FROM touched CROSS JOIN entries USING (number)
+             WHERE path = ?1 AND touched.number < ?2 AND changed = 1 ORDER BY touched.number DESC LIMIT 1";
+    Ok(query_number(connection, sql, params![wire, to_sql_integer(number)])?.unwrap_or_default())
 }
 
 pub(crate) fn first_pending_entries(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {

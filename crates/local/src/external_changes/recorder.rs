@@ -323,3 +323,132 @@ impl ExternalChangeRecorder {
         Ok(RecorderLoopControl::End)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use stead_engine::{WatchBeginOrEndRequest, WatchDepth, WatchLifetimeKind};
+    use stead_journal::JournalEntry;
+    use tempfile::TempDir;
+    use testkit::engine_fixture::EngineFixture;
+
+    use super::*;
+    use crate::{
+        LocalWorkspaceOptions,
+        external_changes::{recorded_state::JournalPathStateReader, watch_rows::WatchRequester},
+    };
+
+    /// A recorder without a thread: each test decides how far the recorder lags behind the calls.
+    struct LaggingRecorder {
+        calls: EngineFixture<LocalWorkspace>,
+        recorder: ExternalChangeRecorder,
+        _directory: TempDir,
+    }
+
+    impl LaggingRecorder {
+        #[expect(clippy::disallowed_methods, reason = "the test creates the directory of the workspace")]
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().join("ws");
+            std::fs::create_dir(&root).unwrap();
+            let workspace =
+                LocalWorkspace::open(LocalWorkspaceOptions::new(root, directory.path().join("state"))).unwrap();
+            let by = WatchRequester { owner: "agent:one", session: "s", process: &workspace.process_id };
+            let request = WatchBeginOrEndRequest::Begin {
+                path: RelPath::root(),
+                depth: WatchDepth::Deep,
+                event_kinds: Vec::new(),
+                glob: None,
+                lifetime: WatchLifetimeKind::Persistent,
+            };
+            let inserted =
+                workspace.write_rows(|connection| watch_rows::insert_watch(connection, "w-1", &by, &request, 0));
+            inserted.unwrap().unwrap();
+            let recorder = ExternalChangeRecorder::new(&workspace, FsEventQueueWaker::new().unwrap()).unwrap();
+            let mut lagging = Self { calls: EngineFixture::on_workspace(workspace), recorder, _directory: directory };
+            lagging.record_all();
+            lagging
+        }
+
+        fn call(&self, operation: &str, arguments: Value) -> Value {
+            Value::Object(self.calls.call_ok(operation, arguments))
+        }
+
+        /// The recorder reads its events and watches new directories, but compares nothing with the journal yet.
+        fn gather(&mut self) {
+            self.recorder.tree.gather_events(&self.calls.workspace, self.recorder.baseline_entry).unwrap();
+        }
+
+        fn record_all(&mut self) {
+            self.recorder.run_round(&self.calls.workspace).unwrap();
+            while self.recorder.tree.batch.len() > 0 {
+                self.recorder.run_round(&self.calls.workspace).unwrap();
+            }
+        }
+
+        fn entries(&self) -> Vec<JournalEntry> {
+            let read = |connection: &rusqlite::Connection| -> rusqlite::Result<Vec<Vec<u8>>> {
+                connection
+                    .prepare("SELECT bytes FROM entries ORDER BY number")?
+                    .query_map([], |row| row.get(0))?
+                    .collect()
+            };
+            let entries = self.calls.workspace.store.run_query(read).unwrap();
+            entries.iter().map(|bytes| stead_journal::decode_entry(bytes).unwrap()).collect()
+        }
+
+        fn external_changes(&self) -> Vec<String> {
+            let is_external = |entry: &JournalEntry| entry.caller.principal == "outside";
+            let changes = self.entries().into_iter().filter(is_external).flat_map(|entry| entry.changes);
+            changes.map(|change| format!("{:?} {}", change.kind, change.path)).collect()
+        }
+    }
+
+    #[test]
+    fn own_files_in_a_directory_that_a_later_call_moved_are_not_external() {
+        let mut lagging = LaggingRecorder::new();
+        lagging.call("write", json!({ "path": "a/b/c.txt", "content": "1\n" }));
+        lagging.call("write", json!({ "path": "a/b/e/d.txt", "content": "2\n" }));
+        lagging.gather();
+        lagging.call("move", json!({ "from": "a/b", "to": "a/moved" }));
+        lagging.call("move", json!({ "from": "a", "to": "z" }));
+        lagging.record_all();
+        assert_eq!(lagging.external_changes(), [""; 0]);
+    }
+
+    #[test]
+    fn own_files_in_a_directory_that_later_calls_removed_and_restored_are_not_external() {
+        let mut lagging = LaggingRecorder::new();
+        lagging.call("write", json!({ "path": "z/b/c.txt", "content": "1\n" }));
+        lagging.gather();
+        let removed = lagging.call("remove", json!({ "path": "z", "recursive": true }));
+        lagging.call("restore", json!({ "trash": removed["trash"] }));
+        lagging.call("undo", json!({}));
+        lagging.call("redo", json!({}));
+        lagging.record_all();
+        assert_eq!(lagging.external_changes(), [""; 0]);
+    }
+
+    #[test]
+    fn own_files_whose_directory_a_later_call_replaced_are_not_external() {
+        let mut lagging = LaggingRecorder::new();
+        lagging.call("write", json!({ "path": "a/b/c.txt", "content": "1\n" }));
+        lagging.call("write", json!({ "path": "z/d.txt", "content": "2\n" }));
+        lagging.call("move", json!({ "from": "a", "to": "x" }));
+        lagging.call("move", json!({ "from": "z", "to": "a" }));
+        lagging.record_all();
+        assert_eq!(lagging.external_changes(), [""; 0]);
+    }
+
+    #[test]
+    fn arrival_of_a_directory_is_known_after_a_later_call_removed_it() {
+        let lagging = LaggingRecorder::new();
+        lagging.call("write", json!({ "path": "a/c.txt", "content": "1\n" }));
+        lagging.call("move", json!({ "from": "a", "to": "z" }));
+        lagging.call("remove", json!({ "path": "z", "recursive": true }));
+        let moved = lagging.entries().into_iter().find(|entry| entry.operation == "move").unwrap();
+        let mut reader = JournalPathStateReader::new(&lagging.calls.workspace.store);
+        assert_eq!(reader.arrival_time_ms(&RelPath::from_wire("z").unwrap()).unwrap(), Some(moved.time_ms));
+        assert_eq!(reader.arrival_time_ms(&RelPath::from_wire("a").unwrap()).unwrap(), None);
+    }
+}

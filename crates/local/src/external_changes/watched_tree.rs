@@ -19,6 +19,7 @@ use stead_disk::{
     },
 };
 use stead_engine::Error;
+use stead_journal::PathState;
 use stead_path::RelPath;
 
 use super::{
@@ -315,7 +316,7 @@ impl WatchedTree {
     }
 
     /// Files that calls wrote are checked again, because no event reports a deletion before their directory was
-    /// watched.
+    /// watched. Files that later calls removed, or moved with their directory, are not checked.
     fn recheck_recorded_files(
         &mut self,
         workspace: &LocalWorkspace,
@@ -327,8 +328,10 @@ impl WatchedTree {
             self.uncertain.extend(tops.iter().cloned());
             return Ok(());
         };
+        let mut recorded = JournalPathStateReader::new(&workspace.store);
         for path in paths {
-            if tops.contains(&path) || path.ancestors().any(|above| tops.contains(&above)) {
+            let is_below = tops.contains(&path) || path.ancestors().any(|above| tops.contains(&above));
+            if is_below && recorded.lookup(&path)?.state.is_some_and(|state| state != PathState::Absent) {
                 self.touch_path(&path, PathEventSummary::DISAPPEARED);
             }
         }

@@ -119,6 +119,23 @@ fn own_changes_are_not_reported_as_external() {
 }
 
 #[test]
+fn files_unknown_to_the_journal_are_reported_in_directories_of_calls() {
+    let fixture = LocalFixture::new();
+    fixture.call_ok("write", json!({ "path": "d/own", "content": "1\n" }));
+    for name in ["d/w", "d/x", "d/y", "d/z"] {
+        fixture.write_on_disk(name, "1");
+    }
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
+    fs::write(fixture.path("d/w"), "2").unwrap();
+    fs::remove_file(fixture.path("d/x")).unwrap();
+    listener.wait_for_events(&["modify d/w", "delete d/x"]);
+    fixture.call_ok("move", json!({ "from": "d", "to": "e" }));
+    fs::write(fixture.path("e/y"), "2").unwrap();
+    fs::remove_file(fixture.path("e/z")).unwrap();
+    listener.wait_for_events(&["modify e/y", "delete e/z"]);
+}
+
+#[test]
 fn atomic_save_is_reported_as_a_change() {
     let fixture = LocalFixture::new();
     fixture.call_ok("write", json!({ "path": "a.rs", "content": "old\n" }));
