@@ -28,8 +28,8 @@ const ENTRIES_PER_CHECKPOINT: u64 = 512;
 #[derive(Default)]
 struct DeferredJournalEntries {
     entries: VecDeque<UnnumberedJournalEntry>,
-    /// The number of dropped journal entries, and the journal entry that records this number.
-    dropped: Option<(u64, UnnumberedJournalEntry)>,
+    /// Numbers of dropped journal entries, each with the journal entry that records the number.
+    dropped: Vec<(u64, UnnumberedJournalEntry)>,
 }
 
 impl DeferredJournalEntries {
@@ -45,11 +45,15 @@ impl DeferredJournalEntries {
         let over = (self.entries.len() + 1).saturating_sub(most).min(self.entries.len());
         if over > 0 {
             self.entries.drain(..over);
-            let count = self.dropped.as_ref().map_or(0, |(count, _)| *count) + over as u64;
-            self.dropped = Some((count, lost(count)));
+            let count = self.dropped_count() + over as u64;
+            self.dropped = vec![(count, lost(count))];
         }
         self.entries.push_back(draft);
-        self.entries.len() as u64 + self.dropped.as_ref().map_or(0, |(count, _)| *count)
+        self.entries.len() as u64 + self.dropped_count()
+    }
+
+    fn dropped_count(&self) -> u64 {
+        self.dropped.iter().map(|(count, _)| count).sum()
     }
 
     fn entries_mut(&mut self) -> impl Iterator<Item = &mut UnnumberedJournalEntry> {
@@ -59,8 +63,8 @@ impl DeferredJournalEntries {
     /// Journal entries that could not be written go back in front of newer deferred entries.
     fn restore_unwritten(&mut self, mut unwritten: Self) {
         unwritten.entries.append(&mut self.entries);
-        self.entries = unwritten.entries;
-        self.dropped = unwritten.dropped.or(self.dropped.take());
+        unwritten.dropped.append(&mut self.dropped);
+        *self = unwritten;
     }
 }
 
@@ -298,5 +302,13 @@ mod tests {
         assert_eq!(deferred_operations(&mut deferred), ["lost 2", "c", "d", "e"]);
         add(&mut deferred, "f");
         assert_eq!(deferred_operations(&mut deferred), ["lost 4", "e", "f"]);
+        let unwritten = std::mem::take(&mut deferred);
+        for name in ["g", "h", "i"] {
+            add(&mut deferred, name);
+        }
+        deferred.restore_unwritten(unwritten);
+        assert_eq!(deferred_operations(&mut deferred), ["lost 4", "lost 1", "e", "f", "h", "i"]);
+        assert_eq!(add(&mut deferred, "j"), 10);
+        assert_eq!(deferred_operations(&mut deferred), ["lost 8", "i", "j"]);
     }
 }
