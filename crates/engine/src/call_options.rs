@@ -57,6 +57,8 @@ pub struct CallOptions {
     pub written_file_mode: WrittenFileMode,
     /// The order of search hits, for dialects that render the hits as lines.
     pub hit_ranking: SearchHitOrder,
+    /// Which secrets of administration the protocol of the call carries.
+    pub secrets: SecretTransport,
     /// Whether the outcome of the call contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
     /// The text of the file that the caller last saw, as the base for merging a write. Without a known text, a write
@@ -64,6 +66,18 @@ pub struct CallOptions {
     pub known_text: Option<Arc<str>>,
     /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
+}
+
+/// Which secrets of administration a protocol carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SecretTransport {
+    /// The protocol carries no secret, because a model may see its calls and replies.
+    #[default]
+    None,
+    /// The protocol returns new secrets, such as tokens, but takes none.
+    NewSecrets,
+    /// The command line takes and returns secrets.
+    CommandLine,
 }
 
 /// A tool that a dialect offers to its client, and the operation that the tool calls.

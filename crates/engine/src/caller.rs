@@ -98,6 +98,20 @@ pub enum CallerApproverStatus {
     SecretVerified,
 }
 
+/// Whether a caller may use files and administer, and how the caller got the right to administer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallerAuthority {
+    /// The caller may use files; every caller of a protocol without an administration token has this authority.
+    #[default]
+    UseFiles,
+    /// The caller runs the command line as the owner of the state directory, and may use files and administer.
+    OwnerCommandLine,
+    /// The caller has a token that administers and opens no file.
+    AdministrationToken,
+    /// The caller has a token that administers, opens no file and may export workspaces.
+    AdministrationAndExportToken,
+}
+
 /// The paths that a caller may read and change, and the caller's other rights.
 #[derive(Debug, Clone)]
 pub struct Grants {
@@ -113,6 +127,8 @@ pub struct Grants {
     pub read_only: GlobPatternSet,
     /// Whether the caller may answer approval requests; protocols never grant this right.
     pub approver: CallerApproverStatus,
+    /// Whether the caller may use files and administer.
+    pub authority: CallerAuthority,
 }
 
 impl Default for Grants {
@@ -124,6 +140,7 @@ impl Default for Grants {
             hidden: GlobPatternSet::default(),
             read_only: GlobPatternSet::default(),
             approver: CallerApproverStatus::None,
+            authority: CallerAuthority::UseFiles,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use stead_path::{PathSyntax, RelPath, parse_path};
 
 use crate::{
+    administration::{self, AdministrationStore},
     approval::{ApprovalAnswer, ApprovalDecision, ApprovalMode},
     call_options::CallOptions,
     caller::Caller,
@@ -98,6 +99,7 @@ pub struct BeforeAfterBytes {
 pub struct Engine {
     workspace: Arc<dyn Workspace>,
     approval_mode: ApprovalMode,
+    administration: Option<Arc<dyn AdministrationStore>>,
     stale_reads: Arc<ops::StaleReadNotifier>,
     seen_files: Arc<SeenFileCache>,
 }
@@ -108,6 +110,7 @@ impl Engine {
         Self {
             workspace,
             approval_mode: ApprovalMode::AskPerson,
+            administration: None,
             stale_reads: Arc::default(),
             seen_files: Arc::default(),
         }
@@ -117,6 +120,13 @@ impl Engine {
     #[must_use]
     pub fn with_approval_mode(mut self, mode: ApprovalMode) -> Self {
         self.approval_mode = mode;
+        self
+    }
+
+    /// Sets the storage of the operations that administer; without one, these operations are unknown.
+    #[must_use]
+    pub fn with_administration(mut self, store: Arc<dyn AdministrationStore>) -> Self {
+        self.administration = Some(store);
         self
     }
 
@@ -130,9 +140,13 @@ impl Engine {
         &*self.workspace
     }
 
-    /// Whether the policy blocks a tool for this caller on every path, so that the tool need not be offered. The result
-    /// is `false` if the policy is invalid, because every call then fails with an error about the policy.
+    /// Whether the policy or a missing right blocks a tool for this caller on every path, so that the tool need not be
+    /// offered. The result is `false` if the policy is invalid, because every call then fails with an error about the
+    /// policy.
     pub fn is_tool_always_blocked(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
+        if ops::find_operation(operation).is_some_and(|row| administration::is_always_refused(row, caller)) {
+            return true;
+        }
         let active = self.workspace.active_policy();
         active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
@@ -223,7 +237,13 @@ impl Engine {
         let run = OperationRun::new(operation);
         let pipeline_call =
             PipelineCall { metadata: call, definition: &O::DEFINITION, operation: &run, arguments: &arguments };
-        let ended = pipeline::run_call(&*self.workspace, self.approval_mode, &self.seen_files, &pipeline_call)?;
+        let ended = pipeline::run_call(
+            &*self.workspace,
+            self.administration.as_deref(),
+            self.approval_mode,
+            &self.seen_files,
+            &pipeline_call,
+        )?;
         let mut reply = CallReply::new(ended, run.into_outcome())?;
         reply.changed_since_read = self.stale_reads.after_call(&*self.workspace, name, call, reply.shown_file());
         Ok(reply)

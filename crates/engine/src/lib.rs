@@ -3,6 +3,7 @@
 //! runs an operation with [`Engine::run`]. Files change only through [`Workspace::commit`], which this
 //! crate calls in only one place.
 
+mod administration;
 mod approval;
 mod authorization;
 mod buffers;
@@ -29,10 +30,12 @@ mod resolve;
 mod seen_files;
 mod session_store;
 mod unsaved;
+mod utc_time;
 mod version;
 mod watches;
 mod workspace;
 
+pub use administration::{AdministrationCall, AdministrationStore, RequiredAuthority};
 pub use approval::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalMode, ApprovalPlanPreview,
     ApprovalRequest, ApprovalState, ApproverAndReason,
@@ -46,8 +49,8 @@ pub use call_options::{
     CopyMoveAllowedEntryKinds, DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
     MissingBaseVersionPolicy, MissingParentPolicy, OfferedToolAndOperation, OverwrittenFilePolicy,
     PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
-    PatchRepeatedFilePolicy, ReappliedPatchPolicy, SearchHitOrder, TrashRestoreOverwritePolicy, WalkFilter,
-    WrittenFileMode,
+    PatchRepeatedFilePolicy, ReappliedPatchPolicy, SearchHitOrder, SecretTransport, TrashRestoreOverwritePolicy,
+    WalkFilter, WrittenFileMode,
 };
 /// The rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {
@@ -57,8 +60,8 @@ pub mod edit_rules {
     };
 }
 pub use caller::{
-    Caller, CallerAccessMode, CallerApproverStatus, CallerResourceLifetime, ConnectionScopedResources, Grants,
-    Principal,
+    Caller, CallerAccessMode, CallerApproverStatus, CallerAuthority, CallerResourceLifetime, ConnectionScopedResources,
+    Grants, Principal,
 };
 pub use control::{CallControl, CallProgress, CancelToken};
 pub use engine::{
@@ -92,6 +95,7 @@ pub use session_store::{
     ReviewAcceptedFileText, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals,
     SessionTotalsQuery, UnknownAlertSeverity,
 };
+pub use utc_time::{UtcSecond, parse_duration_ms, parse_utc_time};
 pub use version::{BaseVersion, Version};
 pub use watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind};
 pub use workspace::{

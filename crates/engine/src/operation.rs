@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use stead_path::RelPath;
 
 use crate::{
+    administration::{AdministrationCall, AdministrationStore},
     approval::{Approval, ApprovalAnswer},
     buffers::{BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
@@ -187,6 +188,9 @@ pub(crate) type BuildWatchOutcomeFn<O> = Box<dyn FnOnce(&Watch, &CommitReceipt) 
 
 pub(crate) type BuildBufferOutcomeFn<O> = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> O>;
 
+pub(crate) type AdministerFn<O> =
+    Box<dyn FnOnce(&dyn AdministrationStore, &AdministrationCall<'_>) -> Result<O, Error>>;
+
 pub(crate) enum OperationPlanningResult<O> {
     /// The journal records `bytes`, the number of bytes that the call read.
     Read {
@@ -219,6 +223,7 @@ pub(crate) enum OperationPlanningResult<O> {
         request: BufferStoreRequest,
         build_outcome: BuildBufferOutcomeFn<O>,
     },
+    Administration(AdministerFn<O>),
 }
 
 impl<O: 'static> OperationPlanningResult<O> {
@@ -245,6 +250,9 @@ impl<O: 'static> OperationPlanningResult<O> {
             }
             Self::Buffer { request, build_outcome: build } => {
                 Result::Buffer { request, build_outcome: Box::new(|buffer, receipt| convert(build(buffer, receipt))) }
+            }
+            Self::Administration(administer) => {
+                Result::Administration(Box::new(|store, call| administer(store, call).map(convert)))
             }
         }
     }

@@ -4,12 +4,14 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
+    administration::RequiredAuthority,
     engine::CallDurationEstimateRule,
     errors::Error,
     operation::{Operation, OperationEffectClass, OperationRun, TypeErasedOperation, decode_arguments},
     outcome::OperationOutcome,
 };
 
+mod administration;
 mod alerts;
 mod append;
 mod approvals;
@@ -48,6 +50,7 @@ mod watch;
 mod watched;
 mod write;
 
+pub use administration::{ListTrashArgs, ListTrashOutcome, ListedTrashItem, PurgeTrashArgs, PurgeTrashOutcome};
 pub use alerts::{
     AlertFields, AlertOutcome, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs, SentOrAnsweredAlert,
 };
@@ -138,18 +141,31 @@ pub struct OperationDefinition {
     pub effect: OperationEffectClass,
     /// Names of the arguments that carry file content; the journal records only the size of this content.
     pub content_arguments: &'static [&'static str],
+    /// The right that a caller needs for the operation.
+    pub authority: RequiredAuthority,
     pub(crate) cost_model: CallDurationEstimateRule,
     pub(crate) decode: DecodeArgsFn,
 }
 
+macro_rules! required_authority {
+    () => {
+        RequiredAuthority::Use
+    };
+    ($authority:ident) => {
+        RequiredAuthority::$authority
+    };
+}
+
 macro_rules! operations {
-    ($($name:literal $effect:ident $cost_model:ident $args:ident => $outcome:ident $([$($content:literal),+])?;)+) => {
+    ($($name:literal $effect:ident $cost_model:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+        $(by $authority:ident)?;)+) => {
         $(impl OperationWithDefinition for $args {
             type Result = $outcome;
             const DEFINITION: OperationDefinition = OperationDefinition {
                 name: $name,
                 effect: OperationEffectClass::$effect,
                 content_arguments: &[$($($content),+)?],
+                authority: required_authority!($($authority)?),
                 cost_model: CallDurationEstimateRule::$cost_model,
                 decode: |arguments| Ok(Box::new(OperationRun::new(decode_arguments::<$args>(arguments)?))),
             };
@@ -161,7 +177,8 @@ macro_rules! operations {
 }
 
 /// Passes the operation table to a macro, one row per operation: its name, its effect, the rule that estimates its
-/// duration, the types of its arguments and its outcome, and the names of the arguments that carry file content.
+/// duration, the types of its arguments and its outcome, the names of the arguments that carry file content, and the
+/// right that it needs unless it uses files.
 #[macro_export]
 macro_rules! for_each_operation {
     ($callback:ident) => {
@@ -209,6 +226,8 @@ macro_rules! for_each_operation {
             "review" None AlwaysLong ReviewArgs => ReviewOutcome;
             "keep" None AlwaysLong KeepChangesArgs => KeepChangesOutcome;
             "reject" Destroy AlwaysLong RejectChangesArgs => RejectChangesOutcome;
+            "trash.list" None AlwaysLong ListTrashArgs => ListTrashOutcome by Administer;
+            "trash.purge" Destroy AlwaysLong PurgeTrashArgs => PurgeTrashOutcome by AdministerConfirmed;
         }
     };
 }

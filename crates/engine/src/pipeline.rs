@@ -6,6 +6,7 @@
 use stead_path::RelPath;
 
 use crate::{
+    administration::{self, AdministrationCall, AdministrationStore, RequiredAuthority},
     approval::{
         self, ALLOWED_BY_OPERATOR, ApprovalAnswer, ApprovalBindingDigests, ApprovalCheckResult, ApprovalDecision,
         ApprovalMode, ApprovalWaitResult, MissingApproval,
@@ -19,7 +20,7 @@ use crate::{
     limits,
     operation::{
         OperationEffectClass, OperationPlanningResult, PathAccessRequest, RequestedAccessKind, RequestedPathsAndPlanFn,
-        ResolvedTarget, TypeErasedOperation,
+        ResolvedTarget, ResolvedTargets, TypeErasedOperation,
     },
     ops::{OperationDefinition, ReplayedCallOutcome},
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
@@ -63,6 +64,7 @@ pub(crate) enum SuccessfulCallOutcomeSource {
 
 pub(crate) fn run_call(
     workspace: &dyn Workspace,
+    administration: Option<&dyn AdministrationStore>,
     mode: ApprovalMode,
     seen_files: &SeenFileCache,
     call: &PipelineCall<'_>,
@@ -75,7 +77,11 @@ pub(crate) fn run_call(
         record.quota = active.policy.quota(&metadata.caller.principal);
         let mut context = CallContext::new(workspace, metadata, call.definition.name, &active);
         context.seen_files = Some(seen_files);
-        run_rounds(&context, mode, call, &mut record)
+        administration::check_authority(call.definition, metadata.caller, metadata.options.secrets, administration)?;
+        match administration.filter(|_| call.definition.authority != RequiredAuthority::Use) {
+            Some(store) => administer(&context, store, call),
+            None => run_rounds(&context, mode, call, &mut record),
+        }
     });
     match status {
         Ok(CallJournalStatus::Recorded(reply)) => Ok(reply),
@@ -91,6 +97,26 @@ pub(crate) fn run_call(
         }
         Err(error) => Err(record_failure(workspace, record, error)),
     }
+}
+
+/// Runs an operation that administers. It names no path, so no rule about paths applies to it.
+fn administer(
+    context: &CallContext<'_>,
+    store: &dyn AdministrationStore,
+    call: &PipelineCall<'_>,
+) -> Result<CallJournalStatus, Error> {
+    let RequestedPathsAndPlanFn { plan, .. } = call.operation.resolve_call(context)?;
+    let OperationPlanningResult::Administration(run) = plan(context, &ResolvedTargets(Vec::new()))? else {
+        return Err(administration::unknown_here_error(call.definition.name));
+    };
+    let (caller, control) = (context.caller, context.control);
+    run(store, &AdministrationCall { caller, control, operation: call.definition.name })?;
+    Ok(match call.definition.effect {
+        OperationEffectClass::None => CallJournalStatus::NotYetRecorded(PipelineReply::default()),
+        OperationEffectClass::Write | OperationEffectClass::Destroy => {
+            CallJournalStatus::Recorded(PipelineReply::default())
+        }
+    })
 }
 
 /// Records a call that does not reach its operation, because its name or its arguments are invalid.
@@ -253,9 +279,9 @@ impl CallPlanAndCommitRoundRunner<'_> {
             | OperationPlanningResult::Preview(_)
             | OperationPlanningResult::Session { .. }
             | OperationPlanningResult::Buffer { .. } => reads,
-            OperationPlanningResult::Approval { .. } | OperationPlanningResult::Watch { .. } => {
-                PolicyVerdict::UNRESTRICTED
-            }
+            OperationPlanningResult::Approval { .. }
+            | OperationPlanningResult::Watch { .. }
+            | OperationPlanningResult::Administration(_) => PolicyVerdict::UNRESTRICTED,
             OperationPlanningResult::Files { plan, .. } => {
                 reads.stricter_of(writes).stricter_of(authorization::check_plan(context, plan)?)
             }
@@ -345,6 +371,9 @@ impl CallPlanAndCommitRoundRunner<'_> {
             OperationPlanningResult::Buffer { request, build_outcome } => {
                 let (buffer, receipt) = workspace.execute_buffer_request(&request, record)?;
                 build_outcome(&buffer, &receipt);
+            }
+            OperationPlanningResult::Administration(_) => {
+                return Err(administration::unknown_here_error(self.call.definition.name));
             }
             OperationPlanningResult::Files { plan, .. }
                 if self.context.options.applied_by != ChangeApplierChoice::Workspace =>

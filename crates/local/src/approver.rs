@@ -18,7 +18,7 @@ use crate::{
 const FREE_ATTEMPTS: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
-struct ApproverSecretHash {
+pub(crate) struct ApproverSecretHash {
     salt: [u8; 16],
     hash: [u8; 32],
 }
@@ -32,11 +32,6 @@ struct FailedApproverAttempts {
 }
 
 impl LocalWorkspace {
-    /// Whether an approver secret is set.
-    pub fn has_approver_secret(&self) -> Result<bool, Error> {
-        Ok(self.load_approver_secret()?.is_some())
-    }
-
     /// Stores a new approver secret. If a secret is already set, the caller must check the old secret first.
     pub fn set_approver_secret(&self, secret: &str) -> Result<(), Error> {
         if secret.chars().count() < APPROVER_SECRET_CHARS_MIN || secret.len() > APPROVER_SECRET_BYTES_MAX {
@@ -87,7 +82,7 @@ impl LocalWorkspace {
         self.record_secret_change("approver_shown", &[("approver_tries", text(&FailedApproverAttempts::default())?)])
     }
 
-    fn load_approver_secret(&self) -> Result<Option<ApproverSecretHash>, Error> {
+    pub(crate) fn load_approver_secret(&self) -> Result<Option<ApproverSecretHash>, Error> {
         self.load_meta_value("approver")
     }
 

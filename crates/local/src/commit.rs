@@ -4,7 +4,8 @@
 
 use rusqlite::{Connection, params};
 use stead_engine::{
-    CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, JournalCallRecord, Plan, Principal, SupervisionTier,
+    Caller, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, JournalCallRecord, Plan, Principal,
+    SupervisionTier,
 };
 use stead_journal::{
     Digest, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, RecordedChange,
@@ -207,12 +208,7 @@ impl LocalWorkspace {
             Some(ErrorClass::Refused) => JournaledCallOutcomeStatus::Refused,
             Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => JournaledCallOutcomeStatus::Failed,
         };
-        let caller = JournalEntryCaller {
-            principal: record.caller.principal.to_string(),
-            on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
-            session: record.caller.session.clone(),
-            protocol: record.caller.protocol.to_owned(),
-        };
+        let caller = journal_entry_caller(record.caller);
         let blank = blank_entry(self.clock.now().wall_ms, caller, record.operation, record.entry_arguments());
         let entry = JournalEntry {
             request_id: record.idempotency_key.map(str::to_owned),
@@ -231,6 +227,18 @@ impl LocalWorkspace {
         UnnumberedJournalEntry { entry, touched }
     }
 
+    /// The entry of a call that administers, which the storage writes together with its rows.
+    pub(crate) fn pending_administration_entry(
+        &self,
+        by: &Caller,
+        operation: &str,
+        arguments: String,
+    ) -> UnnumberedJournalEntry {
+        let mut draft = self.pending_system_entry(operation, arguments);
+        draft.entry.caller = journal_entry_caller(by);
+        draft
+    }
+
     pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> UnnumberedJournalEntry {
         let caller = JournalEntryCaller {
             principal: Principal::System.to_string(),
@@ -241,6 +249,15 @@ impl LocalWorkspace {
         let blank = blank_entry(self.clock.now().wall_ms, caller, operation, arguments);
         let entry = JournalEntry { policy_version: self.policy_version(), ..blank };
         UnnumberedJournalEntry { entry, touched: Vec::new() }
+    }
+}
+
+fn journal_entry_caller(caller: &Caller) -> JournalEntryCaller {
+    JournalEntryCaller {
+        principal: caller.principal.to_string(),
+        on_behalf_of: caller.on_behalf_of.as_ref().map(ToString::to_string),
+        session: caller.session.clone(),
+        protocol: caller.protocol.to_owned(),
     }
 }
 

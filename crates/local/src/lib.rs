@@ -4,6 +4,7 @@
 //! atomically, even if a step fails or the process dies. A change is in the journal before it is acknowledged. Several
 //! processes may have the same workspace open.
 
+mod administration;
 mod approval;
 mod approver;
 mod buffers;

@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryAccessError};
-use stead_engine::{CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
+use stead_engine::{AdministrationCall, CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
 use stead_journal::{Digest, JournalEntry, PathState};
 use stead_path::{FileName, RelPath};
 
@@ -99,15 +99,31 @@ impl LocalWorkspace {
                 .query_map(params![now.wall_ms, EMPTY_BATCH as i64], |row| row.get(0))?
                 .collect()
         })?;
-        self.delete_trash_items(&due)
+        self.delete_trash_items(&due, None)
     }
 
-    /// Permanently deletes the trash items with these ids, and returns the number of deleted items.
-    pub fn delete_trash_items(&self, ids: &[String]) -> Result<u64, Error> {
-        if ids.is_empty() {
-            return Ok(0);
+    /// Checks that the trash has an item with this id that `owner`, if given, removed.
+    pub(crate) fn check_purgeable(&self, id: &str, owner: Option<&Principal>) -> Result<String, Error> {
+        let item = self.load_trash_item(id)?.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no item {id} in the trash"))
+                .with_next_step("to list the trash, run: stead trash list")
+        })?;
+        if owner.is_some_and(|owner| item.owner != owner.to_string()) {
+            return Err(Error::new(ErrorKind::NotOwner, format!("{id} was not deleted: {} removed it", item.owner))
+                .with_next_step("add --all to purge items that others removed"));
         }
-        let draft = self.pending_system_entry("empty_trash", format!("{{\"items\":{}}}", ids.len()));
+        Ok(item.id)
+    }
+
+    /// Permanently deletes the trash items with these ids, and returns the number of deleted items. Without a call, the
+    /// server deletes expired items.
+    pub fn delete_trash_items(&self, ids: &[String], call: Option<&AdministrationCall<'_>>) -> Result<u64, Error> {
+        let arguments = format!("{{\"items\":{}}}", ids.len());
+        let draft = match call {
+            Some(call) => self.pending_administration_entry(call.caller, call.operation, arguments),
+            None if ids.is_empty() => return Ok(0),
+            None => self.pending_system_entry("empty_trash", arguments),
+        };
         let deleted_ids = ids.to_vec();
         self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, _| {
             for id in &deleted_ids {

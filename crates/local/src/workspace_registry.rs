@@ -17,7 +17,6 @@ use rusqlite::{Connection, Transaction};
 use serde_json::Value;
 use stead_disk::{LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, landlock::LandlockReport};
 use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
-use stead_journal::JournalEntryCaller;
 
 use crate::{
     errors,
@@ -267,13 +266,7 @@ impl WorkspaceRegistry {
         arguments: &Value,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
     ) -> Result<(), Error> {
-        let mut draft = self.registry_workspace.pending_system_entry(operation, arguments.to_string());
-        draft.entry.caller = JournalEntryCaller {
-            principal: by.principal.to_string(),
-            on_behalf_of: by.on_behalf_of.as_ref().map(ToString::to_string),
-            session: by.session.clone(),
-            protocol: by.protocol.to_owned(),
-        };
+        let mut draft = self.registry_workspace.pending_administration_entry(by, operation, arguments.to_string());
         self.submit_change(Box::new(move |transaction, tip| {
             if let Err(error) = change(transaction)? {
                 return Ok(JournalAppendOutcome::Refused(error));

@@ -10,8 +10,8 @@ pub use schema::{
     CommandHelpDefinition, DialectDefinition, DialectOptionDefinition, DialectPublishedErrorKind,
     DocumentedToolSideEffect, ErrorRecoveryAction, RecommendedToolSequence, ToolArgumentCheckBeyondSchema,
     ToolArgumentDefinition, ToolArgumentStringFormat, ToolArgumentType, ToolDefinition, ToolErrorDefinition,
-    ToolExample, ToolExampleSetupCall, ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolVisibility,
-    UnknownArgumentRule,
+    ToolExample, ToolExampleSetupCall, ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolStreamDirection,
+    ToolVisibility, UnknownArgumentRule,
 };
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
@@ -54,6 +54,11 @@ impl ToolDefinition {
     /// The name of the engine operation that the tool calls.
     pub fn engine_operation(&self) -> &str {
         self.operation.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The words of the command that runs the operation.
+    pub fn command_words(&self) -> &str {
+        self.command.as_ref().and_then(|command| command.words.as_deref()).unwrap_or(&self.name)
     }
 
     /// The name of the tool with each dot replaced by `__`, for clients that do not accept dots.
@@ -105,9 +110,13 @@ impl ToolArgumentDefinition {
             ToolArgumentType::String | ToolArgumentType::Enum => Some(("type", json!("string"))),
             ToolArgumentType::Integer => Some(("type", json!("integer"))),
             ToolArgumentType::Boolean => Some(("type", json!("boolean"))),
-            ToolArgumentType::StringOrList => Some(("anyOf", json!([text, { "type": "array", "items": text }]))),
+            ToolArgumentType::StringOrList => Some(("anyOf", json!([&text, { "type": "array", "items": &text }]))),
+            ToolArgumentType::StringList => Some(("items", text)),
             ToolArgumentType::Json => None,
         };
+        if self.kind == ToolArgumentType::StringList {
+            schema.insert("type".into(), "array".into());
+        }
         schema.extend(constraint.map(|(keyword, value)| (keyword.to_owned(), value)));
         if !self.values.is_empty() {
             schema.insert("enum".into(), self.values.clone().into());

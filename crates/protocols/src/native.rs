@@ -117,7 +117,8 @@ struct NativeCallRow {
 }
 
 macro_rules! native_calls {
-    ($($name:literal $effect:ident $cost:ident $args:ident => $outcome:ident $([$($content:literal),+])?;)+) => {
+    ($($name:literal $effect:ident $cost:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+        $(by $authority:ident)?;)+) => {
         const NATIVE_CALLS: &[NativeCallRow] = &[$(NativeCallRow {
             name: $name,
             prepare: |arguments| Ok(Box::new(DecodedArguments(decode_arguments::<ops::$args>(arguments)?))),

@@ -8,7 +8,9 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal};
+use stead_engine::{
+    AdministrationStore, ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal,
+};
 use stead_local::LandlockMode;
 use stead_protocols::native::RenderedOutcome;
 
@@ -227,9 +229,19 @@ fn authenticated_approver(opened: &CommandLineWorkspace, answer: &ApprovalAnswer
         .with_next_step("to set a secret, run: stead approvals setup")
         .into());
     }
-    opened.local.check_approver_secret(&read_secret(answer.secret_file.as_deref())?)?;
-    caller.grants.approver = CallerApproverStatus::SecretVerified;
+    verify_secret(opened, &mut caller, answer.secret_file.as_deref())?;
     Ok(caller)
+}
+
+/// Asks for the approver's secret, and notes in the grants of the caller that it was right.
+pub(crate) fn verify_secret(
+    opened: &CommandLineWorkspace,
+    caller: &mut Caller,
+    secret_file: Option<&Path>,
+) -> Result<(), CommandError> {
+    opened.local.check_approver_secret(&read_secret(secret_file)?)?;
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
+    Ok(())
 }
 
 fn answer_approval(

@@ -2,10 +2,8 @@
 //! audit rows are stable, because other programs read them.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{OperationEffectClass, StoredJournalEntry};
+use stead_engine::{OperationEffectClass, StoredJournalEntry, UtcSecond};
 use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathState, RecordedChange};
-
-use crate::time;
 
 /// The names of the arguments that contain the path of a call, in all dialects.
 const PATH_KEYS: &[&str] = &["path", "from", "fromPath", "root", "trashedPath"];
@@ -92,7 +90,7 @@ fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let (_, agent) = entry.caller.principal.split_once(':').unwrap_or_default();
     let fields = json!({
-        "timestamp": time::iso_utc(entry.time_ms),
+        "timestamp": UtcSecond { unix_ms: entry.time_ms },
         "sessionId": entry.caller.session,
         "agentName": agent,
         "toolName": tool.unwrap_or(&entry.operation),

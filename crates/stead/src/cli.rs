@@ -280,15 +280,25 @@ const FLAGS_SHOWN_FOR_SERVERS: [&str; 5] = ["durability", "names", "mount", "rea
 pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
     let base =
         Command::new("stead").version(env!("CARGO_PKG_VERSION")).subcommand_required(true).arg_required_else_help(true);
-    let operations = definition.operations.iter().filter_map(operation::operation_command);
+    let commands = definition
+        .operations
+        .iter()
+        .filter_map(|operation| Some((operation.command_words(), operation::operation_command(operation)?)));
+    let (below, top): (Vec<_>, Vec<_>) = commands.partition(|(words, _)| words.contains(' '));
     let base = WorkspaceFlags::augment_args(base.arg(config_flag()));
     let server_flags: Vec<Arg> = base
         .get_arguments()
         .filter(|flag| FLAGS_SHOWN_FOR_SERVERS.contains(&flag.get_id().as_str()))
         .map(|flag| flag.clone().hide(true))
         .collect();
+    let base = base.subcommands(top.into_iter().map(|(_, command)| command));
     // `augment_…` sets a description from doc comments, so the description of the program is set afterwards.
-    BuiltinCliCommand::augment_subcommands(base.subcommands(operations))
+    below
+        .into_iter()
+        .fold(BuiltinCliCommand::augment_subcommands(base), |base, (words, command)| {
+            let parent = words.split(' ').next().unwrap_or_default().to_owned();
+            base.mut_subcommand(parent, |parent| parent.subcommand(command))
+        })
         .mut_subcommands(|command| with_hidden_flags(command, &server_flags))
         .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
         .mut_subcommand("config", |config| {

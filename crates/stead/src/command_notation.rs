@@ -1,18 +1,16 @@
 //! Formats a tool call as a `stead` command line, for hints that tell a person which command to run.
 
 use serde_json::{Map, Value};
-use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition};
+use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolDefinition};
 
 pub(crate) fn render_command(operation: &str, arguments: &Map<String, Value>) -> String {
     let definition = DialectDefinition::native().ok();
-    let inputs: &[ToolArgumentDefinition] = definition
-        .as_ref()
-        .and_then(|definition| definition.operations.iter().find(|known| known.name == operation))
-        .map_or(&[], |operation| &operation.inputs);
+    let known = definition.as_ref().and_then(|definition| definition.find_tool(operation));
+    let inputs: &[ToolArgumentDefinition] = known.map_or(&[], |known| &known.inputs);
     let place = |name: &str| inputs.iter().find(|input| input.name == name).and_then(|input| input.positional);
     let mut positional: Vec<_> = arguments.iter().filter_map(|(name, value)| Some((place(name)?, value))).collect();
     positional.sort_by_key(|(place, _)| *place);
-    let mut words = vec!["stead".to_owned(), operation.to_owned()];
+    let mut words = vec!["stead".to_owned(), known.map_or(operation, ToolDefinition::command_words).to_owned()];
     words.extend(positional.into_iter().map(|(_, value)| render_value(value)));
     for (name, value) in arguments.iter().filter(|(name, _)| place(name).is_none()) {
         match value {

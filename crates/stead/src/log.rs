@@ -8,7 +8,8 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stead_engine::{
-    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace,
+    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, UtcSecond,
+    Workspace,
 };
 use stead_journal::JournaledCallOutcomeStatus;
 use stead_local::LandlockMode;
@@ -20,7 +21,6 @@ use crate::{
     host_files,
     open_workspace::{self, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
-    time,
 };
 
 mod verify;
@@ -128,7 +128,7 @@ fn entry_to_json(stored: &StoredJournalEntry) -> Value {
 
 fn entry_filter(filter: &JournalFilterFlags, now_ms: i64) -> Result<JournalEntryQuery, CommandError> {
     let parse_time = |text: &String| {
-        time::parse_time(text, now_ms).ok_or_else(|| {
+        stead_engine::parse_utc_time(text, now_ms).ok_or_else(|| {
             output::usage_error(format!("'{text}' is not a time; use a form such as 2026-05-09T07:29 or 2h"))
         })
     };
@@ -166,7 +166,7 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     };
     let tool = entry.tool.as_ref().map_or_else(String::new, |tool| format!("  as {tool}"));
     let approval = entry.approval.as_ref().map_or_else(String::new, |id| format!("  approval: {id}"));
-    let (number, time) = (entry.number, time::iso_utc(entry.time_ms));
+    let (number, time) = (entry.number, UtcSecond { unix_ms: entry.time_ms });
     let who = &entry.caller.principal;
     format!("r{number}  {time}  {who}  {}{subject}{outcome}{tool}{approval}", entry.operation)
 }

@@ -82,8 +82,10 @@ fn dispatch(
 ) -> CliCommandResult {
     let Some((name, below)) = matches.subcommand() else { return Ok(CommandExit::Usage) };
     let flags = WorkspaceFlags::from_arg_matches(cli::innermost_matches(matches)).map_err(output::usage_error)?;
-    if let Some(operation) = definition.find_tool(name).filter(|operation| operation.command.is_some()) {
-        return operation::run(operation, &flags, below);
+    let words = below.subcommand_name().map_or_else(|| name.to_owned(), |action| format!("{name} {action}"));
+    let mut operations = definition.operations.iter().filter(|operation| operation.command.is_some());
+    if let Some(operation) = operations.find(|operation| operation.command_words() == words) {
+        return operation::run(operation, &flags, cli::innermost_matches(matches));
     }
     match BuiltinCliCommand::from_arg_matches(matches).map_err(output::usage_error)? {
         BuiltinCliCommand::Acp(below) => acp::run(&flags, cli::flag_source(matches, "workspace"), &below),

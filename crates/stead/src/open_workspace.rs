@@ -7,7 +7,8 @@ use std::{
 
 use stead_disk::{RootDirectory, RootDirectoryOptions};
 use stead_engine::{
-    ApprovalMode, Caller, CallerAccessMode, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
+    ApprovalMode, Caller, CallerAccessMode, CallerAuthority, Engine, Error, ErrorKind, FileNamePolicy, Grants,
+    Principal, Version,
 };
 use stead_local::{ExternalChangeRecordingStartPolicy, LandlockMode, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
@@ -165,7 +166,7 @@ pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<Comman
         }
         error
     })?;
-    let engine = Engine::new(local.clone());
+    let engine = Engine::new(local.clone()).with_administration(local.clone());
     Ok(CommandLineWorkspace { home, local, engine })
 }
 
@@ -311,6 +312,10 @@ pub(crate) fn caller_with_home(
     let protocol = kind.protocol_name();
     let mut caller = Caller::new(principal, format!("{protocol}-{}", std::process::id()), protocol);
     caller.grants = grants_from_flags(flags, home)?;
+    if kind == CallerProtocol::Person {
+        // Only the owner can open the state directory, which has the mode 0700.
+        caller.grants.authority = CallerAuthority::OwnerCommandLine;
+    }
     Ok(caller)
 }
 

@@ -1,39 +1,58 @@
 //! Turns every operation into a command. Other commands call operations through [`call_operation`], so that the hints
 //! of all errors name commands.
 
-use std::io::{IsTerminal, Read};
+use std::{
+    io::{IsTerminal, Read},
+    path::{Path, PathBuf},
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
 use serde_json::{Map, Value};
 use stead_engine::{
-    CallControl, CallProgress, Caller, CancelToken, Error, ErrorKind, OperationEffectClass, find_operation,
-    limits::WRITE_BYTES_MAX,
+    AdministrationStore, CallControl, CallProgress, Caller, CancelToken, Error, ErrorKind, OperationEffectClass,
+    RequiredAuthority, SecretTransport, find_operation, limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
-use stead_protocols::definition::{CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
+use stead_protocols::definition::{
+    CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolStreamDirection,
+};
 use stead_protocols::native::{CallNotation, EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::{
+    approvals,
     cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
     command_hints,
     command_notation::render_command,
+    host_files,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     progress_line::ProgressLinePrinter,
 };
 
 const STANDARD_INPUT: &str = "-";
+/// The id of the file that a command writes or reads as a stream.
+const STREAM_FILE: &str = "stream_file";
 /// Flags that the help of a command that only reads does not show.
 const FLAGS_FOR_CHANGES: [&str; 3] = ["read_only", "writable", "key"];
 
+/// A command that administers has no idempotency key, because the journal does not keep its answer.
 #[derive(Debug, Args)]
-struct CommonOperationCliFlags {
-    #[command(flatten)]
-    caller: CallerAccessCliFlags,
+struct IdempotencyKeyCliFlag {
     /// Idempotency key; a repeated call with the same key is not applied again
     #[arg(long, value_name = "KEY", help_heading = CALLER_HEADING)]
     key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct ApproverSecretCliFlag {
+    /// Read the approver's secret, if one is set, from this file instead of the terminal
+    #[arg(long, value_name = "FILE", help_heading = CALLER_HEADING)]
+    secret_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct AnswerFormatCliFlag {
     /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
@@ -42,18 +61,43 @@ struct CommonOperationCliFlags {
 /// Builds the command of an operation, unless its definition has no help for a command.
 pub(crate) fn operation_command(operation: &ToolDefinition) -> Option<Command> {
     let help = operation.command.as_ref()?;
-    let arguments = operation.inputs.iter().map(|input| input_argument(help, input));
-    let base = Command::new(operation.name.clone()).args(arguments);
-    let only_reads = find_operation(&operation.name).is_some_and(|row| row.effect == OperationEffectClass::None);
+    let name = operation.command_words().rsplit(' ').next().unwrap_or_default().to_owned();
+    let declared = operation.inputs.iter().filter(|input| !input.inherited);
+    let mut command = Command::new(name).args(declared.map(|input| input_argument(help, input)));
+    if let Some(flag) = &help.file {
+        let file = Arg::new(STREAM_FILE).value_name("FILE").value_parser(value_parser!(PathBuf));
+        let file = if flag.is_empty() { file } else { file.long(flag.clone()) };
+        let default = match operation.stream {
+            Some(ToolStreamDirection::Input) => "Archive to read [default: standard input]",
+            Some(ToolStreamDirection::Output) | None => "File to create [default: standard output]",
+        };
+        command = command.arg(file.help(default));
+    }
+    let row = find_operation(&operation.name);
+    let only_reads = row.is_some_and(|row| row.effect == OperationEffectClass::None);
+    if has_caller_flags(operation) {
+        command = CallerAccessCliFlags::augment_args(command);
+    }
+    command = match row.map_or(RequiredAuthority::Use, |row| row.authority) {
+        RequiredAuthority::Use => IdempotencyKeyCliFlag::augment_args(command),
+        RequiredAuthority::Administer | RequiredAuthority::SetSecret => command,
+        RequiredAuthority::AdministerConfirmed | RequiredAuthority::Export | RequiredAuthority::IssueSecret => {
+            ApproverSecretCliFlag::augment_args(command)
+        }
+    };
     let details = if help.details.is_empty() { String::new() } else { format!("\n\n{}", help.details) };
     // `augment_args` sets a description from the doc comment of the flags, so the description is set afterwards.
-    let command = CommonOperationCliFlags::augment_args(base)
+    let command = AnswerFormatCliFlag::augment_args(command)
         .mut_args(|flag| {
             let matters = !only_reads || !FLAGS_FOR_CHANGES.contains(&flag.get_id().as_str());
             if matters { flag } else { flag.hide(true) }
         })
         .about(help.about.clone())
         .long_about(format!("{}{details}", help.about));
+    let command = match &help.rows {
+        Some(_) => command.mut_arg("json", |flag| flag.help("Print one JSON object per line")),
+        None => command,
+    };
     Some(command.override_usage(usage_with_example(operation, help)))
 }
 
@@ -63,17 +107,24 @@ fn usage_with_example(operation: &ToolDefinition, help: &CommandHelpDefinition) 
         operation.inputs.iter().filter(|input| input.positional.is_some()).collect();
     positional.sort_by_key(|input| input.positional);
     let place = |input: &ToolArgumentDefinition| {
-        let name = input.name.to_uppercase();
-        if input.required { format!(" <{name}>") } else { format!(" [{name}]") }
+        let name = value_name(input);
+        let name = if input.required { format!(" <{name}>") } else { format!(" [{name}]") };
+        if input.kind == ToolArgumentType::StringList { format!("{name}...") } else { name }
     };
     let places: String = positional.into_iter().map(place).collect();
-    format!("stead {} [OPTIONS]{places}\n\nExample: {}", operation.name, help.example)
+    format!("stead {} [OPTIONS]{places}\n\nExample: {}", operation.command_words(), help.example)
+}
+
+/// An operation with an argument `principal` is called as the person at the terminal.
+fn has_caller_flags(operation: &ToolDefinition) -> bool {
+    operation.inputs.iter().all(|input| input.name != "principal")
 }
 
 fn input_argument(help: &CommandHelpDefinition, input: &ToolArgumentDefinition) -> Arg {
-    let help = help.arguments.get(&input.name).cloned().unwrap_or_default();
-    let arg = Arg::new(input.name.clone()).help(help.clone());
-    if input.kind == ToolArgumentType::Boolean {
+    let described = || input.description.trim_end_matches('.').to_owned();
+    let help = help.arguments.get(&input.name).cloned().unwrap_or_else(described);
+    let arg = Arg::new(argument_id(input)).help(help.clone());
+    if input.kind == ToolArgumentType::Boolean || input.switch.is_some() {
         return arg.long(flag_name(input)).action(ArgAction::SetTrue);
     }
     let arg = match input.positional {
@@ -81,8 +132,9 @@ fn input_argument(help: &CommandHelpDefinition, input: &ToolArgumentDefinition) 
         None if input.stdin => arg.long(flag_name(input)).help(format!("{help} [default: standard input]")),
         None => arg.long(flag_name(input)).required(input.required),
     };
-    let arg = arg.value_name(input.name.to_uppercase());
+    let arg = arg.value_name(value_name(input));
     match input.kind {
+        ToolArgumentType::StringList => arg.action(ArgAction::Append).num_args(1),
         ToolArgumentType::Integer => arg.value_parser(value_parser!(u64)),
         ToolArgumentType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
         ToolArgumentType::String
@@ -92,18 +144,31 @@ fn input_argument(help: &CommandHelpDefinition, input: &ToolArgumentDefinition) 
     }
 }
 
+/// An id differs from the name of the argument where a flag of another command has that name.
+fn argument_id(input: &ToolArgumentDefinition) -> String {
+    input.switch.as_ref().or(input.flag.as_ref()).unwrap_or(&input.name).clone()
+}
+
 fn flag_name(input: &ToolArgumentDefinition) -> String {
-    input.name.replace('_', "-")
+    argument_id(input).replace('_', "-")
+}
+
+fn value_name(input: &ToolArgumentDefinition) -> String {
+    input.value.clone().unwrap_or_else(|| argument_id(input).to_uppercase())
 }
 
 pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &ArgMatches) -> CliCommandResult {
-    let call_flags = CommonOperationCliFlags::from_arg_matches(matches).map_err(output::usage_error)?;
-    let caller = open_workspace::caller_from_flags(&call_flags.caller, CallerProtocol::Person)?;
+    let mut caller = caller_of_command(operation, matches)?;
     let arguments = operation_arguments(operation, matches)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    if let Ok(secret_file) = matches.try_get_one::<PathBuf>("secret_file")
+        && opened.local.has_approver_secret()?
+    {
+        approvals::verify_secret(&opened, &mut caller, secret_file.map(PathBuf::as_path))?;
+    }
     let mut call = new_call(&caller, &operation.name, arguments);
-    call.idempotency_key = call_flags.key.as_deref();
-    let format = OutputFormat::from(call_flags.json);
+    call.idempotency_key = matches.try_get_one::<String>("key").ok().flatten().map(String::as_str);
+    let format = OutputFormat::from(matches.get_flag("json"));
     let progress_line = ProgressLinePrinter::for_person();
     let update = |progress| progress_line.iter().for_each(|line| line.update(progress));
     let on_progress: Option<&(dyn Fn(CallProgress) + Sync)> = progress_line.is_some().then_some(&update);
@@ -115,7 +180,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
         Ok(answer) if operation.name == "read" && format == OutputFormat::Text && !output::is_output_terminal() => {
             print_content(&answer)
         }
-        Ok(answer) => print_answer(answer, format),
+        Ok(answer) => print_rows(operation, answer, format),
         Err(error) => {
             if format == OutputFormat::Json {
                 output::print_json(&error.to_json())?;
@@ -123,6 +188,15 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
             Err(error.into())
         }
     }
+}
+
+fn caller_of_command(operation: &ToolDefinition, matches: &ArgMatches) -> Result<Caller, CommandError> {
+    let flags = if has_caller_flags(operation) {
+        CallerAccessCliFlags::from_arg_matches(matches).map_err(output::usage_error)?
+    } else {
+        CallerAccessCliFlags::default()
+    };
+    open_workspace::caller_from_flags(&flags, CallerProtocol::Person)
 }
 
 /// Calls an operation of the engine without the arguments whose value is null.
@@ -140,11 +214,24 @@ pub(crate) fn call_operation(
 fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> JsonCall<'a> {
     let mut call = JsonCall::new(caller, operation, arguments);
     call.notation = CallNotation::Command(render_command);
+    call.options.secrets = SecretTransport::CommandLine;
     call
 }
 
 pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
     opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
+}
+
+/// Prints the answer. A command with rows prints one JSON object per row.
+fn print_rows(operation: &ToolDefinition, answer: RenderedOutcome, format: OutputFormat) -> CliCommandResult {
+    let rows = operation.command.as_ref().and_then(|command| command.rows.as_ref());
+    match rows.and_then(|rows| answer.json.get(rows)?.as_array()) {
+        Some(rows) if format == OutputFormat::Json => {
+            rows.iter().try_for_each(output::print_json)?;
+            Ok(CommandExit::Success)
+        }
+        Some(_) | None => print_answer(answer, format),
+    }
 }
 
 pub(crate) fn print_answer(answer: RenderedOutcome, format: OutputFormat) -> CliCommandResult {
@@ -155,15 +242,24 @@ pub(crate) fn print_answer(answer: RenderedOutcome, format: OutputFormat) -> Cli
 fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Result<Map<String, Value>, CommandError> {
     let mut arguments = Map::new();
     for input in &operation.inputs {
-        let name = input.name.as_str();
+        let (name, id) = (input.name.as_str(), argument_id(input));
+        let read = |text: &String| {
+            if input.file { host_files::read_text(Path::new(text)) } else { Ok(text.clone()) }
+        };
         let value = match input.kind {
-            ToolArgumentType::Boolean => matches.get_flag(name).then(|| Value::Bool(true)),
-            ToolArgumentType::Integer => matches.get_one::<u64>(name).map(|number| (*number).into()),
+            _ if input.switch.is_some() => matches.get_flag(&id).then(|| Value::from(id.as_str())),
+            ToolArgumentType::Boolean => matches.get_flag(&id).then(|| Value::Bool(true)),
+            ToolArgumentType::Integer => matches.get_one::<u64>(&id).map(|number| (*number).into()),
+            ToolArgumentType::StringList => matches
+                .get_many::<String>(&id)
+                .map(|texts| texts.map(read).collect::<Result<Vec<_>, _>>())
+                .transpose()?
+                .map(Value::from),
             ToolArgumentType::String | ToolArgumentType::StringOrList | ToolArgumentType::Enum => {
-                matches.get_one::<String>(name).map(|text| text.clone().into())
+                matches.get_one::<String>(&id).map(read).transpose()?.map(Value::from)
             }
             ToolArgumentType::Json => {
-                let given = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
+                let given = matches.get_one::<String>(&id).filter(|text| *text != STANDARD_INPUT);
                 given.map(|text| parse_json_argument(operation, name, text)).transpose()?
             }
         };

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::{Args, Subcommand};
-use stead_engine::{Caller, Principal, Workspace};
+use stead_engine::{Caller, Principal, UtcSecond, Workspace};
 use stead_local::{AccessTokenRecord, CreateTokenRequest, LandlockMode, TokenScope, WorkspaceName, WorkspaceRegistry};
 use stead_path::RelPath;
 
@@ -224,9 +224,9 @@ fn token_line(token: &AccessTokenRecord, now_ms: i64) -> String {
     let until = match token.expires_ms {
         None => "until revoked".to_owned(),
         Some(ends_ms) if token.is_expired(now_ms) => {
-            format!("not valid since {} (revoked or expired)", time::iso_utc(ends_ms))
+            format!("not valid since {} (revoked or expired)", UtcSecond { unix_ms: ends_ms })
         }
-        Some(ends_ms) => format!("until {}", time::iso_utc(ends_ms)),
+        Some(ends_ms) => format!("until {}", UtcSecond { unix_ms: ends_ms }),
     };
     let access = if token.is_read_only() { ", read-only" } else { "" };
     let label = if token.label.is_empty() { String::new() } else { format!("  {}", token.label) };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 use stead_engine::{
-    Caller, ErrorKind, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, SupervisionTier, Workspace,
+    Caller, ErrorKind, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, SupervisionTier, UtcSecond, Workspace,
 };
 use stead_journal::JournaledCallOutcomeStatus;
 use stead_local::LandlockMode;
@@ -17,7 +17,6 @@ use crate::{
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     operation::call_operation,
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
-    time,
 };
 
 const WAIT_MS: u64 = 60_000;
@@ -199,7 +198,7 @@ fn entry_event(kind: &str, stored: &StoredJournalEntry) -> Value {
     }
     json!({
         "type": kind,
-        "timestamp": time::iso_utc(entry.time_ms),
+        "timestamp": UtcSecond { unix_ms: entry.time_ms },
         "agent": entry.caller.principal,
         "session_id": entry.caller.session,
         "data": data,

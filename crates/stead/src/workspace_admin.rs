@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, CallerAccessMode, Error, ErrorKind, Grants, Principal};
+use stead_engine::{Caller, CallerAccessMode, Error, ErrorKind, Grants, Principal, UtcSecond};
 use stead_local::{
     AccessTokenRecord, CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope,
     WorkspaceCopyCounts, WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
@@ -16,10 +16,7 @@ use stead_local::{
 use stead_path::RelPath;
 use stead_protocols::http::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
-use crate::{
-    cli::{IndexModeArg, WorkspaceFlags},
-    time,
-};
+use crate::cli::{IndexModeArg, WorkspaceFlags};
 
 pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> WorkspaceRegistryOptions {
     let mut options = WorkspaceRegistryOptions::new(directory.to_owned());
@@ -106,8 +103,8 @@ pub(crate) fn token_to_json(token: &AccessTokenRecord) -> Value {
         "readable": readable,
         "writable": writable,
         "label": token.label,
-        "created": time::iso_utc(token.created_ms),
-        "ends": token.expires_ms.map(time::iso_utc),
+        "created": UtcSecond { unix_ms: token.created_ms },
+        "ends": token.expires_ms.map(|unix_ms| UtcSecond { unix_ms }),
     })
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, Error, ErrorKind};
+use stead_engine::{Caller, Error, ErrorKind, UtcSecond};
 use stead_local::WorkspaceRegistry;
 use stead_protocols::http::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
@@ -17,7 +17,6 @@ use crate::{
     host_files,
     open_workspace::{self, CallerProtocol},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
-    time,
     workspace_admin::{self, RegistryWorkspaceAdmin},
 };
 
@@ -249,7 +248,7 @@ fn print_workspaces(answer: &Value, format: OutputFormat) -> CliCommandResult {
 
 fn workspace_line(one: &Value) -> String {
     let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
-    let when = |key: &str| one[key].as_i64().map(time::iso_utc).unwrap_or_default();
+    let when = |key: &str| one[key].as_i64().map(|unix_ms| UtcSecond { unix_ms }.to_string()).unwrap_or_default();
     let mut line = format!("{}  {}  {}  {}", text("name"), text("id"), text("lasting"), text("state"));
     if let (Some(files), Some(bytes)) = (one["files"].as_u64(), one["bytes"].as_u64()) {
         line.push_str(&format!("  {files} files, {bytes} bytes, entry {}", one["head"]["number"]));

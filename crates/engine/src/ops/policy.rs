@@ -205,7 +205,8 @@ fn explain_call(
             | OperationPlanningResult::Session { .. }
             | OperationPlanningResult::Watch { .. }
             | OperationPlanningResult::Buffer { .. }
-            | OperationPlanningResult::Approval { .. } => verdict,
+            | OperationPlanningResult::Approval { .. }
+            | OperationPlanningResult::Administration(_) => verdict,
         })
     });
     let policy = &context.policy.policy;

@@ -1,6 +1,7 @@
 //! Tests of the engine's operations, called through the pipeline on an in-memory workspace.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers fail by panicking")]
 
+mod administration;
 mod approvals;
 mod buffers;
 mod changes;

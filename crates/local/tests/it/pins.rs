@@ -96,7 +96,7 @@ fn stored_words_are_those_of_0_1_0() {
     fixture.workspace.rotate_key().unwrap();
     fixture.call_ok("write", json!({ "path": "gone", "content": "x" }));
     let gone = fixture.call_ok("remove", json!({ "path": "gone" }));
-    fixture.workspace.delete_trash_items(&[gone["trash"].as_str().unwrap().to_owned()]).unwrap();
+    fixture.workspace.delete_trash_items(&[gone["trash"].as_str().unwrap().to_owned()], None).unwrap();
     fixture.workspace.flush().unwrap();
     pin::check(env!("CARGO_MANIFEST_DIR"), "stored.txt", &words(&database(fixture.directory.path()), WORDS));
 }

@@ -101,6 +101,12 @@ pub struct ToolDefinition {
     /// Whether tool lists contain the tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub listed: ToolVisibility,
+    /// The right that the operation needs; without a name, it needs the right to use files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<String>,
+    /// The stream of bytes that the operation writes or reads beside its arguments and result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<ToolStreamDirection>,
     /// Example calls of the tool. Only the YAML source of a definition contains example calls.
     #[serde(default, skip_serializing)]
     pub examples: Vec<ToolExample>,
@@ -110,6 +116,9 @@ pub struct ToolDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandHelpDefinition {
+    /// The words of the command, if they differ from the name of the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
     /// What the command does, in one line.
     pub about: String,
     /// Further sentences for the long help of the command.
@@ -117,9 +126,25 @@ pub struct CommandHelpDefinition {
     pub details: String,
     /// An example of the command that can be pasted into a shell.
     pub example: String,
-    /// The help of each argument of the command, by its name.
+    /// The help of each argument of the command, by its name. Without help, an argument has its description.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
+    /// The list in the result whose items the command prints as one JSON object per line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
+    /// The flag of the file that the command writes or reads as a stream. An empty name stands for a position.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// The direction of the stream of bytes that belongs to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStreamDirection {
+    /// The operation reads the stream.
+    Input,
+    /// The operation writes the stream.
+    Output,
 }
 
 /// An effect of a tool call besides its result.
@@ -220,6 +245,21 @@ pub struct ToolArgumentDefinition {
     /// on the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positional: Option<usize>,
+    /// The flag of the tool argument on the command line, if it differs from the argument's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<String>,
+    /// The word for the value of the tool argument in the help of the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Whether the value of the flag is a file whose content is the tool argument.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub file: bool,
+    /// The value that a flag without a value stands for; the flag has the name of this value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
+    /// Whether the flag of the tool argument belongs to a command above the command of the operation.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inherited: bool,
     /// Whether the command line reads the tool argument from standard input.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: bool,
@@ -242,6 +282,9 @@ pub enum ToolArgumentType {
     /// The tool argument is a string or a list of strings.
     #[serde(rename = "texts")]
     StringOrList,
+    /// The tool argument is a list of strings, and can be repeated on the command line.
+    #[serde(rename = "strings")]
+    StringList,
     /// The tool argument is a non-negative integer.
     Integer,
     /// The tool argument is a boolean.

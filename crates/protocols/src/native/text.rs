@@ -1,6 +1,7 @@
 //! Renders the results of operations as text for models and people. The text of a result is rendered from the same
 //! value as the JSON object and contains no further information.
 
+mod administration;
 mod alerts;
 mod approvals;
 mod buffers;

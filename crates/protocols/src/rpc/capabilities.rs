@@ -85,6 +85,7 @@ fn describe_input(input: &ToolArgumentDefinition) -> Value {
     let kind = match input.kind {
         ToolArgumentType::String | ToolArgumentType::Enum => "string",
         ToolArgumentType::StringOrList => "string or array of strings",
+        ToolArgumentType::StringList => "array of strings",
         ToolArgumentType::Integer => "integer",
         ToolArgumentType::Boolean => "boolean",
         ToolArgumentType::Json => "json",

@@ -1,7 +1,7 @@
 //! Checks that the definition of the native dialect matches the engine's operations, arguments, values and error kinds.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Error, ErrorKind, OPERATIONS, OperationEffectClass};
+use stead_engine::{Error, ErrorKind, OPERATIONS, OperationEffectClass, RequiredAuthority};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType};
 use testkit::engine_fixture::EngineFixture;
 
@@ -16,6 +16,7 @@ fn example_value(input: &ToolArgumentDefinition) -> Value {
     match input.kind {
         ToolArgumentType::String => "x".into(),
         ToolArgumentType::StringOrList => json!(["x", "y"]),
+        ToolArgumentType::StringList => json!(["x"]),
         ToolArgumentType::Integer => 1.into(),
         ToolArgumentType::Boolean => false.into(),
         ToolArgumentType::Enum => input.values[0].clone().into(),
@@ -44,9 +45,21 @@ fn example_for_schema(schema: &Value) -> Value {
 #[test]
 fn operations_match_engine_names_order_and_effects() {
     let definition = DialectDefinition::native().unwrap();
-    let declared: Vec<(&str, OperationEffectClass)> =
-        definition.operations.iter().map(|operation| (operation.name.as_str(), operation.effect.into())).collect();
-    let known: Vec<(&str, OperationEffectClass)> = OPERATIONS.iter().map(|row| (row.name, row.effect)).collect();
+    let declared: Vec<(&str, OperationEffectClass, Option<&str>)> = definition
+        .operations
+        .iter()
+        .map(|operation| (operation.name.as_str(), operation.effect.into(), operation.authority.as_deref()))
+        .collect();
+    let right = |authority: RequiredAuthority| match authority {
+        RequiredAuthority::Use => None,
+        RequiredAuthority::Administer => Some("administer"),
+        RequiredAuthority::AdministerConfirmed => Some("administer_confirmed"),
+        RequiredAuthority::Export => Some("export"),
+        RequiredAuthority::IssueSecret => Some("issue_secret"),
+        RequiredAuthority::SetSecret => Some("set_secret"),
+    };
+    let known: Vec<(&str, OperationEffectClass, Option<&str>)> =
+        OPERATIONS.iter().map(|row| (row.name, row.effect, right(row.authority))).collect();
     assert_eq!(declared, known);
 }
 

@@ -2,13 +2,12 @@
 //! that required the approval, because the first matching rule of a policy layer decides.
 
 use serde_json::{Map, Value};
-use stead_engine::{Caller, Error, ErrorKind, Workspace};
+use stead_engine::{Caller, Error, ErrorKind, UtcSecond, Workspace};
 
 use crate::{
     limits::RULE_PATHS_MAX,
     open_workspace::CommandLineWorkspace,
     output::{self, CommandError},
-    time,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub(super) fn write_rule(
     let header = find_insert_point(&text, line)?;
     let patterns = if paths.is_empty() { rule_paths(approval)? } else { paths.to_vec() };
     let operation = if word("tool").is_empty() { word("operation") } else { word("tool") };
-    let when = time::iso_utc(opened.local.now_ms());
+    let when = UtcSecond { unix_ms: opened.local.now_ms() };
     let rule = format!(
         "# Written by {} on {when} for {}.\n{}\nname = {}\nprincipals = [{}]\noperations = [{}]\npaths = [{}]\ntier = \"autonomous\"\n",
         caller.principal,

@@ -15,10 +15,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use stead_protocols::http::{HttpRequestLogEntry, RequestLogCall, RequestLogSink};
 
-use crate::{
-    output::{self, CommandError},
-    time,
-};
+use crate::output::{self, CommandError};
+use stead_engine::UtcTime;
 
 const QUEUED_LINES_MAX: usize = 8_192;
 const BATCH_BYTES_MAX: usize = 64 << 10;
@@ -123,7 +121,7 @@ impl RequestLogSink for StderrRequestLog {
         if level > self.level {
             return;
         }
-        let time = time::iso_utc_ms(i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX));
+        let time = UtcTime { unix_ms: i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX) }.to_string();
         let line = match self.format {
             LogLineFormat::Json => format!("{}\n", json_line(&time, level, &request)),
             LogLineFormat::Plain => plain_line(&time, level, &request),

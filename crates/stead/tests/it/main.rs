@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the binary and read the files it writes")]
 
 mod acp;
+mod administration;
 mod approval_story;
 mod approvals;
 mod attacks;

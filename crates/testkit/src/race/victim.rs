@@ -240,7 +240,7 @@ impl<'a> RaceVictimCaller<'a> {
     /// Purges one item from the trash; an attacker that adds files to the item can make the purge fail.
     fn purge_one(&mut self) -> Fallible<()> {
         let Some(id) = self.trash_ids.pop() else { return Ok(()) };
-        match self.workspace.delete_trash_items(&[id]) {
+        match self.workspace.delete_trash_items(&[id], None) {
             Ok(_) => self.tally.succeeded += 1,
             Err(failure) => {
                 self.check_leak("empty", &failure.to_string())?;

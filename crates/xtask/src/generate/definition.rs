@@ -55,6 +55,7 @@ impl ToolArgumentType {
         match self {
             ToolArgumentType::String => "string",
             ToolArgumentType::StringOrList => "string or array of strings",
+            ToolArgumentType::StringList => "array of strings",
             ToolArgumentType::Integer => "integer",
             ToolArgumentType::Boolean => "boolean",
             ToolArgumentType::Enum => "one of",
@@ -144,7 +145,7 @@ impl CommandHelpDefinition {
     /// Checks that each argument has help, and that each help text is one line without a full stop.
     fn check(&self, inputs: &[ToolArgumentDefinition]) -> Result<(), String> {
         let helped: BTreeSet<&str> = self.arguments.keys().map(String::as_str).collect();
-        if helped != inputs.iter().map(|input| input.name.as_str()).collect() {
+        if !helped.is_empty() && helped != inputs.iter().map(|input| input.name.as_str()).collect() {
             return Err("give help for exactly the arguments of the operation".to_owned());
         }
         let is_bad = |text: &&String| text.is_empty() || text.contains('\n') || text.ends_with('.');

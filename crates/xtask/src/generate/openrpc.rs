@@ -181,6 +181,7 @@ pub(super) fn input_schema(input: &ToolArgumentDefinition) -> Map<String, Value>
         ToolArgumentType::String | ToolArgumentType::Enum => Some(json!("string")),
         ToolArgumentType::Integer => Some(json!("integer")),
         ToolArgumentType::Boolean => Some(json!("boolean")),
+        ToolArgumentType::StringList => Some(json!("array")),
         ToolArgumentType::StringOrList | ToolArgumentType::Json => None,
     };
     if let Some(kind) = kind {
@@ -189,6 +190,9 @@ pub(super) fn input_schema(input: &ToolArgumentDefinition) -> Map<String, Value>
     if input.kind == ToolArgumentType::StringOrList {
         let text = json!({ "type": "string" });
         schema.insert("anyOf".to_owned(), json!([text, { "type": "array", "items": text }]));
+    }
+    if input.kind == ToolArgumentType::StringList {
+        schema.insert("items".to_owned(), json!({ "type": "string" }));
     }
     if input.kind == ToolArgumentType::Integer {
         schema.insert("minimum".to_owned(), 0.into());

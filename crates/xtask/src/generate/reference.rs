@@ -72,8 +72,12 @@ fn operation_section(page: &mut String, operation: &ToolDefinition, errors_link:
     push_line(
         page,
         &format!(
-            "Effect: {}.{}{} Hints: read-only {}, destructive {}, idempotent {}, open world {}.\n",
+            "Effect: {}.{}{}{} Hints: read-only {}, destructive {}, idempotent {}, open world {}.\n",
             operation.effect.name(),
+            operation
+                .authority
+                .as_ref()
+                .map_or_else(String::new, |right| format!(" Right: {}.", right.replace('_', " "))),
             operation.tier.map_or_else(String::new, |tier| format!(" Tier: {}.", tier.name())),
             match operation.listed {
                 ToolVisibility::Listed => "",

@@ -86,6 +86,7 @@ fn expected_value(input: &ToolArgumentDefinition) -> String {
     match input.kind {
         ToolArgumentType::String => "must be a string".to_owned(),
         ToolArgumentType::StringOrList => "must be a string or several".to_owned(),
+        ToolArgumentType::StringList => "must be a list of strings".to_owned(),
         ToolArgumentType::Integer => "must be a whole number that is not negative".to_owned(),
         ToolArgumentType::Boolean => "must be true or false".to_owned(),
         ToolArgumentType::Enum => format!("must be one of {}", input.values.join(", ")),
