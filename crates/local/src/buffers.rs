@@ -158,23 +158,24 @@ fn check_buffer_request(
         BufferStoreRequest::ResumeDraft { .. } => check_not_open(&buffer.path),
         BufferStoreRequest::Change { revision, .. } if buffer.revision != *revision => Ok(Err(buffer_changed_error())),
         BufferStoreRequest::Change { text, .. } => {
-            check_buffer_quota(connection, caller, (text.len() as u64).saturating_sub(buffer.size), &[])
+            let growth = (text.len() as u64).saturating_sub(buffer.size);
+            check_buffer_quota(connection, caller, growth, std::slice::from_ref(id))
         }
         BufferStoreRequest::Close { .. } | BufferStoreRequest::Open { .. } => Ok(Ok(())),
     }
 }
 
-/// The limit on the number of buffers does not count the drafts in `replaced_drafts`.
+/// The limit on the number of buffers does not count the buffers in `replaced`.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,
     bytes: u64,
-    replaced_drafts: &[String],
+    replaced: &[String],
 ) -> rusqlite::Result<Result<(), Error>> {
     let (count, size): (i64, i64) = connection
         .prepare_cached("SELECT count(*), coalesce(sum(length(text)), 0) FROM buffers WHERE owner = ?1")?
         .query_row(params![caller.owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let remaining = count.unsigned_abs().saturating_sub(replaced_drafts.len() as u64);
+    let remaining = count.unsigned_abs().saturating_sub(replaced.len() as u64);
     let size = size.unsigned_abs().saturating_add(bytes);
     if remaining < limits::BUFFERS_PER_PRINCIPAL_MAX as u64 && size <= limits::BUFFERS_BYTES_MAX {
         return Ok(Ok(()));
