@@ -74,7 +74,7 @@ pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchDat
 pub(crate) fn watches_of_owner(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<Watch>> {
     connection
         .prepare_cached(&format!(
-            "SELECT {WATCH_COLUMNS} FROM watches WHERE owner = ?1 AND started IS NOT NULL ORDER BY created_ms, id"
+            "SELECT {WATCH_COLUMNS} FROM watches WHERE owner = ?1 AND started IS NOT NULL ORDER BY started"
         ))?
         .query_map(params![owner], |row| Ok(watch_from_row(row)?.watch))?
         .collect()
@@ -112,7 +112,7 @@ pub(crate) fn insert_watch(
         .query_row(params![by.owner], |row| row.get(0))?;
     if count.unsigned_abs() >= limits::WATCHES_PER_PRINCIPAL_MAX as u64 {
         let oldest: String = connection
-            .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY created_ms, id LIMIT 1")?
+            .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY started IS NULL, started LIMIT 1")?
             .query_row(params![by.owner], |row| row.get(0))?;
         return Ok(Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
             .with_next_step("call unwatch on one of them, or watch a common parent directory instead")
