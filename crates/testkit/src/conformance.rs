@@ -1,270 +1,180 @@
 //! Conformance tests for implementations of the `Workspace` trait. A conformance case fails by panicking, and each
-//! conformance case gets its own workspace. Waiting for locks is not tested, because an implementation may be atomic
-//! without locks.
+//! conformance case gets its own workspace.
+//!
+//! An implementation need not have every [`OptionalWorkspaceBehavior`]. [`all_cases`] names the optional behaviour that
+//! a case needs, and [`cases_not_run`] lists the cases that an implementation cannot run.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
 mod approval;
+mod buffers;
+mod clock;
+mod fixture;
 mod journal;
 mod lease;
+mod limits;
 mod moves;
+mod open_directories;
+mod path_locks;
 mod quota;
 mod reads;
+mod records;
 mod reopening;
+mod second_opening;
 mod sessions;
+mod steady_clock;
+mod tokens;
 mod trash;
+mod watches;
 mod writes;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use stead_engine::{
-    BytesToRead, Caller, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind, FileKind, FileModeSource,
-    FileStat, FileStatFingerprint, JournalCallRecord, PathLockRequest, Plan, PlanTimeFileVersion, PlannedChange,
-    PlannedContent, Principal, TreeSummary, Version, Workspace,
+use fixture::{
+    LARGE_FILE_BYTES, TRASH_KEEP_MS, WorkspaceUnderConformanceTest, assert_commit_fails, assert_fails, move_change,
+    put_change, put_change_with_mode, rel_path, remove_change, single_file_tree, unmatched_stamp,
 };
-use stead_journal::JournalEntryRelation;
-use stead_path::RelPath;
+use stead_engine::Workspace;
+pub use tokens::ConformanceTokenStore;
+
+/// A behaviour that a workspace implementation may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionalWorkspaceBehavior {
+    /// The same state can be open twice at the same time, as in two processes.
+    SecondOpening,
+    /// A path lock makes other calls wait. An implementation whose calls are atomic needs no path locks.
+    PathLocks,
+    /// A directory can be kept open for a walk.
+    OpenDirectories,
+    /// The wall clock and the steady clock are two clocks, so that the wall clock can jump.
+    SteadyClock,
+    /// Changes by other programs are recorded while a watch exists.
+    ExternalChangeRecording,
+    /// Access tokens and session tickets are stored.
+    AccessTokens,
+}
+
+/// A change of the clock of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestClockChange {
+    /// This many milliseconds pass.
+    Advance(i64),
+    /// The wall clock jumps by this many milliseconds while no time passes. Only a workspace with
+    /// [`OptionalWorkspaceBehavior::SteadyClock`] gets this change.
+    WallClockJump(i64),
+    /// The machine starts again while no time passes. Only a workspace with [`OptionalWorkspaceBehavior::SteadyClock`]
+    /// gets this change.
+    Reboot,
+}
 
 /// A factory that creates workspaces of one implementation for the conformance tests.
 pub trait ConformanceWorkspaceFactory {
-    /// Creates a new, empty workspace.
+    /// The optional behaviours that the implementation has.
+    fn optional_behaviors(&self) -> &[OptionalWorkspaceBehavior];
+
+    /// Creates a new, empty workspace. The other methods refer to the workspace that was created last.
     fn create(&self) -> Arc<dyn Workspace>;
 
-    /// Closes the given workspace and opens it again.
-    fn reopen(&self, workspace: Arc<dyn Workspace>) -> Arc<dyn Workspace>;
+    /// Opens the state of the created workspace again.
+    fn open_again(&self) -> Arc<dyn Workspace>;
+
+    /// Closes an opening of the created workspace, as the end of its process does.
+    fn close(&self, workspace: Arc<dyn Workspace>);
+
+    /// Changes the clock of all openings of the created workspace.
+    fn change_clock(&self, change: TestClockChange);
+
+    /// Writes a file as another program does, without the workspace.
+    fn write_externally(&self, path: &str, bytes: &[u8]);
+
+    /// The tokens of the created workspace, for an implementation with [`OptionalWorkspaceBehavior::AccessTokens`].
+    fn access_tokens(&self) -> Arc<dyn ConformanceTokenStore>;
 }
 
 /// One conformance case for a workspace implementation.
 pub struct WorkspaceConformanceCase {
     /// The name of the conformance case.
     pub name: &'static str,
+    /// The optional behaviour that the conformance case needs; `None` if every implementation must pass the case.
+    pub needs: Option<OptionalWorkspaceBehavior>,
     /// The function that runs the conformance case and panics on failure.
     pub run: fn(&dyn ConformanceWorkspaceFactory),
 }
 
-/// Returns all conformance cases for workspace implementations.
-pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
-    let all = [
-        reads::CASES,
-        writes::CASES,
-        moves::CASES,
-        trash::CASES,
-        journal::CASES,
-        lease::CASES,
-        sessions::CASES,
-        reopening::CASES,
-        approval::CASES,
-        quota::CASES,
-    ];
-    all.into_iter().flatten().map(|(name, run)| WorkspaceConformanceCase { name, run: *run }).collect()
+impl WorkspaceConformanceCase {
+    fn can_run(&self, factory: &dyn ConformanceWorkspaceFactory) -> bool {
+        self.needs.is_none_or(|needed| factory.optional_behaviors().contains(&needed))
+    }
 }
 
-/// Runs all conformance cases. Each case's name is printed before the case runs, so the last name is that of a failed
-/// case.
-pub fn run_all(factory: &dyn ConformanceWorkspaceFactory, mut print_name: impl FnMut(&str)) {
-    for case in all_cases() {
-        print_name(case.name);
-        (case.run)(factory);
+/// Returns the conformance cases for workspace implementations, without those of [`limit_cases`].
+pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
+    use OptionalWorkspaceBehavior as Behavior;
+    let tables = [
+        (None, reads::CASES),
+        (None, writes::CASES),
+        (None, moves::CASES),
+        (None, trash::CASES),
+        (None, journal::CASES),
+        (None, records::CASES),
+        (None, lease::CASES),
+        (None, sessions::CASES),
+        (None, reopening::CASES),
+        (None, approval::CASES),
+        (None, quota::CASES),
+        (None, buffers::CASES),
+        (None, watches::CASES),
+        (None, clock::CASES),
+        (Some(Behavior::ExternalChangeRecording), watches::EXTERNAL_CHANGE_CASES),
+        (Some(Behavior::SecondOpening), second_opening::CASES),
+        (Some(Behavior::PathLocks), path_locks::CASES),
+        (Some(Behavior::OpenDirectories), open_directories::CASES),
+        (Some(Behavior::SteadyClock), steady_clock::CASES),
+        (Some(Behavior::AccessTokens), tokens::CASES),
+    ];
+    tables.into_iter().flat_map(|(needs, table)| cases_of_table(needs, table)).collect()
+}
+
+/// Returns the conformance cases that reach the limits of a principal and therefore make many calls.
+pub fn limit_cases() -> Vec<WorkspaceConformanceCase> {
+    cases_of_table(None, limits::CASES).collect()
+}
+
+fn cases_of_table(
+    needs: Option<OptionalWorkspaceBehavior>,
+    table: WorkspaceConformanceCaseTable,
+) -> impl Iterator<Item = WorkspaceConformanceCase> {
+    table.iter().map(move |(name, run)| WorkspaceConformanceCase { name, needs, run: *run })
+}
+
+/// Runs the conformance cases that the implementation can run. A line is printed before each case, and for each case
+/// that is not run.
+///
+/// # Panics
+///
+/// Panics with the names of all failed cases.
+pub fn run_cases(
+    factory: &dyn ConformanceWorkspaceFactory,
+    cases: Vec<WorkspaceConformanceCase>,
+    mut print_line: impl FnMut(&str),
+) {
+    let mut failed = Vec::new();
+    for case in cases {
+        if !case.can_run(factory) {
+            print_line(&format!("not run, needs {:?}: {}", case.needs, case.name));
+            continue;
+        }
+        print_line(case.name);
+        if std::panic::catch_unwind(AssertUnwindSafe(|| (case.run)(factory))).is_err() {
+            failed.push(case.name);
+        }
     }
+    assert!(failed.is_empty(), "failed cases: {failed:#?}");
+}
+
+/// The names of the conformance cases that need an optional behaviour that the implementation lacks.
+pub fn cases_not_run(factory: &dyn ConformanceWorkspaceFactory) -> Vec<&'static str> {
+    all_cases().into_iter().filter(|case| !case.can_run(factory)).map(|case| case.name).collect()
 }
 
 type WorkspaceConformanceCaseTable = &'static [(&'static str, fn(&dyn ConformanceWorkspaceFactory))];
-
-const READ_BYTES_MAX: u64 = 1 << 20;
-/// A file size in bytes at which a workspace stores the content outside of its database.
-const LARGE_FILE_BYTES: usize = 100_000;
-const TRASH_KEEP_MS: i64 = 60_000;
-
-fn rel_path(wire: &str) -> RelPath {
-    if wire.is_empty() { RelPath::root() } else { RelPath::from_wire(wire).unwrap() }
-}
-
-fn agent_caller(name: &str) -> Caller {
-    Caller::new(Principal::Agent(name.to_owned()), "session", "test")
-}
-
-struct WorkspaceUnderConformanceTest {
-    workspace: Arc<dyn Workspace>,
-    caller: Caller,
-}
-
-impl WorkspaceUnderConformanceTest {
-    fn new(factory: &dyn ConformanceWorkspaceFactory) -> Self {
-        Self { workspace: factory.create(), caller: agent_caller("one") }
-    }
-
-    fn with_other_agent(&self, name: &str) -> Self {
-        Self { workspace: Arc::clone(&self.workspace), caller: agent_caller(name) }
-    }
-
-    fn reopen(self, factory: &dyn ConformanceWorkspaceFactory) -> Self {
-        Self { workspace: factory.reopen(self.workspace), caller: self.caller }
-    }
-
-    fn journal_record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> JournalCallRecord<'a> {
-        let blank = JournalCallRecord::new(&self.caller, operation, "{}".to_owned());
-        JournalCallRecord { idempotency_key: key, policy_version: 1, ..blank }
-    }
-
-    fn try_plan(&self, plan: &Plan, key: Option<&str>) -> Result<CommitReceipt, CommitError> {
-        let mut asks: Vec<PathLockRequest> = plan
-            .changes
-            .iter()
-            .flat_map(PlannedChange::paths)
-            .map(|path| PathLockRequest { path: path.clone() })
-            .collect();
-        asks.sort();
-        asks.dedup();
-        let _guard = self.workspace.lock(&asks, Instant::now() + Duration::from_secs(10))?;
-        self.workspace.commit(plan, &self.journal_record("test", key))
-    }
-
-    fn try_commit(&self, changes: Vec<PlannedChange>) -> Result<CommitReceipt, CommitError> {
-        self.try_plan(&Plan::new(changes), None)
-    }
-
-    #[track_caller]
-    fn commit(&self, changes: Vec<PlannedChange>) -> CommitReceipt {
-        self.try_commit(changes).unwrap_or_else(|error| panic!("{error:?}"))
-    }
-
-    #[track_caller]
-    fn commit_linked(&self, changes: Vec<PlannedChange>, link: JournalEntryRelation) -> u64 {
-        self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
-    }
-
-    /// Checks that a commit with a false expectation about `path` fails, changes nothing and records nothing.
-    #[track_caller]
-    fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
-        let before = (self.list_tree(), self.head_number());
-        match self.try_commit(changes) {
-            Err(CommitError::ExpectationFailed(failed_path)) => assert_eq!(failed_path, rel_path(path)),
-            other => panic!("should have moved: {other:?}"),
-        }
-        assert_eq!((self.list_tree(), self.head_number()), before);
-    }
-
-    #[track_caller]
-    fn assert_impossible(&self, changes: Vec<PlannedChange>) {
-        let before = self.list_tree();
-        assert!(self.try_commit(changes).is_err());
-        assert_eq!(self.list_tree(), before);
-    }
-
-    #[track_caller]
-    fn create_file(&self, path: &str, bytes: &[u8]) -> u64 {
-        self.commit(vec![put_change(path, CommitExpectation::Absent, bytes)]).entry
-    }
-
-    fn create_directory(&self, path: &str) {
-        self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
-    }
-
-    #[track_caller]
-    fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
-        let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
-        PlanTimeFileVersion { version: file.version, identity: file.stat.identity }
-    }
-
-    #[track_caller]
-    fn expect_observed_file(&self, path: &str) -> CommitExpectation {
-        CommitExpectation::File(self.observed_file(path))
-    }
-
-    #[track_caller]
-    fn stat(&self, path: &str) -> FileStat {
-        self.workspace.stat(&rel_path(path)).unwrap().unwrap()
-    }
-
-    fn exists(&self, path: &str) -> bool {
-        self.workspace.stat(&rel_path(path)).unwrap().is_some()
-    }
-
-    #[track_caller]
-    fn read_bytes(&self, path: &str) -> Vec<u8> {
-        self.workspace.read(&rel_path(path), BytesToRead::Whole { limit_bytes: READ_BYTES_MAX }).unwrap().bytes
-    }
-
-    fn head_number(&self) -> u64 {
-        self.workspace.head().unwrap().number
-    }
-
-    fn list_tree(&self) -> Vec<(String, String)> {
-        let mut found = Vec::new();
-        self.collect_tree(&RelPath::root(), &mut found);
-        found
-    }
-
-    fn collect_tree(&self, directory: &RelPath, found: &mut Vec<(String, String)>) {
-        for listed in self.workspace.list(directory).unwrap() {
-            let path = directory.join(&listed.name).unwrap();
-            let shown = match listed.kind {
-                FileKind::File => self.workspace.read(&path, BytesToRead::VersionOnly).unwrap().version.to_string(),
-                FileKind::Directory => "directory".to_owned(),
-                FileKind::Link => String::from_utf8(self.workspace.read_link(&path).unwrap()).unwrap(),
-                FileKind::Special => "special".to_owned(),
-            };
-            found.push((path.to_wire().into_owned(), shown));
-            if listed.kind == FileKind::Directory {
-                self.collect_tree(&path, found);
-            }
-        }
-    }
-}
-
-fn put_change(path: &str, expect: CommitExpectation, bytes: &[u8]) -> PlannedChange {
-    put_change_with_mode(path, expect, bytes, FileModeSource::KeepExisting)
-}
-
-fn put_change_with_mode(path: &str, expect: CommitExpectation, bytes: &[u8], mode: FileModeSource) -> PlannedChange {
-    PlannedChange::Put {
-        path: rel_path(path),
-        expectation: expect,
-        content: PlannedContent::Bytes(bytes.to_vec()),
-        version: Version::hash_bytes(bytes),
-        size: bytes.len() as u64,
-        mode,
-    }
-}
-
-fn remove_change(path: &str, expect: CommitExpectation, tree: TreeSummary) -> PlannedChange {
-    PlannedChange::Remove { path: rel_path(path), expectation: expect, retain_until_ms: i64::MAX / 2, tree }
-}
-
-fn move_change(
-    from: &str,
-    to: &str,
-    expect: CommitExpectation,
-    over: CommitExpectation,
-    tree: TreeSummary,
-) -> PlannedChange {
-    PlannedChange::Move { from: rel_path(from), to: rel_path(to), expectation: expect, replaced: over, tree }
-}
-
-fn single_file_tree(bytes: u64) -> TreeSummary {
-    TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes }
-}
-
-/// Returns a stat fingerprint that matches no real file.
-fn unmatched_stamp() -> FileStatFingerprint {
-    FileStatFingerprint { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
-}
-
-#[track_caller]
-fn assert_fails<T: std::fmt::Debug>(result: Result<T, Error>, kind: ErrorKind) {
-    match result {
-        Err(failure) => assert_eq!(failure.kind, kind, "{failure}"),
-        Ok(value) => panic!("should have failed with {}: {value:?}", kind.code()),
-    }
-}
-
-#[track_caller]
-fn assert_commit_fails(result: Result<CommitReceipt, CommitError>, kind: ErrorKind) {
-    match result {
-        Err(CommitError::Failed(failure)) => assert_eq!(failure.kind, kind, "{failure}"),
-        other => panic!("should have failed with {}: {other:?}", kind.code()),
-    }
-}

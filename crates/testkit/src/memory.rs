@@ -7,12 +7,13 @@ mod buffers;
 mod fixture;
 mod journal;
 mod lease;
+mod retained_versions;
 mod sessions;
 mod tree;
 mod watch;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -21,9 +22,9 @@ use journal::MemoryJournal;
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
     CommitReceipt, ConnectionScopedResources, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileNamePolicy,
-    FileStat, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead, Lease,
-    LeaseAcquireOrReleaseRequest, PathLockRequest, Plan, Principal, QuotaCharge, StoredJournalEntry, TrashItem,
-    Version, Watch, WatchBeginOrEndRequest, Workspace, WorkspaceUsage,
+    FileReader, FileStat, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery,
+    JournalHead, Lease, LeaseAcquireOrReleaseRequest, PathLockRequest, Plan, Principal, QuotaCharge,
+    StoredJournalEntry, TrashItem, Version, Watch, WatchBeginOrEndRequest, Workspace, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
@@ -44,10 +45,12 @@ struct MemoryWorkspaceState {
     now_ms: i64,
     tree: MemoryTree,
     journal: MemoryJournal,
-    retained_versions: BTreeMap<Version, Vec<u8>>,
+    retained_versions: BTreeMap<Version, retained_versions::MemoryRetainedVersion>,
     trash: BTreeMap<String, apply::MemoryTrashItem>,
     leases: Vec<Lease>,
     watches: Vec<Watch>,
+    /// The ids of the watches that end with the process.
+    process_watches: BTreeSet<String>,
     last_fencing_number: u64,
     approvals: Vec<Approval>,
     policy: ActivePolicy,
@@ -89,6 +92,7 @@ impl MemoryWorkspace {
             trash: BTreeMap::new(),
             leases: Vec::new(),
             watches: Vec::new(),
+            process_watches: BTreeSet::new(),
             last_fencing_number: 0,
             approvals: Vec::new(),
             policy: ActivePolicy::built_in(),
@@ -169,6 +173,10 @@ impl Workspace for MemoryWorkspace {
         Ok(FileBytesWithVersion { bytes: wanted, version: Version::hash_bytes(bytes), stat: placed.node() })
     }
 
+    fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
+        Ok(Box::new(tree::MemoryFileReader(self.read_without_version(path, u64::MAX)?)))
+    }
+
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
         match self.lock_state().tree.get(path).map(|placed| &placed.item) {
             Some(InMemoryTreeNodeContent::Link(target)) => Ok(target.clone()),
@@ -209,12 +217,15 @@ impl Workspace for MemoryWorkspace {
         let owner = record.caller.principal.to_string();
         buffers::check_steps(&state, &plan.buffers)?;
         let applied = apply::apply_plan(&state, plan, &owner)?;
+        let record = &JournalCallRecord { bytes: record.bytes.max(applied.written_bytes), ..record.clone() };
         let head = self.record(&mut state, record, applied.changes, plan.link.clone());
         approval::consume_approval(&mut state, record, head.number);
         state.usage_before.insert(head.number, holding.workspace);
         let trash = applied.trashed.iter().map(|item| item.item.id.clone()).collect();
         state.tree = applied.tree;
-        state.retained_versions.extend(applied.retained);
+        for (version, bytes) in applied.retained {
+            state.retain_version(version, bytes, &record.caller.principal);
+        }
         buffers::apply_steps(&mut state, &plan.buffers);
         for id in &applied.restored {
             state.trash.remove(id);
@@ -270,7 +281,7 @@ impl Workspace for MemoryWorkspace {
     }
 
     fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.lock_state().retained_versions.get(version).cloned())
+        Ok(self.lock_state().retained_versions.get(version).map(|retained| retained.bytes.clone()))
     }
 
     fn trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error> {
@@ -337,7 +348,8 @@ impl Workspace for MemoryWorkspace {
     ) -> Result<(Approval, CommitReceipt), Error> {
         let mut state = self.lock_state();
         let approval = approval::answer_approval(&mut state, answer, record)?;
-        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
+        let record = JournalCallRecord { approval: Some(answer.id.clone()), ..record.clone() };
+        let head = self.record(&mut state, &record, Vec::new(), JournalEntryRelation::None);
         let committed =
             CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((approval, committed))

@@ -1,43 +1,15 @@
 //! Tests that approvals, sessions, leases and trash survive the end of a process and changes of the wall clock. After a
 //! restart, no approval is used twice, and nothing is deleted too early.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalState, Caller, CallerApproverStatus, ErrorKind, Principal, SessionStore, Workspace};
-use stead_local::{Clock, ClockReading};
 use tempfile::TempDir;
 
-use crate::support::{LocalFixture, test_options};
+use crate::support::{LocalFixture, SettableClock, test_options};
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
-
-#[derive(Clone)]
-struct SettableClock(Arc<Mutex<ClockReading>>);
-
-impl SettableClock {
-    fn new() -> Self {
-        let now = ClockReading { wall_ms: 1_900_000_000_000, uptime_ms: 5_000_000, boot_id: "first".to_owned() };
-        Self(Arc::new(Mutex::new(now)))
-    }
-
-    fn set(&self, change: impl FnOnce(&mut ClockReading)) {
-        change(&mut self.0.lock().unwrap());
-    }
-
-    fn advance_ms(&self, ms: i64) {
-        self.set(|now| {
-            now.wall_ms += ms;
-            now.uptime_ms += ms;
-        });
-    }
-}
-
-impl Clock for SettableClock {
-    fn now(&self) -> ClockReading {
-        self.0.lock().unwrap().clone()
-    }
-}
 
 const APPROVAL_POLICY: &str =
     "[[system.rules]]\noperations = [\"append\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n";

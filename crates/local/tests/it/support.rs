@@ -2,10 +2,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
-use std::{ops::Deref, path::PathBuf, sync::Arc};
+use std::{
+    ops::Deref,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use stead_engine::{Caller, Principal};
-use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
+use stead_local::{Clock, ClockReading, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 use testkit::engine_fixture::EngineFixture;
 
@@ -79,5 +83,33 @@ impl LocalFixture {
         let directory = self.path(path);
         std::fs::create_dir_all(directory.parent().unwrap()).unwrap();
         std::fs::write(directory, text).unwrap();
+    }
+}
+
+/// A clock that a test sets, for all openings of a workspace.
+#[derive(Clone)]
+pub(crate) struct SettableClock(Arc<Mutex<ClockReading>>);
+
+impl SettableClock {
+    pub(crate) fn new() -> Self {
+        let now = ClockReading { wall_ms: 1_900_000_000_000, uptime_ms: 5_000_000, boot_id: "first".to_owned() };
+        Self(Arc::new(Mutex::new(now)))
+    }
+
+    pub(crate) fn set(&self, change: impl FnOnce(&mut ClockReading)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    pub(crate) fn advance_ms(&self, ms: i64) {
+        self.set(|now| {
+            now.wall_ms += ms;
+            now.uptime_ms += ms;
+        });
+    }
+}
+
+impl Clock for SettableClock {
+    fn now(&self) -> ClockReading {
+        self.0.lock().unwrap().clone()
     }
 }

@@ -22,6 +22,9 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("what is undone is known until it is redone", undone_entries_are_marked),
     ("the entry that left a version is known", version_maps_to_its_entry),
     ("waiting ends with an entry or at the deadline", waiting_ends_with_entry_or_deadline),
+    ("a moved path is found by both names", moved_path_is_found_by_both_names),
+    ("the change counter changes with every change", change_counter_changes),
+    ("a call without changes leaves its key free", call_without_changes_leaves_its_key_free),
 ];
 
 pub(super) fn unfiltered() -> JournalEntryQuery {
@@ -113,7 +116,7 @@ fn entries_are_filtered(factory: &dyn ConformanceWorkspaceFactory) {
     // paths.
     let record = JournalCallRecord { paths: vec![rel_path("d/x")], ..fixture.journal_record("read", None) };
     fixture.workspace.record_call(&record).unwrap();
-    let plan = super::Plan::new(vec![put_change("copy", CommitExpectation::Absent, b"z")]);
+    let plan = stead_engine::Plan::new(vec![put_change("copy", CommitExpectation::Absent, b"z")]);
     fixture.workspace.commit(&plan, &JournalCallRecord { operation: "copy", ..record }).unwrap();
     fixture.head_number();
     assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d/x")), ..all() }), [2, 5, 6]);
@@ -145,7 +148,7 @@ fn undone_entries_are_marked(factory: &dyn ConformanceWorkspaceFactory) {
         assert_eq!(undone(first), None);
     }
     // A plan that is not applied marks no entry as undone.
-    let late = super::Plan::with_link(
+    let late = stead_engine::Plan::with_link(
         vec![put_change("f", CommitExpectation::Absent, b"x")],
         JournalEntryRelation::Undoes(first),
     );
@@ -193,4 +196,47 @@ fn waiting_ends_with_entry_or_deadline(factory: &dyn ConformanceWorkspaceFactory
         waiting.join().unwrap().unwrap();
     });
     assert!(Instant::now() < deadline, "nobody was woken");
+}
+
+fn moved_path_is_found_by_both_names(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("f", b"f");
+    let (expect, tree) = (fixture.expect_observed_file("f"), super::single_file_tree(1));
+    fixture.commit(vec![super::move_change("f", "d/g", expect, CommitExpectation::Absent, tree)]);
+    let numbers = |path: &str| -> Vec<u64> {
+        let query = JournalEntryQuery { path: Some(rel_path(path)), ..unfiltered() };
+        fixture.workspace.entries(&query).unwrap().iter().map(|stored| stored.entry.number).collect()
+    };
+    assert_eq!((numbers("f"), numbers("d/g"), numbers("d")), (vec![2, 3], vec![3], vec![1, 3]));
+    assert_eq!(numbers("d/g/below"), Vec::<u64>::new());
+}
+
+fn change_counter_changes(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    let counter = || fixture.workspace.change_counter().unwrap();
+    let mut seen = counter();
+    assert_eq!(counter(), seen, "nothing has changed");
+    fixture.create_file("f", b"1");
+    assert_ne!(counter(), seen);
+    seen = counter();
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"2")]);
+    assert_ne!(counter(), seen);
+    seen = counter();
+    super::lease::acquire_lease(&fixture, "f", super::lease::LONG_MS).unwrap();
+    assert_ne!(counter(), seen, "a lease");
+    seen = counter();
+    super::buffers::open_buffer(&fixture, "f", b"typed").unwrap();
+    assert_ne!(counter(), seen, "a buffer");
+}
+
+fn call_without_changes_leaves_its_key_free(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.workspace.record_call(&fixture.journal_record("read", Some("key"))).unwrap();
+    assert_eq!(fixture.head_number(), 1);
+    let principal = &fixture.caller.principal;
+    assert_eq!(fixture.workspace.entry_for_idempotency_key(principal, "key").unwrap(), None);
+    let plan = stead_engine::Plan::new(vec![put_change("f", CommitExpectation::Absent, b"x")]);
+    let number = fixture.try_plan(&plan, Some("key")).unwrap().entry;
+    assert_eq!(fixture.workspace.entry_for_idempotency_key(principal, "key").unwrap(), Some(number));
 }

@@ -11,6 +11,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a lease ends", lease_expires),
     ("numbers rise with every grant", fencing_numbers_rise),
     ("only the holder gives back", only_holder_releases),
+    ("leases are found for several paths, each once", leases_are_found_once),
 ];
 
 pub(super) const LONG_MS: i64 = 600_000;
@@ -21,7 +22,7 @@ pub(super) fn acquire_lease(fixture: &WorkspaceUnderConformanceTest, path: &str,
     fixture.workspace.execute_lease_request(&ask, &fixture.journal_record("lock", None)).map(|(lease, _)| lease)
 }
 
-fn release_lease(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Result<Lease, Error> {
+pub(super) fn release_lease(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Result<Lease, Error> {
     fixture
         .workspace
         .execute_lease_request(
@@ -31,7 +32,7 @@ fn release_lease(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Result<
         .map(|(lease, _)| lease)
 }
 
-fn lease_holders(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Vec<String> {
+pub(super) fn lease_holders(fixture: &WorkspaceUnderConformanceTest, path: &str) -> Vec<String> {
     let leases = fixture.workspace.leases(&[rel_path(path)]).unwrap();
     leases.into_iter().map(|lease| format!("{} {}", lease.holder, lease.path)).collect()
 }
@@ -86,4 +87,21 @@ fn only_holder_releases(factory: &dyn ConformanceWorkspaceFactory) {
     assert_eq!(release_lease(&fixture, "d").unwrap().fencing_token, lease.fencing_token);
     assert_fails(release_lease(&fixture, "d"), ErrorKind::NotFound);
     acquire_lease(&other, "d", LONG_MS).unwrap();
+}
+
+fn leases_are_found_once(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    for path in ["a", "b/c", "d"] {
+        acquire_lease(&fixture, path, LONG_MS).unwrap();
+    }
+    let found = |paths: &[&str]| -> Vec<String> {
+        let paths: Vec<_> = paths.iter().map(|path| rel_path(path)).collect();
+        let mut found: Vec<String> =
+            fixture.workspace.leases(&paths).unwrap().into_iter().map(|lease| lease.path.to_string()).collect();
+        found.sort();
+        found
+    };
+    assert_eq!(found(&[]), Vec::<String>::new());
+    assert_eq!(found(&["a", "a/x", "b"]), ["a", "b/c"]);
+    assert_eq!(found(&[""]), ["a", "b/c", "d"]);
 }

@@ -1,14 +1,14 @@
 //! Conformance tests of quotas: every change updates the usage, and the commit enforces the quota.
 
 use stead_engine::{
-    CommitError, CommitExpectation, ErrorKind, FileKind, JournalCallRecord, Plan, PlannedChange,
+    Caller, CommitError, CommitExpectation, ErrorKind, FileKind, JournalCallRecord, Plan, PlannedChange, Principal,
     RequiredUsageFreshness, StorageQuotaLimits, TreeSummary, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, move_change, put_change,
-    rel_path, remove_change, single_file_tree,
+    ConformanceWorkspaceFactory, TestClockChange, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
+    move_change, put_change, rel_path, remove_change, single_file_tree,
 };
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
@@ -16,12 +16,15 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a quota holds inside the commit", quota_is_enforced_in_commit),
     ("an undo may bring back what there was", undo_may_exceed_quota),
     ("a full trash takes nothing more", full_trash_refuses_removal),
+    ("the usage before a change is known", usage_before_a_change_is_known),
+    ("a recount counts the files of other programs", recount_counts_external_files),
+    ("retained versions count for whoever wrote or overwrote them last", history_counts_for_last_writer),
 ];
 
-const UNLIMITED_QUOTA: StorageQuotaLimits =
+pub(super) const UNLIMITED_QUOTA: StorageQuotaLimits =
     StorageQuotaLimits { bytes: None, files: None, trash_bytes: None, history_bytes: None };
 
-fn commit_under_quota(
+pub(super) fn commit_under_quota(
     fixture: &WorkspaceUnderConformanceTest,
     quota: StorageQuotaLimits,
     changes: Vec<PlannedChange>,
@@ -35,7 +38,7 @@ fn commit_under_quota(
     }
 }
 
-fn usage_of(fixture: &WorkspaceUnderConformanceTest, look: RequiredUsageFreshness) -> (u64, u64) {
+pub(super) fn usage_of(fixture: &WorkspaceUnderConformanceTest, look: RequiredUsageFreshness) -> (u64, u64) {
     let WorkspaceUsage { bytes, files } =
         fixture.workspace.principal_usage(&fixture.caller.principal, look).unwrap().unwrap().workspace;
     (bytes, files)
@@ -159,4 +162,49 @@ fn full_trash_refuses_removal(factory: &dyn ConformanceWorkspaceFactory) {
     assert!(fixture.exists("b"));
     // Every principal has its own trash.
     gone(&fixture.with_other_agent("two"), "b").unwrap();
+}
+
+fn usage_before_a_change_is_known(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_file("a", b"123");
+    usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
+    let run = |changes| commit_under_quota(&fixture, UNLIMITED_QUOTA, changes, JournalEntryRelation::None).unwrap().0;
+    let first = run(vec![put_change("b", CommitExpectation::Absent, b"12")]);
+    let second = run(vec![remove_change("a", fixture.expect_observed_file("a"), single_file_tree(3))]);
+    let before = |number| fixture.workspace.usage_before_entry(number).unwrap();
+    assert_eq!(before(first), Some(WorkspaceUsage { bytes: 3, files: 1 }));
+    assert_eq!(before(second), Some(WorkspaceUsage { bytes: 5, files: 2 }));
+    assert_eq!(before(second + 1), None);
+    fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
+    assert_eq!(before(fixture.head_number()), None, "a call without changes has no usage");
+}
+
+fn recount_counts_external_files(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_file("a", b"123");
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Recount), (3, 1));
+    factory.write_externally("b", b"12345");
+    // A workspace may report a count that is younger than a minute.
+    factory.change_clock(TestClockChange::Advance(60_000));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Recount), (8, 2));
+}
+
+fn history_counts_for_last_writer(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    let (other, mut user) = (fixture.with_other_agent("two"), fixture.with_other_agent("ann"));
+    user.caller = Caller::new(Principal::User("ann".to_owned()), "session", "test");
+    let history =
+        || [&fixture, &other, &user].map(|who| fixture.workspace.history_bytes(&who.caller.principal).unwrap());
+    let replace = |who: &WorkspaceUnderConformanceTest, bytes: &[u8]| {
+        who.commit(vec![put_change("f", who.expect_observed_file("f"), bytes)]);
+    };
+    fixture.create_file("f", b"1");
+    assert_eq!(history(), [1, 0, 0]);
+    replace(&other, b"22");
+    assert_eq!(history(), [0, 3, 0], "the other agent overwrote one byte and wrote two");
+    replace(&user, b"333");
+    assert_eq!(history(), [0, 1, 5]);
+    // A version that the history of a user needs never counts for an agent.
+    replace(&fixture, b"4444");
+    assert_eq!(history(), [4, 1, 2]);
 }

@@ -1,10 +1,13 @@
 //! Conformance tests of reads: stat, read, list, links and path resolution.
 
-use stead_engine::{BytesToRead, ErrorKind, FileKind, FinalSymlink, PlannedChange, Version};
-use stead_path::RelPath;
+use stead_engine::{
+    ActivePolicy, BytesToRead, ErrorKind, FileKind, FileOwnerAndCreationTime, FinalSymlink, PlannedChange, Version,
+};
+use stead_path::{FileName, RelPath};
 
 use super::{
-    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, assert_fails, rel_path,
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest, assert_fails,
+    put_change, rel_path,
 };
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
@@ -14,6 +17,12 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a wrong kind of item is an error", wrong_item_kind_is_an_error),
     ("links lead where they say, inside", inside_links_are_followed),
     ("links that lead nowhere good are refused", escaping_links_are_refused),
+    ("an absolute link leads into the workspace", absolute_links_into_the_root_are_followed),
+    ("several names are looked up in their order", several_names_are_looked_up),
+    ("a file is read without its version", file_is_read_without_version),
+    ("a file is read in pieces", file_is_read_in_pieces),
+    ("a missing path has no details", missing_path_has_no_details),
+    ("the profile and the built-in policy are there", profile_and_policy_exist),
 ];
 
 fn empty_workspace_is_empty(factory: &dyn ConformanceWorkspaceFactory) {
@@ -124,4 +133,79 @@ fn escaping_links_are_refused(factory: &dyn ConformanceWorkspaceFactory) {
     assert_fails(locate("absolute"), ErrorKind::PathEscape);
     assert_fails(locate("ring"), ErrorKind::LinkLoop);
     assert_fails(locate("f/x"), ErrorKind::NotDirectory);
+}
+
+fn absolute_links_into_the_root_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("d/f", b"f");
+    let root = fixture.workspace.profile().root_spellings[0].clone();
+    let link = |path: &str, target: String| {
+        fixture.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.into_bytes() }]);
+    };
+    link("l", format!("{root}/d"));
+    link("top", root.clone());
+    link("beside", format!("{root}-beside/d"));
+    let locate = |path: &str| fixture.workspace.locate(&rel_path(path), FinalSymlink::Follow);
+    assert_eq!(locate("l/f").unwrap(), rel_path("d/f"));
+    assert_eq!(locate("top/d").unwrap(), rel_path("d"));
+    assert_fails(locate("beside"), ErrorKind::PathEscape);
+}
+
+fn several_names_are_looked_up(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("d/f", b"f");
+    fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("d/l"), target: b"f".to_vec() }]);
+    let names = ["l", "none", "f", "l"].map(|name| FileName::new(name.as_bytes()).unwrap());
+    let found = fixture.workspace.stat_names(&rel_path("d"), &names).unwrap();
+    let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
+    let (link, file) = (Some(fixture.stat("d/l")), Some(fixture.stat("d/f")));
+    assert_eq!(found, [link, None, file, link]);
+    assert_eq!(fixture.workspace.stat_names(&rel_path("d"), &[]).unwrap().len(), 0);
+}
+
+fn file_is_read_without_version(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("f", b"0123456789");
+    let read = |path: &str, limit_bytes| fixture.workspace.read_without_version(&rel_path(path), limit_bytes);
+    assert_eq!(read("f", 10).unwrap(), b"0123456789");
+    assert_fails(read("f", 9), ErrorKind::TooLarge);
+    assert_fails(read("d", 9), ErrorKind::IsDirectory);
+    assert_fails(read("none", 9), ErrorKind::NotFound);
+}
+
+fn file_is_read_in_pieces(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("f", b"0123456789");
+    let file = fixture.workspace.open_file(&rel_path("f")).unwrap();
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"replaced")]);
+    let read = |offset| {
+        let mut buffer = [0; 4];
+        let length = file.read_at(offset, &mut buffer).unwrap();
+        buffer[..length].to_vec()
+    };
+    assert_eq!(file.size(), 10);
+    assert_eq!([read(0), read(4), read(8)].concat(), b"0123456789", "a replaced file stays open as it was");
+    assert_eq!((read(10), read(100)), (Vec::new(), Vec::new()));
+    assert_fails(fixture.workspace.open_file(&rel_path("d")).map(drop), ErrorKind::IsDirectory);
+    assert_fails(fixture.workspace.open_file(&rel_path("none")).map(drop), ErrorKind::NotFound);
+}
+
+fn missing_path_has_no_details(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_file("f", b"f");
+    fixture.workspace.file_details(&rel_path("f")).unwrap();
+    let missing = fixture.workspace.file_details(&rel_path("none")).unwrap();
+    assert_eq!(missing, FileOwnerAndCreationTime::default());
+}
+
+fn profile_and_policy_exist(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    let profile = fixture.workspace.profile();
+    assert!(!profile.id.is_empty() && profile.root_spellings.iter().all(|root| root.starts_with('/')));
+    let policy = fixture.workspace.active_policy().unwrap();
+    assert_eq!(policy.policy.version(), ActivePolicy::built_in().policy.version(), "nobody has set a policy");
 }

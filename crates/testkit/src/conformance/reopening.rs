@@ -1,10 +1,10 @@
 //! Conformance tests of the state that survives closing and reopening a workspace.
 
-use stead_engine::{CommitExpectation, PlannedChange, Version};
+use stead_engine::{CommitExpectation, Plan, PlannedChange, Version};
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, Plan, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
     journal::{check_chain, unfiltered},
     lease, put_change, rel_path, remove_change, single_file_tree,
 };

@@ -21,6 +21,8 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("changes of one plan build on each other", changes_of_a_plan_build_on_each_other),
     ("nothing is made below what is no directory", parent_must_be_a_directory),
     ("the same key is never applied twice", idempotency_key_applies_once),
+    ("a file that another program wrote is not overwritten", externally_written_file_is_not_overwritten),
+    ("content must have the planned version", content_must_have_the_planned_version),
 ];
 
 fn new_file_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
@@ -228,4 +230,27 @@ fn idempotency_key_applies_once(factory: &dyn ConformanceWorkspaceFactory) {
     assert!(fixture.try_plan(&plan("a"), Some("again")).is_err());
     assert_eq!(replayed(&fixture, "again"), None);
     fixture.try_plan(&plan("c"), Some("again")).unwrap();
+}
+
+fn externally_written_file_is_not_overwritten(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    fixture.create_file("f", b"one");
+    let seen = fixture.expect_observed_file("f");
+    factory.write_externally("f", b"by another program");
+    factory.write_externally("new", b"by another program");
+    fixture.assert_changed_since(vec![put_change("f", seen, b"late")], "f");
+    fixture.assert_changed_since(vec![super::remove_change("f", seen, super::single_file_tree(3))], "f");
+    fixture.assert_changed_since(vec![put_change("new", CommitExpectation::Absent, b"late")], "new");
+    assert_eq!(fixture.read_bytes("f"), b"by another program");
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"two")]);
+    let version = Version::hash_bytes(b"by another program");
+    assert!(fixture.workspace.retained_bytes(&version).unwrap().is_some(), "the overwritten bytes are kept");
+}
+
+fn content_must_have_the_planned_version(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceUnderConformanceTest::new(factory);
+    let content = PlannedContent::Bytes(b"other".to_vec());
+    let (path, version, mode) = (rel_path("f"), Version::hash_bytes(b"bytes"), FileModeSource::KeepExisting);
+    let change = PlannedChange::Put { path, expectation: CommitExpectation::Absent, content, version, size: 5, mode };
+    fixture.assert_changed_since(vec![change], "f");
 }

@@ -27,6 +27,7 @@ pub(super) struct MemoryPlanApplyResult {
     pub(super) trashed: Vec<MemoryTrashItem>,
     pub(super) restored: Vec<String>,
     pub(super) notices: Vec<String>,
+    pub(super) written_bytes: u64,
 }
 
 pub(super) fn apply_plan(
@@ -44,6 +45,7 @@ pub(super) fn apply_plan(
             trashed: Vec::new(),
             restored: Vec::new(),
             notices: Vec::new(),
+            written_bytes: 0,
         },
     };
     plan.changes.iter().try_for_each(|change| applying.apply_change(change))?;
@@ -143,6 +145,7 @@ impl MemoryPlanApplication<'_> {
             (FileModeSource::KeepExisting, None) => source_mode.unwrap_or(NEW_FILE_MODE),
         };
         let after = file_state(&bytes, mode & MODE_BITS);
+        self.result.written_bytes += bytes.len() as u64;
         self.result.retained.push((*version, bytes.clone()));
         self.result.tree.put(path, InMemoryTreeNodeContent::File(bytes), mode & MODE_BITS, self.state.now_ms);
         self.record_change(path, kind, before, after);
@@ -214,7 +217,7 @@ impl MemoryPlanApplication<'_> {
         match content {
             PlannedContent::Bytes(bytes) => Ok((bytes.clone(), None)),
             PlannedContent::Retained(version) => match self.state.retained_versions.get(version) {
-                Some(bytes) => Ok((bytes.clone(), None)),
+                Some(retained) => Ok((retained.bytes.clone(), None)),
                 None => Err(Error::new(ErrorKind::Expired, "the content is no longer stored").into()),
             },
             PlannedContent::CopyOf(from, seen) => match self.result.tree.get(from) {

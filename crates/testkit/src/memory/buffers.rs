@@ -34,15 +34,21 @@ impl BufferStore for MemoryWorkspace {
     ) -> Result<(EditorBufferMetadata, CommitReceipt), Error> {
         let mut state = self.lock_state();
         orphan_disconnected(&mut state);
+        let connection = match &record.caller.lifetime {
+            CallerResourceLifetime::Connection(connection) => Some(connection),
+            CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => None,
+        };
+        if let Some(connection) = connection {
+            connection.attach_resource("memory", || Ok(Box::new(())))?;
+        }
         check_change(&state, ask, record)?;
         let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         let buffer = apply_change(&mut state, ask, record, head.number)?;
-        if let (
-            BufferStoreRequest::Open { .. } | BufferStoreRequest::ResumeDraft { .. },
-            CallerResourceLifetime::Connection(connection),
-        ) = (ask, &record.caller.lifetime)
-        {
-            state.connections.insert(buffer.id.clone(), connection.clone());
+        if let BufferStoreRequest::Open { .. } | BufferStoreRequest::ResumeDraft { .. } = ask {
+            match connection {
+                Some(connection) => drop(state.connections.insert(buffer.id.clone(), connection.clone())),
+                None => drop(state.connections.remove(&buffer.id)),
+            }
         }
         let committed =
             CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
@@ -77,26 +83,33 @@ fn check_change(
         if open(path) { Err(Error::new(ErrorKind::Exists, format!("{path} is open already"))) } else { Ok(()) }
     };
     match ask {
-        BufferStoreRequest::Open { path, replaced_drafts: instead_of, .. } => {
+        BufferStoreRequest::Open { path, text, replaced_drafts, .. } => {
             taken(path)?;
-            let stays =
-                |kept: &&MemoryWorkspaceBuffer| kept.buffer.owner == owner && !instead_of.contains(&kept.buffer.id);
-            let own = state.buffers.iter().filter(stays).count();
-            if own >= limits::BUFFERS_PER_PRINCIPAL_MAX {
-                return Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts"));
-            }
-            Ok(())
+            check_limits(state, &owner, text, replaced_drafts)
         }
         BufferStoreRequest::ResumeDraft { id } => {
             let kept = find_buffer(state, id)?;
             taken(&kept.buffer.path)
         }
-        BufferStoreRequest::Change { id, revision, .. } => {
-            let kept = find_buffer(state, id)?;
-            if kept.buffer.revision == *revision { Ok(()) } else { Err(buffer_busy()) }
+        BufferStoreRequest::Change { id, revision, text, .. } => {
+            if find_buffer(state, id)?.buffer.revision != *revision {
+                return Err(buffer_busy());
+            }
+            check_limits(state, &owner, text, std::slice::from_ref(id))
         }
         BufferStoreRequest::Close { id } => find_buffer(state, id).map(|_| ()),
     }
+}
+
+/// Checks the number and the size of the owner's buffers after `text` takes the place of the replaced buffers.
+fn check_limits(state: &MemoryWorkspaceState, owner: &str, text: &[u8], replaced: &[String]) -> Result<(), Error> {
+    let stays = |kept: &&MemoryWorkspaceBuffer| kept.buffer.owner == owner && !replaced.contains(&kept.buffer.id);
+    let sizes: Vec<u64> = state.buffers.iter().filter(stays).map(|kept| kept.buffer.size).collect();
+    let bytes = sizes.iter().sum::<u64>() + text.len() as u64;
+    if sizes.len() < limits::BUFFERS_PER_PRINCIPAL_MAX && bytes <= limits::BUFFERS_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts"))
 }
 
 fn apply_change(
@@ -157,7 +170,7 @@ fn apply_change(
 
 pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
     for step in steps {
-        if find_buffer(state, &step.id)?.buffer.revision != step.expected_revision {
+        if find_buffer(state, &step.id).map_or(true, |kept| kept.buffer.revision != step.expected_revision) {
             return Err(buffer_busy());
         }
     }
@@ -165,10 +178,14 @@ pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferCh
 }
 
 pub(super) fn apply_steps(state: &mut MemoryWorkspaceState, steps: &[PlannedBufferChange]) {
+    let now_ms = state.now_ms;
     for step in steps {
         let Ok(kept) = find_buffer_mut(state, &step.id) else { continue };
         match &step.kind {
-            PlannedBufferChangeKind::ReplaceText { text, base } => kept.set_text(text, Some(*base)),
+            PlannedBufferChangeKind::ReplaceText { text, base } => {
+                kept.set_text(text, Some(*base));
+                kept.buffer.changed_ms = now_ms;
+            }
             PlannedBufferChangeKind::MarkSaved { base } => kept.buffer.base = Some(*base),
             PlannedBufferChangeKind::Rename(to) => kept.buffer.path = to.clone(),
         }

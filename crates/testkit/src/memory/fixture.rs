@@ -64,6 +64,13 @@ impl MemoryWorkspace {
         super::buffers::orphan_all(&mut self.lock_state());
     }
 
+    /// Ends what belongs to the process: open buffers become drafts, and watches of the process end.
+    pub fn end_process(&self) {
+        let mut state = self.lock_state();
+        super::buffers::orphan_all(&mut state);
+        super::watch::end_process_watches(&mut state);
+    }
+
     /// Advances the clock of the memory workspace by this many milliseconds.
     pub fn advance_ms(&self, ms: i64) {
         self.lock_state().now_ms += ms;

@@ -1,10 +1,10 @@
 //! Sessions and alerts of the memory workspace.
 
 use stead_engine::{
-    AgentSentAlertAndResponse, CommitReceipt, Error, ErrorKind, FilesystemTrashAndHistorySizes, HumanResponseToAlert,
-    JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText, SessionRecord,
-    SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, WorkspaceUsage,
-    limits,
+    AgentSentAlertAndResponse, Caller, CommitReceipt, Error, ErrorKind, FilesystemTrashAndHistorySizes,
+    HumanResponseToAlert, JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText,
+    SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery,
+    WorkspaceUsage, limits,
 };
 use stead_journal::JournalEntryRelation;
 
@@ -26,6 +26,7 @@ impl SessionStore for MemoryWorkspace {
         record: &JournalCallRecord<'_>,
     ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
         let mut state = self.lock_state();
+        delete_expired(&mut state);
         check_command(&state, ask, record)?;
         let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         let kept = apply_command(&mut state, ask, record, head.number)?;
@@ -74,7 +75,7 @@ impl SessionStore for MemoryWorkspace {
 
     fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error> {
         let state = self.lock_state();
-        let kept_bytes = state.retained_versions.values().map(|bytes| bytes.len() as u64).sum();
+        let kept_bytes = state.retained_versions.values().map(|retained| retained.bytes.len() as u64).sum();
         Ok(FilesystemTrashAndHistorySizes {
             total_bytes: TOTAL_BYTES,
             free_bytes: TOTAL_BYTES,
@@ -88,8 +89,12 @@ impl SessionStore for MemoryWorkspace {
     fn principal_usage(
         &self,
         principal: &Principal,
-        _look: RequiredUsageFreshness,
+        freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error> {
+        match freshness {
+            RequiredUsageFreshness::Cached | RequiredUsageFreshness::RecountIfStale => {}
+            RequiredUsageFreshness::Recount => self.purge_expired_trash(),
+        }
         Ok(Some(count_usage(&self.lock_state(), principal)))
     }
 
@@ -97,8 +102,22 @@ impl SessionStore for MemoryWorkspace {
         Ok(self.lock_state().usage_before.get(&number).copied())
     }
 
-    fn history_bytes(&self, _principal: &Principal) -> Result<u64, Error> {
-        Ok(self.lock_state().retained_versions.values().map(|bytes| bytes.len() as u64).sum())
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Error> {
+        Ok(self.lock_state().history_bytes_of(principal))
+    }
+}
+
+impl MemoryWorkspace {
+    fn purge_expired_trash(&self) {
+        let mut state = self.lock_state();
+        let (before, now_ms) = (state.trash.len(), state.now_ms);
+        state.trash.retain(|_, item| item.item.retain_until_ms >= now_ms);
+        let purged = before - state.trash.len();
+        if purged > 0 {
+            let server = Caller::new(Principal::System, "memory", "server");
+            let record = JournalCallRecord::new(&server, "empty_trash", format!("{{\"items\":{purged}}}"));
+            self.record(&mut state, &record, Vec::new(), JournalEntryRelation::None);
+        }
     }
 }
 
@@ -111,6 +130,13 @@ pub(super) fn count_usage(state: &MemoryWorkspaceState, principal: &Principal) -
         files: stock.files + 1,
     });
     PrincipalUsage { workspace: stock, trash_bytes: owned.map(|item| item.item.summary.bytes).sum() }
+}
+
+fn delete_expired(state: &mut MemoryWorkspaceState) {
+    let before_ms = state.now_ms - limits::SESSION_RETENTION_MS;
+    let is_old = |ended_ms: Option<i64>| ended_ms.is_some_and(|ended_ms| ended_ms < before_ms);
+    state.sessions.sessions.retain(|session| !is_old(session.ended_ms));
+    state.sessions.alerts.retain(|alert| !is_old(alert.response.as_ref().map(|response| response.time_ms)));
 }
 
 fn check_command(

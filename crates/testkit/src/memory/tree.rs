@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use stead_engine::{DirectoryEntry, Error, ErrorKind, FileKind, FileStat, FileStatFingerprint, FinalSymlink};
+use stead_engine::{
+    DirectoryEntry, Error, ErrorKind, FileKind, FileReader, FileStat, FileStatFingerprint, FinalSymlink,
+};
 use stead_path::{FileName, RelPath};
 
 const LINKS_MAX: usize = 40;
@@ -187,5 +189,21 @@ fn strip_root(target: &[u8], root: &str) -> Option<Vec<u8>> {
         None => Some(Vec::new()),
         Some(b'/') => Some(rest[1..].to_vec()),
         Some(_) => None,
+    }
+}
+
+/// The bytes that a file had when it was opened.
+pub(super) struct MemoryFileReader(pub(super) Vec<u8>);
+
+impl FileReader for MemoryFileReader {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.0.get(offset..)).unwrap_or_default();
+        let length = rest.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
     }
 }

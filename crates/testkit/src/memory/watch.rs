@@ -1,7 +1,7 @@
 //! The watches of the memory workspace. Every change that a watch reports is in the journal, so no file system events
 //! are needed.
 
-use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchBeginOrEndRequest, limits};
+use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchBeginOrEndRequest, WatchLifetimeKind, limits};
 
 use super::MemoryWorkspaceState;
 
@@ -46,7 +46,18 @@ pub(super) fn find_or_make_watch(
 
 pub(super) fn apply_watch(state: &mut MemoryWorkspaceState, ask: &WatchBeginOrEndRequest, watch: &Watch) {
     match ask {
-        WatchBeginOrEndRequest::Begin { .. } => state.watches.push(watch.clone()),
+        WatchBeginOrEndRequest::Begin { lifetime, .. } => {
+            state.watches.push(watch.clone());
+            match lifetime {
+                WatchLifetimeKind::Persistent => {}
+                WatchLifetimeKind::Process => drop(state.process_watches.insert(watch.id.clone())),
+            }
+        }
         WatchBeginOrEndRequest::End { id } => state.watches.retain(|watch| watch.id != *id),
     }
+}
+
+pub(super) fn end_process_watches(state: &mut MemoryWorkspaceState) {
+    let ended = std::mem::take(&mut state.process_watches);
+    state.watches.retain(|watch| !ended.contains(&watch.id));
 }
