@@ -7,6 +7,7 @@ use stead_path::{RelPath, check_portable_name, fold_name};
 use stead_text::visible::escape_deceptive_line;
 
 use crate::{
+    byte_sources::judge_change,
     call_context::CallContext,
     caller::CallerAccessMode,
     errors::{Error, ErrorKind},
@@ -312,21 +313,15 @@ fn check_new_name(context: &CallContext<'_>, path: &RelPath, change: &PlannedCha
 }
 
 fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<PolicyVerdict, Error> {
+    if let PlannedChange::Move { from: path, .. } | PlannedChange::Remove { path, .. } = change {
+        refuse_moving_server_files(context, path)?;
+    }
+    judge_change(context, change)?;
     match change {
-        PlannedChange::Move { from, to, tree, .. } => {
-            refuse_moving_server_files(context, from)?;
-            refuse_exposing_unreadable(context, from, to)?;
-            check_moved_tree(context, from, to, tree.kind)
-        }
-        PlannedChange::Remove { path, tree, .. } => {
-            refuse_moving_server_files(context, path)?;
-            check_removed_tree(context, path, tree.kind)
-        }
+        PlannedChange::Move { from, to, tree, .. } => check_moved_tree(context, from, to, tree.kind),
+        PlannedChange::Remove { path, tree, .. } => check_removed_tree(context, path, tree.kind),
         PlannedChange::Restore { trash, path, tree } => {
             let item = context.workspace().trash_item(trash)?;
-            if let Some(item) = &item {
-                refuse_exposing_unreadable(context, &item.path, path)?;
-            }
             if tree.kind != FileKind::Directory {
                 return Ok(PolicyVerdict::UNRESTRICTED);
             }
@@ -337,18 +332,6 @@ fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<Po
         | PlannedChange::MakeLink { .. }
         | PlannedChange::RemoveDirectory { .. } => Ok(PolicyVerdict::UNRESTRICTED),
     }
-}
-
-/// Refuses a move that would make an unreadable entry readable for the caller.
-fn refuse_exposing_unreadable(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<(), Error> {
-    if context.may_read(from) || !context.may_traverse(to) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::OutOfScope,
-        "you may not read the source, so it cannot be moved to a path that you may read",
-    )
-    .with_next_step("choose a destination outside the directories that you may read"))
 }
 
 /// Refuses to move a directory that contains the server's files, or, for an agent, the policy file.

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    authorization::out_of_scope_error,
+    byte_sources::{ByteRelease, ByteSource, judge_sources},
     call_options::{BeforeAfterContentInclusion, CallOptions},
     caller::Caller,
     control::CallControl,
@@ -19,11 +19,12 @@ use crate::{
     seen_files::{LastSeenFile, SeenFileCache, ShownFile},
     unsaved::LazyWorkspaceBufferSnapshot,
     version::Version,
-    workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, FileStatLookupResult, Workspace},
+    workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, FileStatLookupResult},
+    workspace_reader::WorkspaceReader,
 };
 
 pub(crate) struct CallContext<'a> {
-    workspace: &'a dyn Workspace,
+    workspace: WorkspaceReader<'a>,
     pub(crate) caller: &'a Caller,
     pub(crate) control: &'a CallControl<'a>,
     pub(crate) options: &'a CallOptions,
@@ -44,7 +45,7 @@ pub(crate) struct VisitedEntry<'a> {
 
 impl<'a> CallContext<'a> {
     pub(crate) fn new(
-        workspace: &'a dyn Workspace,
+        workspace: WorkspaceReader<'a>,
         call: &CallMetadata<'a>,
         operation: &'a str,
         policy: &'a ActivePolicy,
@@ -86,12 +87,12 @@ impl<'a> CallContext<'a> {
     }
 
     pub(crate) fn last_seen(&self, path: &RelPath) -> Option<LastSeenFile> {
-        self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
+        self.reveal(path, self.seen_files?.last_seen(self.caller, path)).flatten()
     }
 
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
         Self {
-            workspace: self.workspace,
+            workspace: self.workspace.with_empty_log(),
             caller,
             control: self.control,
             options,
@@ -126,9 +127,19 @@ impl<'a> CallContext<'a> {
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Returns the workspace without the checks against the caller's scope.
-    pub(crate) fn workspace(&self) -> &'a dyn Workspace {
-        self.workspace
+    /// The looks of this reader are not checked against the caller's scope, but their sources are logged.
+    pub(crate) fn workspace(&self) -> &WorkspaceReader<'a> {
+        &self.workspace
+    }
+
+    /// Asks the judge about everything that the call has looked at, before its reply leaves the engine.
+    pub(crate) fn release_reply<T>(&self, reply: T) -> Result<T, Error> {
+        judge_sources(self, &*self.workspace.logged_sources(), ByteRelease::Reply).map(|()| reply)
+    }
+
+    /// Withholds a value about a file, such as its version, if the caller may not read the file.
+    pub(crate) fn reveal<T>(&self, path: &RelPath, value: T) -> Option<T> {
+        self.require_readable(path).ok().map(|()| value)
     }
 
     pub(crate) fn before_after(
@@ -171,10 +182,7 @@ impl<'a> CallContext<'a> {
     }
 
     fn require_readable(&self, path: &RelPath) -> Result<(), Error> {
-        if self.may_read(path) {
-            return Ok(());
-        }
-        Err(out_of_scope_error("read"))
+        judge_sources(self, [&ByteSource::File(path.clone())], ByteRelease::Shown)
     }
 
     fn must_filter_names(&self, directory: &RelPath) -> bool {

@@ -22,6 +22,7 @@ use crate::{
     seen_files::SeenFileCache,
     unsaved::UnsavedAndDraftNotices,
     workspace::{FinalSymlink, Workspace},
+    workspace_reader::WorkspaceReader,
 };
 
 /// The data of a call apart from its operation.
@@ -140,6 +141,10 @@ impl Engine {
         &*self.workspace
     }
 
+    pub(crate) fn reader(&self) -> WorkspaceReader<'_> {
+        WorkspaceReader::new(&*self.workspace)
+    }
+
     /// Whether the policy or a missing right blocks a tool for this caller on every path, so that the tool need not be
     /// offered. The result is `false` if the policy is invalid, because every call then fails with an error about the
     /// policy.
@@ -232,7 +237,8 @@ impl Engine {
         call: &CallMetadata<'_>,
     ) -> Result<CallReply<O::Result>, Error> {
         let name = O::DEFINITION.name;
-        self.stale_reads.before_call(&*self.workspace, name, call);
+        let reader = self.reader();
+        self.stale_reads.before_call(&reader, name, call);
         let arguments = UnredactedCallArguments::of_operation(&operation);
         let run = OperationRun::new(operation);
         let pipeline_call =
@@ -245,7 +251,7 @@ impl Engine {
             &pipeline_call,
         )?;
         let mut reply = CallReply::new(ended, run.into_outcome())?;
-        reply.changed_since_read = self.stale_reads.after_call(&*self.workspace, name, call, reply.shown_file());
+        reply.changed_since_read = self.stale_reads.after_call(&reader, name, call, reply.shown_file());
         Ok(reply)
     }
 

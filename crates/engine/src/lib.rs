@@ -7,6 +7,7 @@ mod administration;
 mod approval;
 mod authorization;
 mod buffers;
+mod byte_sources;
 mod call_context;
 mod call_options;
 mod caller;
@@ -34,6 +35,7 @@ mod utc_time;
 mod version;
 mod watches;
 mod workspace;
+mod workspace_reader;
 
 pub use administration::{AdministrationCall, AdministrationStore, RequiredAuthority};
 pub use approval::{

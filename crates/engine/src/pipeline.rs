@@ -32,6 +32,7 @@ use crate::{
     unsaved::{self, UnsavedAndDraftNotices},
     version::Version,
     workspace::{BytesToRead, CallLockGuard, CommitError, JournalCallRecord, PathLockRequest, Workspace},
+    workspace_reader::WorkspaceReader,
 };
 
 /// The call that the pipeline runs: an operation with its row of the operation table, its arguments as the journal
@@ -75,13 +76,19 @@ pub(crate) fn run_call(
     let status = workspace.active_policy().and_then(|active| {
         record.policy_version = active.policy.version();
         record.quota = active.policy.quota(&metadata.caller.principal);
-        let mut context = CallContext::new(workspace, metadata, call.definition.name, &active);
+        let mut context = CallContext::new(WorkspaceReader::new(workspace), metadata, call.definition.name, &active);
         context.seen_files = Some(seen_files);
         administration::check_authority(call.definition, metadata.caller, metadata.options.secrets, administration)?;
-        match administration.filter(|_| call.definition.authority != RequiredAuthority::Use) {
+        let runner = CallPlanAndCommitRoundRunner { context: &context, workspace, approval_mode: mode, call };
+        let status = match administration.filter(|_| call.definition.authority != RequiredAuthority::Use) {
             Some(store) => administer(&context, store, call),
-            None => run_rounds(&context, mode, call, &mut record),
-        }
+            None => runner.run_rounds(&mut record),
+        };
+        status.map_err(|error| {
+            // A refusal because of a source replaces the whole error, but the journal gets the true one.
+            record.error_kind = Some(error.recorded_kind(&metadata.caller.principal));
+            context.release_reply(error).unwrap_or_else(|refusal| refusal)
+        })
     });
     match status {
         Ok(CallJournalStatus::Recorded(reply)) => Ok(reply),
@@ -148,8 +155,8 @@ fn new_record<'a>(call: &'a CallMetadata<'_>, operation: &'static str, arguments
 
 /// If the failure cannot be recorded, the caller still gets the error of the call.
 fn record_failure(workspace: &dyn Workspace, mut record: JournalCallRecord<'_>, error: Error) -> Error {
-    record.error_kind = Some(error.recorded_kind(&record.caller.principal));
-    if error.kind == ErrorKind::PolicyDenied {
+    let kind = *record.error_kind.get_or_insert_with(|| error.recorded_kind(&record.caller.principal));
+    if kind == ErrorKind::PolicyDenied {
         record.policy_tier = SupervisionTier::Blocked;
     }
     match workspace.record_call(&record) {
@@ -181,50 +188,6 @@ enum CallJournalStatus {
     NotYetRecorded(PipelineReply),
 }
 
-fn run_rounds(
-    context: &CallContext<'_>,
-    approval_mode: ApprovalMode,
-    call: &PipelineCall<'_>,
-    record: &mut JournalCallRecord<'_>,
-) -> Result<CallJournalStatus, Error> {
-    if let Some(completion) = find_completed_call(context.workspace(), call)? {
-        return Ok(completion);
-    }
-    let rate_verdict = policy::rate_limit::check_rate(context, call.definition.effect)?;
-    let pipeline = CallPlanAndCommitRoundRunner { context, approval_mode, call, rate_verdict };
-    quota::ensure_usage_counted(context, call.definition.effect)?;
-    let mut usage_recounted = false;
-    for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
-        context.control.check()?;
-        let result = match pipeline.run_round(record) {
-            Err(error) if error.kind == ErrorKind::QuotaExceeded && !usage_recounted => {
-                // Other callers may have freed space since usage was last counted.
-                usage_recounted = true;
-                quota::recount_usage(context)?;
-                PlanningRoundResult::Retry
-            }
-            result => result?,
-        };
-        match result {
-            PlanningRoundResult::Finished(completion) => return Ok(completion),
-            PlanningRoundResult::Retry => {}
-            PlanningRoundResult::NeedsApproval(mut missing) => {
-                let before_after = missing.before_after.take();
-                record.policy_tier = SupervisionTier::ApprovalRequired;
-                match approval::request_and_wait(context, *missing)? {
-                    ApprovalWaitResult::Retry => {}
-                    ApprovalWaitResult::Refused(error, approval) => {
-                        record.approval = approval;
-                        return Err(error.with_before_after(before_after.map(|bytes| *bytes)));
-                    }
-                }
-            }
-        }
-    }
-    Err(Error::new(ErrorKind::Busy, "the files keep changing while the call runs; nothing was changed")
-        .with_next_step("repeat the call"))
-}
-
 enum PlanningRoundResult {
     Finished(CallJournalStatus),
     /// The call must be planned again, for example because files changed between planning and commit.
@@ -235,30 +198,74 @@ enum PlanningRoundResult {
 
 struct CallPlanAndCommitRoundRunner<'t> {
     context: &'t CallContext<'t>,
+    /// The only access to the methods of the workspace that write.
+    workspace: &'t dyn Workspace,
     approval_mode: ApprovalMode,
     call: &'t PipelineCall<'t>,
-    rate_verdict: PolicyVerdict,
 }
 
 impl CallPlanAndCommitRoundRunner<'_> {
-    fn run_round(&self, record: &mut JournalCallRecord<'_>) -> Result<PlanningRoundResult, Error> {
+    fn run_rounds(&self, record: &mut JournalCallRecord<'_>) -> Result<CallJournalStatus, Error> {
+        let (context, call) = (self.context, self.call);
+        if let Some(completion) = find_completed_call(self.workspace, call)? {
+            return Ok(completion);
+        }
+        let rate_verdict = policy::rate_limit::check_rate(context, call.definition.effect)?;
+        quota::ensure_usage_counted(context, call.definition.effect)?;
+        let mut usage_recounted = false;
+        for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
+            context.control.check()?;
+            let result = match self.run_round(rate_verdict, record) {
+                Err(error) if error.kind == ErrorKind::QuotaExceeded && !usage_recounted => {
+                    // Other callers may have freed space since usage was last counted.
+                    usage_recounted = true;
+                    quota::recount_usage(context)?;
+                    PlanningRoundResult::Retry
+                }
+                result => result?,
+            };
+            match result {
+                PlanningRoundResult::Finished(completion) => return Ok(completion),
+                PlanningRoundResult::Retry => {}
+                PlanningRoundResult::NeedsApproval(mut missing) => {
+                    let before_after = missing.before_after.take();
+                    record.policy_tier = SupervisionTier::ApprovalRequired;
+                    match approval::request_and_wait(context, self.workspace, *missing)? {
+                        ApprovalWaitResult::Retry => {}
+                        ApprovalWaitResult::Refused(error, approval) => {
+                            record.approval = approval;
+                            return Err(error.with_before_after(before_after.map(|bytes| *bytes)));
+                        }
+                    }
+                }
+            }
+        }
+        Err(Error::new(ErrorKind::Busy, "the files keep changing while the call runs; nothing was changed")
+            .with_next_step("repeat the call"))
+    }
+
+    fn run_round(
+        &self,
+        rate_verdict: PolicyVerdict,
+        record: &mut JournalCallRecord<'_>,
+    ) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.call.definition);
-        let workspace = context.workspace();
+        context.workspace().logged_sources().clear();
         let RequestedPathsAndPlanFn { paths: requests, plan } = self.call.operation.resolve_call(context)?;
-        let mut targets = resolve::resolve_targets(workspace, &requests, &context.options.path_spelling)?;
+        let mut targets = resolve::resolve_targets(context.workspace(), &requests, &context.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
         let CallReadWritePolicyVerdicts { reads, writes } =
             authorization::check_targets(context, row.effect, &requests, &targets)?;
-        let reads = reads.stricter_of(self.rate_verdict);
+        let reads = reads.stricter_of(rate_verdict);
         if row.effect == OperationEffectClass::None
             && let Some(missing) = self.require_approval(reads, record, &targets, None)?
         {
             return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let _guard = lock_targets(context, row.effect, &requests, &targets)?;
+        let _guard = self.lock_targets(&requests, &targets)?;
         context.discard_buffer_snapshot();
         resolve::check_bases(context, &mut targets)?;
-        let mut planned = plan(context, &targets)?;
+        let mut planned = context.release_reply(plan(context, &targets)?)?;
         let written = contents_written(context, &planned);
         let notices = if let OperationPlanningResult::Files { plan, .. } = &mut planned {
             unsaved::rebase_plan_onto_disk(context, plan)?
@@ -333,13 +340,34 @@ impl CallPlanAndCommitRoundRunner<'_> {
         Ok(None)
     }
 
+    /// Locks the changed paths in sorted order. A path that is only read needs no lock, because files are replaced
+    /// atomically.
+    fn lock_targets(
+        &self,
+        requests: &[PathAccessRequest],
+        targets: &[ResolvedTarget],
+    ) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
+        if self.call.definition.effect == OperationEffectClass::None {
+            return Ok(None);
+        }
+        let mut locks: Vec<PathLockRequest> = requests
+            .iter()
+            .zip(targets)
+            .filter(|(request, _)| request.access != RequestedAccessKind::Read)
+            .map(|(_, target)| PathLockRequest { path: target.path.clone() })
+            .collect();
+        locks.sort();
+        locks.dedup();
+        self.workspace.lock(&locks, self.context.control.deadline()).map(Some)
+    }
+
     /// Applies and records the planned effect; `None` means that the files changed since planning.
     fn execute_planned(
         &self,
         planned: OperationPlanningResult<()>,
         record: &mut JournalCallRecord<'_>,
     ) -> Result<Option<CallJournalStatus>, Error> {
-        let workspace = self.context.workspace();
+        let workspace = self.workspace;
         match planned {
             OperationPlanningResult::Read { outcome: (), bytes } => {
                 record.bytes = bytes;
@@ -417,28 +445,6 @@ fn contents_written(
         Some((path.clone(), version, bytes))
     };
     plan.changes.iter().filter_map(written).collect()
-}
-
-/// Locks the changed paths in sorted order. A path that is only read needs no lock, because files are replaced
-/// atomically.
-fn lock_targets(
-    context: &CallContext<'_>,
-    effect: OperationEffectClass,
-    requests: &[PathAccessRequest],
-    targets: &[ResolvedTarget],
-) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
-    if effect == OperationEffectClass::None {
-        return Ok(None);
-    }
-    let mut locks: Vec<PathLockRequest> = requests
-        .iter()
-        .zip(targets)
-        .filter(|(request, _)| request.access != RequestedAccessKind::Read)
-        .map(|(_, target)| PathLockRequest { path: target.path.clone() })
-        .collect();
-    locks.sort();
-    locks.dedup();
-    context.workspace().lock(&locks, context.control.deadline()).map(Some)
 }
 
 /// The outcome of an earlier call with the same idempotency key, if any, so that its change is not applied twice.

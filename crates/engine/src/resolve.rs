@@ -15,11 +15,12 @@ use crate::{
     ops::file_kind_name,
     plan::{FileKind, PlanTimeFileVersion},
     version::{BaseVersion, Version},
-    workspace::{FileStat, FinalSymlink, Workspace},
+    workspace::{FileStat, FinalSymlink},
+    workspace_reader::WorkspaceReader,
 };
 
 pub(crate) fn resolve_targets(
-    workspace: &dyn Workspace,
+    workspace: &WorkspaceReader<'_>,
     requests: &PathAccessRequestList,
     syntax: &PathSyntax,
 ) -> Result<ResolvedTargets, Error> {
@@ -28,7 +29,7 @@ pub(crate) fn resolve_targets(
 }
 
 fn resolve_target(
-    workspace: &dyn Workspace,
+    workspace: &WorkspaceReader<'_>,
     request: &PathAccessRequest,
     syntax: &PathSyntax,
 ) -> Result<ResolvedTarget, Error> {
@@ -59,7 +60,7 @@ fn resolve_target(
 
 /// Resolves a path again as long as another program turns the resolved path into a symlink.
 fn locate_until_stable(
-    workspace: &dyn Workspace,
+    workspace: &WorkspaceReader<'_>,
     request: &PathAccessRequest,
     parsed: &ParsedPath,
 ) -> Result<(RelPath, Option<FileStat>), Error> {
@@ -79,7 +80,7 @@ fn locate_until_stable(
 }
 
 fn locate(
-    workspace: &dyn Workspace,
+    workspace: &WorkspaceReader<'_>,
     request: &PathAccessRequest,
     parsed: &ParsedPath,
 ) -> Result<(RelPath, Option<FileStat>), Error> {
@@ -117,7 +118,7 @@ fn locate(
     }
 }
 
-fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Error) -> Error {
+fn with_blocking_file(workspace: &WorkspaceReader<'_>, parsed: &ParsedPath, error: Error) -> Error {
     if error.kind != ErrorKind::NotDirectory {
         return error;
     }
@@ -133,7 +134,7 @@ fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Err
 }
 
 /// Refuses a path that belongs to the server's own files, ignoring the case of letters.
-fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
+fn refuse_server_files(workspace: &WorkspaceReader<'_>, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
     let temporary = path.components().any(|name| name.starts_with(TEMPORARY_PREFIX.as_bytes()));
     let is_internal = temporary
         || workspace.profile().internal_paths.iter().any(|internal| {
@@ -238,8 +239,10 @@ fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version,
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
     let error = error.with_detail("path", path.to_string());
     // A hash lets a caller confirm guessed content, so only callers who may read the file get the hash.
-    if !context.may_read(path) {
-        return error;
+    match context.reveal(path, current) {
+        Some(current) => {
+            error.with_detail("version", current.to_string()).with_detail("rev", context.revision_name(path, &current))
+        }
+        None => error,
     }
-    error.with_detail("version", current.to_string()).with_detail("rev", context.revision_name(path, &current))
 }

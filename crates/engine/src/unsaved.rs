@@ -20,7 +20,8 @@ use crate::{
     outcome::SavedAndUnsavedVersion,
     plan::PlanTimeFileVersion,
     version::Version,
-    workspace::{BytesToRead, FileBytesWithVersion, FileStat, Workspace},
+    workspace::{BytesToRead, FileBytesWithVersion, FileStat},
+    workspace_reader::WorkspaceReader,
 };
 
 #[derive(Debug)]
@@ -153,7 +154,7 @@ impl CallContext<'_> {
     }
 }
 
-fn read_unsaved(workspace: &dyn Workspace, buffer: &EditorBufferMetadata) -> Result<Option<UnsavedFile>, Error> {
+fn read_unsaved(workspace: &WorkspaceReader<'_>, buffer: &EditorBufferMetadata) -> Result<Option<UnsavedFile>, Error> {
     let file = match workspace.read(&buffer.path, BytesToRead::VersionOnly) {
         Ok(file) => file,
         // The call itself reports that the file is missing or that the path is a directory.

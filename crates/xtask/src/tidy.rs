@@ -9,6 +9,7 @@ mod leftovers;
 mod limits;
 mod names;
 mod rust_source;
+mod storage_access;
 
 use std::{fmt, fs, path::Path};
 
@@ -86,6 +87,7 @@ const RULES: &[TidyRuleFn] = &[
     limits::find_unused_limits,
     limits::find_scattered_limits,
     limits::find_undescribed_limits,
+    storage_access::find_unlogged_storage_access,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {

@@ -11,6 +11,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     policy::PolicyVerdict,
+    workspace::Workspace,
 };
 
 pub(crate) enum ApprovalCheckResult {
@@ -86,6 +87,7 @@ pub(crate) enum ApprovalWaitResult {
 /// Requests approval for a call, unless the same request is pending, and waits for a person's answer.
 pub(crate) fn request_and_wait(
     context: &CallContext<'_>,
+    workspace: &dyn Workspace,
     missing: MissingApproval,
 ) -> Result<ApprovalWaitResult, Error> {
     let MissingApproval { binding, verdict, plan_preview, before_after: _ } = missing;
@@ -99,7 +101,7 @@ pub(crate) fn request_and_wait(
     };
     let approval = match pending {
         Some(approval) => approval,
-        None => context.workspace().request_approval(&build_request(context, binding, verdict, plan_preview))?,
+        None => workspace.request_approval(&build_request(context, binding, verdict, plan_preview))?,
     };
     match existing.iter().find(|approval| approval.state == ApprovalState::Approved) {
         Some(outdated) => Ok(refused(&approval, approval_stale_error(context, outdated, &approval))),

@@ -199,7 +199,7 @@ fn preview_diff(
     if new.size > limits::APPROVAL_DIFF_BYTES_MAX {
         return note_field("the new content is too large to compare");
     }
-    let Some(bytes) = planned_bytes(context, new.content) else {
+    let Some(bytes) = planned_bytes(context, path, new.content) else {
         return note_field("the new content cannot be shown");
     };
     if is_new {
@@ -235,12 +235,14 @@ fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut 
     fields
 }
 
-fn planned_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> Option<Cow<'c, [u8]>> {
+fn planned_bytes<'c>(context: &CallContext<'_>, path: &RelPath, content: &'c PlannedContent) -> Option<Cow<'c, [u8]>> {
     let whole = BytesToRead::Whole { limit_bytes: limits::APPROVAL_DIFF_BYTES_MAX };
     match content {
         PlannedContent::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
-        PlannedContent::Retained(version) => context.workspace().retained_bytes(version).ok().flatten().map(Cow::Owned),
-        PlannedContent::CopyOf(path, _) => context.read(path, whole).ok().map(|file| Cow::Owned(file.bytes)),
+        PlannedContent::Retained(version) => {
+            context.workspace().retained_bytes(path, version).ok().flatten().map(Cow::Owned)
+        }
+        PlannedContent::CopyOf(from, _) => context.read(from, whole).ok().map(|file| Cow::Owned(file.bytes)),
     }
 }
 

@@ -4,31 +4,30 @@
 use std::borrow::Cow;
 
 use stead_journal::{PathState, RecordedChange};
+use stead_path::RelPath;
 use stead_text::{diff::hunks, lines::count_lines};
 
 use super::{decode_diff_text, visible_change::recorded_file};
-use crate::{errors::Error, limits, workspace::Workspace};
+use crate::{errors::Error, limits, workspace_reader::WorkspaceReader};
 
 pub(in crate::ops) struct ChangedLineFinder<'a> {
-    workspace: &'a dyn Workspace,
+    workspace: &'a WorkspaceReader<'a>,
     budget_bytes: u64,
 }
 
 impl<'a> ChangedLineFinder<'a> {
-    pub(in crate::ops) fn new(workspace: &'a dyn Workspace) -> Self {
+    pub(in crate::ops) fn new(workspace: &'a WorkspaceReader<'a>) -> Self {
         Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
     }
 
     /// Returns pairs of the first and the last changed line; `None` means that the changed lines are unknown.
     pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
         // A move or copy changes no lines.
-        if change.to.is_some() {
-            return Ok(None);
-        }
-        let Some(new) = self.retained_text(&change.after)? else { return Ok(None) };
+        let (None, Ok(path)) = (&change.to, RelPath::from_wire(&change.path)) else { return Ok(None) };
+        let Some(new) = self.retained_text(&path, &change.after)? else { return Ok(None) };
         let old = match &change.before {
             PathState::Absent => Some(String::new()),
-            PathState::File { .. } => self.retained_text(&change.before)?,
+            PathState::File { .. } => self.retained_text(&path, &change.before)?,
             PathState::Directory { .. }
             | PathState::Link { .. }
             | PathState::Tree { .. }
@@ -37,10 +36,10 @@ impl<'a> ChangedLineFinder<'a> {
         Ok(old.map(|old| line_ranges_between(&old, &new)))
     }
 
-    fn retained_text(&mut self, state: &PathState) -> Result<Option<String>, Error> {
+    fn retained_text(&mut self, path: &RelPath, state: &PathState) -> Result<Option<String>, Error> {
         let Some(file) = recorded_file(state) else { return Ok(None) };
         let Some(remaining) = self.budget_bytes.checked_sub(file.size) else { return Ok(None) };
-        let Some(bytes) = self.workspace.retained_bytes(&file.version)? else { return Ok(None) };
+        let Some(bytes) = self.workspace.retained_bytes(path, &file.version)? else { return Ok(None) };
         self.budget_bytes = remaining;
         Ok(decode_diff_text(&bytes).map(Cow::into_owned))
     }

@@ -139,17 +139,17 @@ pub struct ChangesFollower {
 impl ChangesFollower {
     /// Creates a follower that returns the changes after the given journal cursor.
     pub fn from_cursor(engine: Engine, caller: Caller, cursor: &str) -> Result<Self, Error> {
-        let position = JournalCursor::resolve(engine.workspace(), &JournalCursorArgument::Text(cursor.to_owned()))?;
+        let position = JournalCursor::resolve(&engine.reader(), &JournalCursorArgument::Text(cursor.to_owned()))?;
         Ok(Self { engine, caller, position })
     }
 
     /// Returns the next page of changes, as the operation `changes` would return it.
     pub fn next_page(&mut self) -> Result<ChangesOutcome, Error> {
-        let workspace = self.engine.workspace();
         let (options, control) = (CallOptions::default(), CallControl::default());
         let call = CallMetadata { caller: &self.caller, idempotency_key: None, options: &options, control: &control };
-        let policy = workspace.active_policy()?;
-        let page = collect_changes(&CallContext::new(workspace, &call, "changes", &policy), self.position)?;
+        let policy = self.engine.reader().active_policy()?;
+        let context = CallContext::new(self.engine.reader(), &call, "changes", &policy);
+        let page = context.release_reply(collect_changes(&context, self.position)?)?;
         self.position = page.position;
         Ok(page.into())
     }

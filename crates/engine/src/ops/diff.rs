@@ -168,7 +168,8 @@ pub(crate) fn side_at_version(
     if let Some(saved) = read_saved_file(context, path)?.filter(|saved| saved.version == version) {
         return Ok(DiffSideContent { label, version: Some(version), bytes: saved.bytes });
     }
-    let bytes = context.workspace().retained_bytes(&version)?.ok_or_else(|| expired_version_error(path, written))?;
+    let bytes =
+        context.workspace().retained_bytes(path, &version)?.ok_or_else(|| expired_version_error(path, written))?;
     if bytes.len() as u64 > limits::DIFF_BYTES_MAX {
         return Err(file_too_large_error(path));
     }

@@ -18,7 +18,8 @@ use crate::{
         visible_change::{history_lost_error, parse_entry_number},
     },
     outcome::{Completeness, TruncatedOutcomeNextStep, UtcTime},
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace_reader::WorkspaceReader,
 };
 
 const CURSOR_HASH_DIGITS: usize = 16;
@@ -54,7 +55,10 @@ pub struct JournalCursor {
 impl JournalCursor {
     const START: JournalCursor = JournalCursor { number: 0, hash: None, delivered: None };
 
-    pub(in crate::ops) fn resolve(workspace: &dyn Workspace, since: &JournalCursorArgument) -> Result<Self, Error> {
+    pub(in crate::ops) fn resolve(
+        workspace: &WorkspaceReader<'_>,
+        since: &JournalCursorArgument,
+    ) -> Result<Self, Error> {
         let text = match since {
             JournalCursorArgument::Number(number) => return Self::verify_entry(workspace, *number, None, None),
             JournalCursorArgument::Text(text) => text.trim(),
@@ -80,7 +84,7 @@ impl JournalCursor {
     }
 
     fn verify_entry(
-        workspace: &dyn Workspace,
+        workspace: &WorkspaceReader<'_>,
         number: u64,
         hash: Option<&str>,
         delivered: Option<usize>,
@@ -97,16 +101,16 @@ impl JournalCursor {
         }
     }
 
-    pub(in crate::ops) fn at_end(workspace: &dyn Workspace) -> Result<Self, Error> {
+    pub(in crate::ops) fn at_end(workspace: &WorkspaceReader<'_>) -> Result<Self, Error> {
         Self::after_newest(workspace, None)
     }
 
     /// Returns the cursor directly after the last entry with changes that precedes entry `number`.
-    pub(in crate::ops) fn before_entry(workspace: &dyn Workspace, number: u64) -> Result<Self, Error> {
+    pub(in crate::ops) fn before_entry(workspace: &WorkspaceReader<'_>, number: u64) -> Result<Self, Error> {
         Self::after_newest(workspace, Some(number))
     }
 
-    fn after_newest(workspace: &dyn Workspace, before: Option<u64>) -> Result<Self, Error> {
+    fn after_newest(workspace: &WorkspaceReader<'_>, before: Option<u64>) -> Result<Self, Error> {
         let filter = JournalEntryQuery {
             selection: JournalNoChangeEntryFilter::WithChanges,
             order: JournalEntryOrder::NewestFirst,

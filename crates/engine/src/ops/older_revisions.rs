@@ -90,7 +90,7 @@ pub(crate) fn find_older_revision(
                 return None;
             }
             tried.push(version);
-            let Some(text) = retained_text(context, &version) else { continue };
+            let Some(text) = retained_text(context, now.path, &version) else { continue };
             if let Some(found) = QuoteSearchHaystack::new(&text).find(quote, options).matches.first() {
                 let rev = context.revision_name(now.path, &version);
                 // If this entry wrote the found version, the next entry changed it; otherwise this entry changed it.
@@ -118,9 +118,9 @@ fn author_and_entry(stored: &StoredJournalEntry) -> (String, u64) {
     (stored.entry.caller.principal.clone(), stored.entry.number)
 }
 
-fn retained_text(context: &CallContext<'_>, version: &Version) -> Option<String> {
+fn retained_text(context: &CallContext<'_>, path: &RelPath, version: &Version) -> Option<String> {
     // Bytes that cannot be read count as not stored, because this lookup only improves an error.
-    let bytes = context.workspace().retained_bytes(version).ok().flatten()?;
+    let bytes = context.workspace().retained_bytes(path, version).ok().flatten()?;
     (bytes.len() as u64 <= limits::OLDER_REVISION_BYTES_MAX)
         .then(|| decode_diff_text(&bytes).map(std::borrow::Cow::into_owned))
         .flatten()

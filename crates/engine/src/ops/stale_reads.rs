@@ -19,9 +19,8 @@ use crate::{
     limits,
     ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor},
     version::Version,
-    workspace::{
-        BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace,
-    },
+    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace_reader::WorkspaceReader,
 };
 
 const READ_OPERATION: &str = "read";
@@ -69,7 +68,7 @@ pub struct StaleReadNotice {
 
 impl StaleReadNotifier {
     /// Starts to track a session before its first read, so that no change is missed.
-    pub(crate) fn before_call(&self, workspace: &dyn Workspace, operation: &str, call: &CallMetadata<'_>) {
+    pub(crate) fn before_call(&self, workspace: &WorkspaceReader<'_>, operation: &str, call: &CallMetadata<'_>) {
         if operation != READ_OPERATION || !is_native_call(call) {
             return;
         }
@@ -100,7 +99,7 @@ impl StaleReadNotifier {
     /// The notices for the outcome of a call; remembers the version of the file that the outcome is about.
     pub(crate) fn after_call(
         &self,
-        workspace: &dyn Workspace,
+        workspace: &WorkspaceReader<'_>,
         operation: &str,
         call: &CallMetadata<'_>,
         shown: Option<(RelPath, LastReadFileVersion)>,
@@ -156,7 +155,7 @@ impl SessionStaleReadTracker {
     /// Each file that changed since the session read it is reported once and is then no longer tracked.
     fn collect_stale_reads(
         &mut self,
-        workspace: &dyn Workspace,
+        workspace: &WorkspaceReader<'_>,
         call: &CallMetadata<'_>,
     ) -> Result<Vec<StaleReadNotice>, Error> {
         let change_counter = workspace.change_counter()?;
@@ -241,7 +240,7 @@ impl SessionStaleReadTracker {
     }
 
     /// The journal does not record changes in an editor as file changes, so the tracker compares the buffers.
-    fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleReadNotice>, Error> {
+    fn collect_unsaved_changes(&mut self, workspace: &WorkspaceReader<'_>) -> Result<Vec<StaleReadNotice>, Error> {
         if self.reads.is_empty() {
             return Ok(Vec::new());
         }
@@ -312,7 +311,11 @@ fn session_key(call: &CallMetadata<'_>) -> String {
     format!("{}\n{}", call.caller.principal, call.caller.session)
 }
 
-fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&EditorBufferMetadata>) -> Option<Version> {
+fn current_version(
+    workspace: &WorkspaceReader<'_>,
+    path: &str,
+    buffer: Option<&EditorBufferMetadata>,
+) -> Option<Version> {
     let rel_path = RelPath::from_wire(path).ok()?;
     let saved = workspace.read(&rel_path, BytesToRead::VersionOnly).ok()?.version;
     Some(buffer.filter(|buffer| buffer.is_unsaved(Some(saved))).map_or(saved, |buffer| buffer.version))

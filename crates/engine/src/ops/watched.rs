@@ -189,7 +189,7 @@ impl CallerWatchEventReader {
         if let Some(first) =
             first.filter(|first| self.position.is_none_or(|position| *first < position.last_complete_entry()))
         {
-            let start = JournalCursor::resolve(self.engine.workspace(), &JournalCursorArgument::Number(first))?;
+            let start = JournalCursor::resolve(&self.engine.reader(), &JournalCursorArgument::Number(first))?;
             if let Some(previous) = self.position.replace(start) {
                 self.delivered_up_to
                     .values_mut()
@@ -216,12 +216,12 @@ impl CallerWatchEventReader {
         cancel: &CancelToken,
     ) -> Result<Vec<WatchEventRow>, Error> {
         let (engine, caller) = (self.engine.clone(), self.caller.clone());
-        let workspace = engine.workspace();
         let options = CallOptions::default();
         let control = CallControl::new(until + limits::DEFAULT_CALL_DEADLINE, cancel.clone(), None);
         let call = CallMetadata { caller: &caller, idempotency_key: None, options: &options, control: &control };
-        let policy = workspace.active_policy()?;
-        let context = CallContext::new(workspace, &call, "watched", &policy);
+        let policy = engine.reader().active_policy()?;
+        let context = CallContext::new(engine.reader(), &call, "watched", &policy);
+        let workspace = context.workspace();
         loop {
             // The head is read before the scan, so that an entry added during the scan ends the wait below.
             let head = workspace.head()?.number;
@@ -234,7 +234,7 @@ impl CallerWatchEventReader {
                 let page = collect_events(&context, &watchers, CallerOwnChangesInclusion::Exclude, position)?;
                 self.position = Some(page.position);
                 if !page.events.is_empty() {
-                    return Ok(page.events);
+                    return context.release_reply(page.events);
                 }
                 if page.limit.is_some() || followed == EventReaderNewWatchInclusion::Selected {
                     continue;

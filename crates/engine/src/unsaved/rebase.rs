@@ -88,7 +88,7 @@ fn rebase_put(
         let unsaved = buffer.is_unsaved(None);
         return if unsaved { Err(unsaved_text_error(context, &buffer, "written", &[])) } else { Ok((None, None)) };
     }
-    let result = content_bytes(context, content)?;
+    let result = content_bytes(context, path, content)?;
     let Some(unsaved) = context.unsaved_file(path)? else {
         let is_text = decode_diff_text(&result).is_some();
         return Ok((is_text.then(|| update_buffer(&buffer, result.into_owned(), *version)), None));
@@ -155,10 +155,14 @@ fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize
     changed.filter(|old| unsaved.iter().any(|lines| overlaps(lines, old))).collect()
 }
 
-fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> Result<Cow<'c, [u8]>, Error> {
+fn content_bytes<'c>(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    content: &'c PlannedContent,
+) -> Result<Cow<'c, [u8]>, Error> {
     match content {
         PlannedContent::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
-        PlannedContent::Retained(version) => match context.workspace().retained_bytes(version)? {
+        PlannedContent::Retained(version) => match context.workspace().retained_bytes(path, version)? {
             Some(bytes) => Ok(Cow::Owned(bytes)),
             None => Err(Error::new(ErrorKind::Expired, "the content of this version is no longer stored")
                 .with_next_step("read the file and write the wanted content")),

@@ -118,7 +118,7 @@ fn bytes_to_write(
             .with_detail("saved", file.version.to_string())
     };
     let base = match buffer.base {
-        Some(base) => context.workspace().retained_bytes(&base)?,
+        Some(base) => context.workspace().retained_bytes(&buffer.path, &base)?,
         None => Some(Vec::new()),
     };
     let base =

@@ -279,7 +279,7 @@ fn reviewed_file(
         (JournaledFileState::File(version), Some(now)) if now.observed.version == *version => {
             Some(Some(now.bytes.clone()))
         }
-        (baseline, _) => state_bytes(context, baseline)?,
+        (baseline, _) => state_bytes(context, &path, baseline)?,
     };
     let before = match accepted.get(&path) {
         Some(accepted) => Some(accepted.clone()),
@@ -327,10 +327,14 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
 
 /// Returns the stored content of a file: `None` if unknown, `Some(None)` if the file did not exist.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
-fn state_bytes(context: &CallContext<'_>, state: &JournaledFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
+fn state_bytes(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    state: &JournaledFileState,
+) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {
         JournaledFileState::Absent => Ok(Some(None)),
-        JournaledFileState::File(version) => Ok(context.workspace().retained_bytes(version)?.map(Some)),
+        JournaledFileState::File(version) => Ok(context.workspace().retained_bytes(path, version)?.map(Some)),
         JournaledFileState::Other => Ok(None),
     }
 }
@@ -346,7 +350,7 @@ fn compute_blame(
     let mut last = track.baseline.clone();
     let step = |blame: &mut ReviewLineAuthorTracker, state: &JournaledFileState, author: &str| -> Result<(), Error> {
         // Lines changed by a version that is no longer stored are attributed to the author of the next stored version.
-        if let Some(bytes) = state_bytes(context, state)?
+        if let Some(bytes) = state_bytes(context, path, state)?
             && let Some(text) =
                 bytes.map_or_else(|| Some(String::new()), |bytes| decode_diff_text(&bytes).map(Into::into))
         {

@@ -322,7 +322,7 @@ impl InversePlanner<'_> {
             }
             PathState::File { version, size, mode } => {
                 let version = Version(*version);
-                if self.context.workspace().retained_bytes(&version)?.is_none() {
+                if self.context.workspace().retained_bytes(path, &version)?.is_none() {
                     return Ok(Some(RevertSkipReason::VersionNotRetained));
                 }
                 let content = PlannedContent::Retained(version);

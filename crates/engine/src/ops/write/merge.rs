@@ -107,7 +107,7 @@ impl WriteArgs {
         }
         let bytes = match seen.bytes {
             Some(bytes) => Some(bytes.to_vec()),
-            None => context.workspace().retained_bytes(&seen.version)?,
+            None => context.workspace().retained_bytes(&target.path, &seen.version)?,
         };
         Ok(bytes.map(|bytes| MergeBase { version: seen.version, bytes }))
     }

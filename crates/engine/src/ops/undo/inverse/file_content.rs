@@ -47,7 +47,7 @@ impl InversePlanner<'_> {
             return Ok(None);
         }
         if seen.version == after.version {
-            if self.context.workspace().retained_bytes(&before.version)?.is_none() {
+            if self.context.workspace().retained_bytes(path, &before.version)?.is_none() {
                 return Ok(Some(RevertSkipReason::VersionNotRetained));
             }
             self.plan_put(path, seen, PlannedContent::Retained(before.version), before.version, before.size, mode);
@@ -71,7 +71,8 @@ impl InversePlanner<'_> {
         }
         let workspace = self.context.workspace();
         let current = self.context.read_for_change(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
-        let (base, theirs) = (workspace.retained_bytes(&after.version)?, workspace.retained_bytes(&before.version)?);
+        let (base, theirs) =
+            (workspace.retained_bytes(path, &after.version)?, workspace.retained_bytes(path, &before.version)?);
         let (Some(base), Some(theirs)) = (base, theirs) else {
             return Ok(Some(RevertSkipReason::VersionNotRetained));
         };
