@@ -24,28 +24,20 @@ pub enum FileAttributeSource<'a> {
 }
 
 /// A file attribute that could not be copied to the new file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LostAttribute {
     /// The owner of the replaced file could not be copied.
+    #[error("Owner")]
     Owner,
     /// The group of the replaced file could not be copied.
+    #[error("Group")]
     Group,
     /// The POSIX access list of the replaced file could not be copied.
+    #[error("AccessList")]
     AccessList,
     /// An extended attribute whose name starts with `user.` could not be copied.
+    #[error("User")]
     User,
-}
-
-impl LostAttribute {
-    /// The English name of the lost attribute, such as `Owner`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Owner => "Owner",
-            Self::Group => "Group",
-            Self::AccessList => "AccessList",
-            Self::User => "User",
-        }
-    }
 }
 
 pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<LostAttribute>, DiskError> {

@@ -4,7 +4,7 @@
 
 use std::os::fd::AsFd;
 
-use stead_path::{FileName, RelPath};
+use stead_path::FileName;
 
 use crate::{
     DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, OpenFile,
@@ -27,7 +27,7 @@ pub enum BlobSyncTiming {
 }
 
 struct BlobFilePath {
-    fan_out_directory: String,
+    directory: String,
     name: FileName,
 }
 
@@ -39,17 +39,15 @@ impl BlobFilePath {
             return Err(invalid_name_error());
         }
         let name = FileName::new(digest_hex.as_bytes()).map_err(|_| invalid_name_error())?;
-        Ok(Self { fan_out_directory: digest_hex[..FAN_OUT_CHARACTERS].to_owned(), name })
+        Ok(Self { directory: format!("{BLOBS_DIRECTORY}/{}", &digest_hex[..FAN_OUT_CHARACTERS]), name })
     }
 
     fn create_directory(&self, state: &StateDirectory) -> Result<DirectoryHandle, DiskError> {
-        Ok(state.create_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?.into_directory())
+        Ok(state.create_subdirectory(&self.directory)?.into_directory())
     }
 
     fn existing_directory(&self, state: &StateDirectory) -> Result<Option<DirectoryHandle>, DiskError> {
-        Ok(state
-            .existing_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?
-            .map(ServerOnlyDirectoryHandle::into_directory))
+        Ok(state.existing_subdirectory(&self.directory)?.map(ServerOnlyDirectoryHandle::into_directory))
     }
 }
 
@@ -118,29 +116,27 @@ impl StateDirectory {
 
     /// Opens a blob, or returns `None` if the blob does not exist.
     pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateDirectoryAccessError> {
-        self.find_blob(digest_hex).map_err(StateDirectoryAccessError::new)
+        let open = |slot: BlobFilePath| match slot.existing_directory(self)? {
+            Some(directory) => none_if_missing(directory.open_file(&slot.name)),
+            None => Ok(None),
+        };
+        BlobFilePath::from_digest(digest_hex).and_then(open).map_err(StateDirectoryAccessError)
     }
 
     /// Reads the content of a blob, or returns `None` if the blob does not exist. Reading a blob fails with `TooLarge`
     /// if its content exceeds `limit_bytes`.
     pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateDirectoryAccessError> {
         let file = self.open_blob(digest_hex)?;
-        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryAccessError::new)
-    }
-
-    fn find_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, DiskError> {
-        let slot = BlobFilePath::from_digest(digest_hex)?;
-        let Some(directory) = slot.existing_directory(self)? else { return Ok(None) };
-        none_if_missing(directory.open_file(&slot.name))
+        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryAccessError)
     }
 
     /// Removes a blob and returns whether the blob existed.
     pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateDirectoryAccessError> {
-        let slot = BlobFilePath::from_digest(digest_hex).map_err(StateDirectoryAccessError::new)?;
-        let Some(directory) = slot.existing_directory(self).map_err(StateDirectoryAccessError::new)? else {
-            return Ok(false);
+        let remove = |slot: BlobFilePath| match slot.existing_directory(self)? {
+            Some(directory) => none_if_missing(directory.remove_file(&slot.name)),
+            None => Ok(None),
         };
-        let removed = none_if_missing(directory.remove_file(&slot.name)).map_err(StateDirectoryAccessError::new)?;
+        let removed = BlobFilePath::from_digest(digest_hex).and_then(remove).map_err(StateDirectoryAccessError)?;
         Ok(removed.is_some())
     }
 }
@@ -179,5 +175,5 @@ fn sync_directories(
     }
     directory.sync()?;
     state.create_subdirectory(BLOBS_DIRECTORY)?.as_directory().sync()?;
-    state.root().open_directory(&RelPath::root())?.sync()
+    state.root_directory()?.sync()
 }

@@ -67,7 +67,8 @@ impl OPathFdWithStat {
     }
 
     pub(crate) fn try_clone(&self) -> Result<Self, DiskError> {
-        Ok(Self { handle: duplicate_handle(self.handle.as_fd())?, meta: self.meta })
+        let handle = rustix::io::fcntl_dupfd_cloexec(self.handle.as_fd(), 0);
+        Ok(Self { handle: handle.map_err(|errno| DiskError::from_errno("dup", errno))?, meta: self.meta })
     }
 
     pub(crate) fn file_type(&self) -> FileType {
@@ -88,12 +89,14 @@ impl OPathFdWithStat {
 
     pub(crate) fn ensure_file(self) -> Result<Self, DiskError> {
         let kind = match self.file_type() {
-            FileType::File => return Ok(self),
+            FileType::RegularFile => return Ok(self),
             FileType::Directory => DiskErrorKind::IsDirectory,
             FileType::Symlink => DiskErrorKind::IsSymlink,
-            FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
-                DiskErrorKind::NotRegularFile
-            }
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => DiskErrorKind::NotRegularFile,
         };
         Err(DiskError::new(kind, "open file"))
     }
@@ -215,23 +218,14 @@ impl ConfinedPathResolver {
         let mut current = start.try_clone()?;
         for name in path.components() {
             current = current.ensure_directory_or(DiskErrorKind::ChangedConcurrently, "walk")?;
-            current = self.open_child(current.handle.as_fd(), current.meta.mount_id, name, sys::PATH_HANDLE_FLAGS)?;
+            current = self.open_child(&current, name, sys::PATH_HANDLE_FLAGS)?;
         }
         Ok(current)
     }
 
     /// Opens an `O_PATH` handle for an entry of `parent`; the entry may be the top of an allowed mount.
     pub(crate) fn child(&self, parent: &OPathFdWithStat, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
-        self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
-    }
-
-    pub(crate) fn child_of(
-        &self,
-        parent: BorrowedFd<'_>,
-        mount: Option<u64>,
-        name: &[u8],
-    ) -> Result<OPathFdWithStat, DiskError> {
-        match self.open_child(parent, mount, name, sys::PATH_HANDLE_FLAGS) {
+        match self.open_child(parent, name, sys::PATH_HANDLE_FLAGS) {
             Err(error) if error.kind == DiskErrorKind::CrossesMount && !self.allowed_mounts.is_empty() => {
                 let crossed = self.open_child_across_mounts(parent, name)?;
                 if self.is_allowed_mount(&crossed.meta) { Ok(crossed) } else { Err(error) }
@@ -243,17 +237,17 @@ impl ConfinedPathResolver {
     /// Opening a directory entry fails if the entry is hidden or on another mount.
     pub(crate) fn open_child(
         &self,
-        parent: BorrowedFd<'_>,
-        mount: Option<u64>,
+        parent: &OPathFdWithStat,
         name: &[u8],
         flags: OFlags,
     ) -> Result<OPathFdWithStat, DiskError> {
+        let from = parent.handle.as_fd();
         let handle = match self.resolver {
-            PathResolutionMethod::Walker => sys::open_name(parent, name, flags, 0)?,
-            PathResolutionMethod::Kernel | PathResolutionMethod::Auto => open_on_one_mount(parent, name, flags)?,
+            PathResolutionMethod::Walker => sys::open_name(from, name, flags, 0)?,
+            PathResolutionMethod::Kernel | PathResolutionMethod::Auto => open_on_one_mount(from, name, flags)?,
         };
         let path_handle = OPathFdWithStat::from_handle(handle)?;
-        if path_handle.meta.mount_id != mount {
+        if path_handle.meta.mount_id != parent.meta.mount_id {
             return Err(DiskError::new(DiskErrorKind::CrossesMount, "open"));
         }
         self.refuse_hidden_inode(path_handle.meta.id())?;
@@ -261,7 +255,8 @@ impl ConfinedPathResolver {
     }
 
     /// The caller must check whether the mount of the opened directory entry is allowed.
-    fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
+    fn open_child_across_mounts(&self, parent: &OPathFdWithStat, name: &[u8]) -> Result<OPathFdWithStat, DiskError> {
+        let parent = parent.handle.as_fd();
         let handle = match self.resolver {
             PathResolutionMethod::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
             PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
@@ -273,14 +268,9 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    pub(crate) fn stat_child(
-        &self,
-        parent: BorrowedFd<'_>,
-        mount: Option<u64>,
-        name: &[u8],
-    ) -> Result<StatWithMount, DiskError> {
-        let meta = sys::stat_name(parent, name)?;
-        if meta.mount_id != mount && !self.is_allowed_mount(&meta) {
+    pub(crate) fn stat_child(&self, parent: &OPathFdWithStat, name: &[u8]) -> Result<StatWithMount, DiskError> {
+        let meta = sys::stat_name(parent.handle.as_fd(), name)?;
+        if meta.mount_id != parent.meta.mount_id && !self.is_allowed_mount(&meta) {
             return Err(DiskError::new(DiskErrorKind::CrossesMount, "stat"));
         }
         self.refuse_hidden_inode(meta.id())?;
@@ -302,7 +292,7 @@ impl ConfinedPathResolver {
                     OPathFdWithStat::from_handle(sys::open_beneath(from, between, flags, RESOLVE_BENEATH_ONE_MOUNT)?)?
                 }
             };
-            let path_handle = self.open_child_across_mounts(parent.handle.as_fd(), name.as_bytes())?;
+            let path_handle = self.open_child_across_mounts(&parent, name.as_bytes())?;
             if path_handle.file_type() == FileType::Symlink && path != mount {
                 return Err(
                     DiskError::from_errno("resolve mount", Errno::LOOP).with_kind(DiskErrorKind::ChangedConcurrently)
@@ -344,8 +334,4 @@ impl ConfinedPathResolver {
 
 fn separator_positions(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
-}
-
-pub(crate) fn duplicate_handle(handle: BorrowedFd<'_>) -> Result<OwnedFd, DiskError> {
-    rustix::io::fcntl_dupfd_cloexec(handle, 0).map_err(|errno| DiskError::from_errno("dup", errno))
 }

@@ -12,7 +12,7 @@ use stead_path::FileName;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, InodeId, OpenFile,
-    confinement::{ConfinedPathResolver, OPathFdWithStat, duplicate_handle},
+    confinement::{ConfinedPathResolver, OPathFdWithStat},
     errors::none_if_missing,
     sys,
     sys::file_io,
@@ -51,32 +51,24 @@ impl ExistingTargetPolicy {
 /// An open directory in a workspace or a state directory.
 #[derive(Debug)]
 pub struct DirectoryHandle {
-    path_handle: OwnedFd,
-    id: InodeId,
-    mount_id: Option<u64>,
+    opened: OPathFdWithStat,
     confinement: Arc<ConfinedPathResolver>,
 }
 
 impl DirectoryHandle {
     pub(crate) fn from_path_handle(
         opened: OPathFdWithStat,
-        rules: Arc<ConfinedPathResolver>,
+        confinement: Arc<ConfinedPathResolver>,
     ) -> Result<Self, DiskError> {
-        let opened = opened.ensure_directory()?;
-        Ok(Self {
-            id: opened.meta.id(),
-            mount_id: opened.meta.mount_id,
-            path_handle: opened.handle,
-            confinement: rules,
-        })
+        Ok(Self { opened: opened.ensure_directory()?, confinement })
     }
 
     pub(crate) fn path_handle(&self) -> BorrowedFd<'_> {
-        self.path_handle.as_fd()
+        self.opened.handle.as_fd()
     }
 
     pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<OPathFdWithStat, DiskError> {
-        self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
+        self.confinement.child(&self.opened, name.as_bytes())
     }
 
     /// Opens this directory again, because two listings must not share one read position.
@@ -94,12 +86,13 @@ impl DirectoryHandle {
 
     /// The device and inode numbers that identify this directory.
     pub fn id(&self) -> InodeId {
-        self.id
+        self.opened.meta.id()
     }
 
     /// Whether this directory and `other` are on the same mount, so that files can be renamed between them.
     pub fn shares_mount(&self, other: &Self) -> bool {
-        self.mount_id.is_some() && self.mount_id == other.mount_id
+        let mount_id = self.opened.meta.mount_id;
+        mount_id.is_some() && mount_id == other.opened.meta.mount_id
     }
 
     /// The metadata of this directory.
@@ -109,8 +102,7 @@ impl DirectoryHandle {
 
     /// Opens a second handle for this directory.
     pub fn try_clone(&self) -> Result<Self, DiskError> {
-        let path_handle = duplicate_handle(self.path_handle())?;
-        Ok(Self { path_handle, id: self.id, mount_id: self.mount_id, confinement: Arc::clone(&self.confinement) })
+        Ok(Self { opened: self.opened.try_clone()?, confinement: Arc::clone(&self.confinement) })
     }
 
     /// Lists the entries of this directory that are not hidden, in the order of the file system.
@@ -120,18 +112,17 @@ impl DirectoryHandle {
 
     /// Opens a subdirectory of this directory and lists its entries through one handle.
     pub fn open_and_list(&self, name: &FileName) -> Result<(Self, Vec<DiskDirectoryEntry>), DiskError> {
-        match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::LIST_FLAGS) {
-            Ok(opened) => {
-                let entered = Self::from_path_handle(opened, Arc::clone(&self.confinement))?;
-                let entries = entered.list_with_handle(entered.path_handle())?;
-                Ok((entered, entries))
-            }
+        match self.confinement.open_child(&self.opened, name.as_bytes(), sys::LIST_FLAGS) {
             Err(error) if error.kind == DiskErrorKind::CrossesMount => {
                 let entered = self.open_directory(name)?;
                 let entries = entered.list()?;
                 Ok((entered, entries))
             }
-            Err(error) => Err(error),
+            opened => {
+                let entered = Self::from_path_handle(opened?, Arc::clone(&self.confinement))?;
+                let entries = entered.list_with_handle(entered.path_handle())?;
+                Ok((entered, entries))
+            }
         }
     }
 
@@ -140,8 +131,7 @@ impl DirectoryHandle {
         sys::list_directory(readable, |bytes, file_type, ino| {
             // The kernel returns only valid names.
             let Ok(name) = FileName::new(bytes) else { return Ok(()) };
-            let may_hide = self.confinement.may_hide_inode(ino);
-            if file_type != FileType::Unknown && !may_hide {
+            if file_type != FileType::Unknown && !self.confinement.may_hide_inode(ino) {
                 entries.push(DiskDirectoryEntry { name, file_type });
                 return Ok(());
             }
@@ -158,7 +148,7 @@ impl DirectoryHandle {
 
     /// The metadata of an entry of this directory without following a link; `None` if the entry does not exist.
     pub fn stat(&self, name: &FileName) -> Result<Option<DiskStat>, DiskError> {
-        let meta = self.confinement.stat_child(self.path_handle(), self.mount_id, name.as_bytes());
+        let meta = self.confinement.stat_child(&self.opened, name.as_bytes());
         none_if_missing(meta.map(|meta| meta.stat))
     }
 
@@ -177,10 +167,9 @@ impl DirectoryHandle {
     /// Opens a file that a directory listing reported as a regular file; one system call suffices. If a FIFO or device
     /// replaced the listed file, opening fails without blocking.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
-        match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
-            Ok(opened) => OpenFile::from_open_handle(opened),
+        match self.confinement.open_child(&self.opened, name.as_bytes(), sys::READ_FLAGS) {
             Err(error) if error.kind == DiskErrorKind::CrossesMount => self.open_file(name),
-            Err(error) => Err(error),
+            opened => OpenFile::from_open_handle(opened?),
         }
     }
 
@@ -234,10 +223,14 @@ impl DirectoryHandle {
     pub fn set_mode(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         let opened = self.open_path_handle(name)?;
         let special_bits = match opened.file_type() {
-            FileType::File => 0,
+            FileType::RegularFile => 0,
             FileType::Directory => opened.meta.stat.mode & 0o7000,
             FileType::Symlink => return Err(DiskError::new(DiskErrorKind::IsSymlink, "set mode")),
-            FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => {
                 return Err(DiskError::new(DiskErrorKind::NotRegularFile, "set mode"));
             }
         };

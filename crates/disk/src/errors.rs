@@ -4,87 +4,66 @@
 use rustix::io::Errno;
 
 /// The kind of a disk error: the cause of a failed disk access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[expect(missing_docs, reason = "the phrase of each kind says what failed")]
 pub enum DiskErrorKind {
-    /// The disk access failed because the path does not exist.
+    #[error("not found")]
     NotFound,
-    /// The disk access failed because the path already exists.
+    #[error("already exists")]
     Exists,
-    /// The disk access failed because the path is not a directory.
+    #[error("not a directory")]
     NotDirectory,
     /// The disk access failed because the path is a directory and another file type is required.
+    #[error("is a directory")]
     IsDirectory,
     /// The disk access failed because the path is a FIFO, socket or device instead of a regular file.
+    #[error("not a regular file")]
     NotRegularFile,
     /// The disk access failed because the path is a symbolic link, which the called function does not follow.
+    #[error("is a symbolic link")]
     IsSymlink,
     /// The disk access failed because the path has too many symbolic links, or a link to itself.
+    #[error("too many symbolic links")]
     SymlinkLoop,
-    /// The disk access failed because the path would leave the root directory.
+    #[error("outside the root")]
     OutsideRoot,
     /// The disk access failed because the path would cross into a mount that is not allowed.
+    #[error("crosses a mount")]
     CrossesMount,
     /// The disk access failed because the path enters or names a hidden directory.
+    #[error("hidden")]
     Hidden,
-    /// The disk access failed because the directory is not empty.
+    #[error("not empty")]
     NotEmpty,
     /// The disk access failed because the path changed meanwhile; the caller should resolve the path again.
+    #[error("changed concurrently")]
     ChangedConcurrently,
-    /// The disk access failed because the kernel or another process is using the file.
+    #[error("busy")]
     Busy,
-    /// The disk access failed because the file system is full.
+    #[error("no space left")]
     NoSpace,
-    /// The disk access failed because it would exceed the file-system quota.
+    #[error("quota exceeded")]
     QuotaExceeded,
-    /// The disk access failed because the file system is read-only.
+    #[error("read-only file system")]
     ReadOnly,
-    /// The disk access failed because the operating system denied permission.
+    #[error("permission denied")]
     PermissionDenied,
-    /// The disk access failed because a name or the whole path is too long.
+    #[error("name too long")]
     NameTooLong,
-    /// The disk access failed because the process or the system has too many open files.
+    #[error("too many open files")]
     TooManyOpenFiles,
-    /// The disk access failed because the file content is larger than the limit.
+    #[error("larger than the limit")]
     TooLarge,
-    /// The disk access failed because the file system or kernel does not support the operation.
+    #[error("not supported here")]
     Unsupported,
     /// The disk access failed for another reason; the field `errno` may have the error number.
+    #[error("input/output error")]
     Io,
-}
-
-impl DiskErrorKind {
-    /// The kind of the disk error as an English phrase, such as `not found`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "not found",
-            Self::Exists => "already exists",
-            Self::NotDirectory => "not a directory",
-            Self::IsDirectory => "is a directory",
-            Self::NotRegularFile => "not a regular file",
-            Self::IsSymlink => "is a symbolic link",
-            Self::SymlinkLoop => "too many symbolic links",
-            Self::OutsideRoot => "outside the root",
-            Self::CrossesMount => "crosses a mount",
-            Self::Hidden => "hidden",
-            Self::NotEmpty => "not empty",
-            Self::ChangedConcurrently => "changed concurrently",
-            Self::Busy => "busy",
-            Self::NoSpace => "no space left",
-            Self::QuotaExceeded => "quota exceeded",
-            Self::ReadOnly => "read-only file system",
-            Self::PermissionDenied => "permission denied",
-            Self::NameTooLong => "name too long",
-            Self::TooManyOpenFiles => "too many open files",
-            Self::TooLarge => "larger than the limit",
-            Self::Unsupported => "not supported here",
-            Self::Io => "input/output error",
-        }
-    }
 }
 
 /// The error of a failed disk access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{step}: {}", kind.as_str())]
+#[error("{step}: {kind}")]
 pub struct DiskError {
     /// The kind of the disk error.
     pub kind: DiskErrorKind,

@@ -4,7 +4,7 @@
 /// A system call that the fault injection of tests can let fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the system call of that name")]
-pub enum FaultInjectionSystemCall {
+pub enum SystemCall {
     Open,
     Openat2,
     Statx,
@@ -30,7 +30,7 @@ pub enum FaultInjectionSystemCall {
     Poll,
 }
 
-impl FaultInjectionSystemCall {
+impl SystemCall {
     /// The name of the system call in error messages.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl FaultInjectionSystemCall {
 
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
-pub(crate) fn gate(_call: FaultInjectionSystemCall) -> Result<(), crate::DiskError> {
+pub(crate) fn gate(_call: SystemCall) -> Result<(), crate::DiskError> {
     Ok(())
 }
 
@@ -87,7 +87,7 @@ mod armed {
 
     use rustix::io::Errno;
 
-    use super::FaultInjectionSystemCall;
+    use super::SystemCall;
     use crate::DiskError;
 
     /// How an injected fault affects the chosen system call.
@@ -116,7 +116,7 @@ mod armed {
         /// The fault plan counts every system call.
         All,
         /// The fault plan counts only one kind of system call.
-        Only(FaultInjectionSystemCall),
+        Only(SystemCall),
     }
 
     /// A test's plan for injected faults: which system call fails, and how.
@@ -138,7 +138,7 @@ mod armed {
         /// The number of system calls that the fault plan counted.
         pub counted_calls: u64,
         /// The first system call that the fault plan let fail, if any.
-        pub hit_call: Option<FaultInjectionSystemCall>,
+        pub hit_call: Option<SystemCall>,
     }
 
     struct ArmedFault {
@@ -167,7 +167,7 @@ mod armed {
         armed_fault().take().map(|armed| armed.report).unwrap_or_default()
     }
 
-    pub(crate) fn gate(call: FaultInjectionSystemCall) -> Result<(), DiskError> {
+    pub(crate) fn gate(call: SystemCall) -> Result<(), DiskError> {
         if !IS_ARMED.load(Ordering::Relaxed) {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 //! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link.
 
 use std::{
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     sync::Arc,
     time::Duration,
 };
@@ -113,7 +113,7 @@ impl FsEventQueue {
     /// delivered.
     pub fn remove_watch(&self, watch: InotifyWatchId) -> Result<(), DiskError> {
         match inotify_calls::remove_watch(self.queue.as_fd(), watch.0) {
-            Err(error) if error.errno == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
+            Err(error) if error.is_errno(rustix::io::Errno::INVAL) => Ok(()),
             other => other,
         }
     }
@@ -155,13 +155,6 @@ impl FsEventQueueWaker {
     /// Ends the current wait of a thread, or the next wait if no thread is waiting.
     pub fn wake(&self) {
         inotify_calls::signal(self.counter.as_fd());
-    }
-}
-
-impl AsFd for FsEventQueue {
-    /// The handle of an event queue is readable when an event is queued, so a thread can poll it with other handles.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.queue.as_fd()
     }
 }
 

@@ -39,11 +39,6 @@ impl Default for SystemClock {
 }
 
 impl SystemClock {
-    /// Creates a clock that knows the boot id of this machine.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The time of the wall clock in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -35,14 +35,10 @@ pub struct LandlockReport {
     pub reason: Option<String>,
 }
 
-/// Restricts the file access of the process to the paths `read_write`. A program must restrict itself before it starts
-/// threads, because Landlock up to ABI 7 does not restrict running threads.
-pub fn restrict_process(read_write: &[&Path]) -> LandlockReport {
-    restrict_process_to(read_write, &[])
-}
-
-/// Restricts the file access of the process to the paths `read_write`, and also lets it read the paths `read_only`.
-pub fn restrict_process_to(read_write: &[&Path], read_only: &[&Path]) -> LandlockReport {
+/// Restricts the file access of the process to the paths `read_write`, and also lets it read the paths `read_only`. A
+/// program must restrict itself before it starts threads, because Landlock up to ABI 7 does not restrict running
+/// threads.
+pub fn restrict_process(read_write: &[&Path], read_only: &[&Path]) -> LandlockReport {
     match apply_ruleset(read_write, read_only) {
         Ok(status) => landlock_report(&status),
         Err(error) => LandlockReport { status: LandlockOutcome::None, abi: None, reason: Some(error.to_string()) },

@@ -35,8 +35,9 @@ pub use mounts::resolve_with_mount_points;
 pub use open_file::OpenFile;
 pub use remove::TreeRemovalCounts;
 pub use root::{RootDirectory, RootDirectoryOptions};
+pub use rustix::fs::FileType;
 pub use stage::{StagedContentSource, StagedFile};
-pub use stat::{DiskSpace, DiskStat, FileType, InodeFingerprint, InodeId};
+pub use stat::{DiskSpace, DiskStat, InodeFingerprint, InodeId};
 pub use state_directory::{
     LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, StateDirectoryAccessError,
 };

@@ -4,12 +4,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
 use stead_path::FileName;
 
 use crate::{
-    DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, InodeFingerprint, InodeId,
-    LostAttribute, OpenFile, TEMPORARY_PREFIX, attributes,
+    DirectoryHandle, DiskError, DiskErrorKind, DiskStat, ExistingTargetPolicy, FileAttributeSource, LostAttribute,
+    OpenFile, TEMPORARY_PREFIX, attributes,
     errors::none_if_missing,
     open_file::{CHUNK_BYTES, hash_first_bytes},
     random_bytes, sys,
@@ -39,43 +38,19 @@ pub enum StagedContentSource<'a> {
 pub struct StagedFile {
     name: FileName,
     file: OwnedFd,
-    id: InodeId,
-    created_ns: Option<i128>,
-    size: u64,
+    stat: DiskStat,
     lost_attributes: Vec<LostAttribute>,
 }
 
 impl StagedFile {
-    fn from_file(name: FileName, file: OwnedFd, lost: Vec<LostAttribute>) -> Result<Self, DiskError> {
-        let stat = sys::stat_handle(file.as_fd())?.stat;
-        Ok(Self {
-            name,
-            file,
-            id: stat.fingerprint.id,
-            created_ns: stat.created_ns,
-            size: stat.size,
-            lost_attributes: lost,
-        })
-    }
-
     /// The temporary name of the staged file.
     pub fn name(&self) -> &FileName {
         &self.name
     }
 
-    /// The device and inode numbers of the staged file, which a rename does not change.
-    pub fn id(&self) -> InodeId {
-        self.id
-    }
-
-    /// The creation time of the staged file in nanoseconds since 1970, if the file system records it.
-    pub fn created_ns(&self) -> Option<i128> {
-        self.created_ns
-    }
-
-    /// The size of the staged content in bytes.
-    pub fn size(&self) -> u64 {
-        self.size
+    /// The metadata that the staged file had when it got its content and attributes.
+    pub fn stat(&self) -> &DiskStat {
+        &self.stat
     }
 
     /// The attributes that could not be copied from the replaced file to the staged file.
@@ -83,29 +58,21 @@ impl StagedFile {
         &self.lost_attributes
     }
 
-    /// The current fingerprint of the staged file; a rename of the staged file changes it.
-    pub fn fingerprint(&self) -> Result<InodeFingerprint, DiskError> {
-        Ok(sys::stat_handle(self.file.as_fd())?.stat.fingerprint)
-    }
-
     /// Returns the SHA-256 and the length of the staged content.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
-        hash_first_bytes(self.file.as_fd(), self.size)
+        hash_first_bytes(self.file.as_fd(), self.stat.size)
     }
 
     /// Appends bytes to a staged file, for content that arrives in chunks.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
-        file_io::write_all_at(self.file.as_fd(), bytes, self.size)?;
-        self.size += bytes.len() as u64;
+        file_io::write_all_at(self.file.as_fd(), bytes, self.stat.size)?;
+        self.stat.size += bytes.len() as u64;
         Ok(())
     }
 
-    /// Syncs the content of the staged file to disk. The sync of a reopened staged file fails with `PermissionDenied`
-    /// if the server may not read the file.
+    /// Syncs the content of the staged file to disk.
     pub fn sync(&self) -> Result<(), DiskError> {
-        file_io::sync_content(self.file.as_fd()).map_err(|error| {
-            if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
-        })
+        file_io::sync_content(self.file.as_fd())
     }
 
     /// Removes the file under the temporary name: the staged file or, after an exchange of names, the replaced file.
@@ -130,32 +97,16 @@ impl DirectoryHandle {
             FileAttributeSource::New { .. } => Ok(Vec::new()),
             FileAttributeSource::CopyFrom(model) => attributes::copy_attributes(file.as_fd(), model),
         });
-        let staged = filled.and_then(|lost| StagedFile::from_file(name.clone(), file, lost));
+        let staged = filled.and_then(|lost_attributes| {
+            let stat = sys::stat_handle(file.as_fd())?.stat;
+            Ok(StagedFile { name: name.clone(), file, stat, lost_attributes })
+        });
         if staged.is_err() {
             // The first error is reported. If removing the file also fails, the prefix of its name identifies the
             // leftover file.
             self.remove_file(&name).unwrap_or_default();
         }
         staged
-    }
-
-    /// Reopens a staged file by its temporary name; returns `None` if the staged file no longer exists.
-    pub fn reopen_staged(&self, name: &FileName) -> Result<Option<StagedFile>, DiskError> {
-        let Some(path_handle) = none_if_missing(self.open_path_handle(name))? else { return Ok(None) };
-        let path_handle = path_handle.ensure_file()?;
-        let id = path_handle.meta.id();
-        let file = match sys::reopen_path_handle(path_handle.handle.as_fd(), sys::READ_FLAGS) {
-            // After an exchange, the temporary name belongs to the old file. The server may not be able to read the old
-            // file, but can still move it.
-            Err(error) if error.kind == DiskErrorKind::PermissionDenied => path_handle.handle,
-            other => other?,
-        };
-        let staged = StagedFile::from_file(name.clone(), file, Vec::new())?;
-        if staged.id == id {
-            Ok(Some(staged))
-        } else {
-            Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "adopt staged"))
-        }
     }
 
     /// Gives a staged file its final name; fails with `Exists` if a file with that name exists.
@@ -171,15 +122,19 @@ impl DirectoryHandle {
         }
     }
 
-    /// Exchanges the names of a staged file and the file `name`, so that the old file gets the temporary name. If the
-    /// file system cannot exchange names, callers use [`Self::replace_with_staged`].
-    pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
-        self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
-    }
-
     /// Renames a staged file to `name`, and replaces the file that has this name.
     pub fn replace_with_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Replace)
+    }
+
+    /// Writes a small file atomically and durably, with the permissions `mode`.
+    pub fn write_file(&self, name: &FileName, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
+        let staged = self.stage_file(StagedContentSource::Bytes(bytes), FileAttributeSource::New { mode })?;
+        if let Err(error) = staged.sync().and_then(|()| self.replace_with_staged(&staged, name)) {
+            staged.discard(self).unwrap_or_default();
+            return Err(error);
+        }
+        self.sync()
     }
 
     fn create_temp_file(&self, mode: u32) -> Result<(FileName, OwnedFd), DiskError> {

@@ -1,42 +1,6 @@
 //! File metadata as plain values that callers compare and store, without any handle or path.
 
-use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
-
-/// The type of a file, such as regular file, directory or symbolic link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FileType {
-    /// The file is a regular file.
-    File,
-    /// The file is a directory.
-    Directory,
-    /// The file is a symbolic link.
-    Symlink,
-    /// The file is a named pipe.
-    Fifo,
-    /// The file is a socket.
-    Socket,
-    /// The file is a character device.
-    CharDevice,
-    /// The file is a block device.
-    BlockDevice,
-    /// The type of the file is not known, because the directory listing did not state it.
-    Unknown,
-}
-
-impl From<rustix::fs::FileType> for FileType {
-    fn from(file_type: rustix::fs::FileType) -> Self {
-        match file_type {
-            rustix::fs::FileType::RegularFile => Self::File,
-            rustix::fs::FileType::Directory => Self::Directory,
-            rustix::fs::FileType::Symlink => Self::Symlink,
-            rustix::fs::FileType::Fifo => Self::Fifo,
-            rustix::fs::FileType::Socket => Self::Socket,
-            rustix::fs::FileType::CharacterDevice => Self::CharDevice,
-            rustix::fs::FileType::BlockDevice => Self::BlockDevice,
-            rustix::fs::FileType::Unknown => Self::Unknown,
-        }
-    }
-}
+use rustix::fs::{FileType, Statx, StatxFlags, StatxTimestamp};
 
 /// The device and inode numbers of a file, which identify the file as long as it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,7 +75,7 @@ impl From<Statx> for StatWithMount {
         let modified_ns = timestamp_ns(raw.stx_mtime);
         let changed_ns = timestamp_ns(raw.stx_ctime);
         let stat = DiskStat {
-            file_type: rustix::fs::FileType::from_raw_mode(u32::from(raw.stx_mode)).into(),
+            file_type: FileType::from_raw_mode(u32::from(raw.stx_mode)),
             size: raw.stx_size,
             mode: u32::from(raw.stx_mode) & 0o7777,
             uid: raw.stx_uid,

@@ -17,32 +17,23 @@ use rustix::{fs::OFlags, io::Errno};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, FileAttributeSource, InodeId, RootDirectory,
-    RootDirectoryOptions, StagedContentSource,
+    DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, InodeId, RootDirectory, RootDirectoryOptions,
     confinement::OPathFdWithStat,
     errors::none_if_missing,
     mounts, sys,
-    sys::{
-        file_io::{RangeLockOperation, lock_range},
-        inotify_calls,
-    },
+    sys::{file_io::lock_range, inotify_calls},
 };
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 const LOCK_FILE_NAME: &str = "locks";
-const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The error of a failed access to the server's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct StateDirectoryAccessError(DiskError);
+pub struct StateDirectoryAccessError(pub(crate) DiskError);
 
 impl StateDirectoryAccessError {
-    pub(crate) fn new(error: DiskError) -> Self {
-        Self(error)
-    }
-
     /// The cause of the failed access to the server's own files.
     pub fn kind(&self) -> DiskErrorKind {
         self.0.kind
@@ -60,10 +51,6 @@ impl From<StateDirectoryAccessError> for DiskError {
 pub struct ServerOnlyDirectoryHandle(DirectoryHandle);
 
 impl ServerOnlyDirectoryHandle {
-    pub(crate) fn new(directory: DirectoryHandle) -> Self {
-        Self(directory)
-    }
-
     /// Wraps a directory that is in the workspace but hidden from all callers, such as a trash directory.
     pub fn hidden_in_workspace(directory: DirectoryHandle) -> Self {
         Self(directory)
@@ -138,15 +125,15 @@ impl StateDirectory {
 
     /// The free and total space of the file system of the state directory.
     pub fn disk_space(&self) -> Result<DiskSpace, StateDirectoryAccessError> {
-        self.root.disk_space().map_err(StateDirectoryAccessError::new)
+        self.root.disk_space().map_err(StateDirectoryAccessError)
     }
 
     /// Opens a subdirectory of the state directory, and creates it if it is missing; `sub` may have several components.
     pub fn create_subdirectory(&self, sub: &str) -> Result<ServerOnlyDirectoryHandle, StateDirectoryAccessError> {
         subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
-            .map(|(directory, _)| ServerOnlyDirectoryHandle::new(directory))
-            .map_err(StateDirectoryAccessError::new)
+            .map(|(directory, _)| ServerOnlyDirectoryHandle(directory))
+            .map_err(StateDirectoryAccessError)
     }
 
     /// Opens a subdirectory of the state directory, or returns `None` if the subdirectory does not exist.
@@ -155,16 +142,12 @@ impl StateDirectory {
         sub: &str,
     ) -> Result<Option<ServerOnlyDirectoryHandle>, StateDirectoryAccessError> {
         let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
-        none_if_missing(opened.map(ServerOnlyDirectoryHandle::new)).map_err(StateDirectoryAccessError::new)
+        none_if_missing(opened.map(ServerOnlyDirectoryHandle)).map_err(StateDirectoryAccessError)
     }
 
     /// Syncs the file system of the state directory.
     pub fn sync_file_system(&self) -> Result<(), StateDirectoryAccessError> {
-        self.root.sync_file_system().map_err(StateDirectoryAccessError::new)
-    }
-
-    pub(crate) fn root(&self) -> &RootDirectory {
-        &self.root
+        self.root.sync_file_system().map_err(StateDirectoryAccessError)
     }
 
     /// Opens a handle of the state directory, to watch it for changes by other processes.
@@ -174,38 +157,15 @@ impl StateDirectory {
 
     /// Opens the lock file of the state directory; each returned [`MultiSlotLockFile`] holds its own locks.
     pub fn open_lock_file(&self) -> Result<MultiSlotLockFile, StateDirectoryAccessError> {
-        self.try_open_lock_file().map_err(StateDirectoryAccessError::new)
-    }
-
-    fn try_open_lock_file(&self) -> Result<MultiSlotLockFile, DiskError> {
-        let root = self.root_directory()?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file: OwnedFd =
-            sys::open_name(root.path_handle(), LOCK_FILE_NAME.as_bytes(), flags, FILE_MODE).map_err(|error| {
-                if error.is_errno(Errno::LOOP) { error.with_kind(DiskErrorKind::IsSymlink) } else { error }
-            })?;
-        Ok(MultiSlotLockFile::new(OPathFdWithStat::from_handle(file)?.ensure_file()?.handle))
-    }
-
-    /// Writes a small file in the state directory that only the server's user can read, atomically and durably.
-    pub fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
-        let root = self.root_directory()?;
-        let staged =
-            root.stage_file(StagedContentSource::Bytes(bytes), FileAttributeSource::New { mode: FILE_MODE })?;
-        let placed = staged.sync().and_then(|()| root.replace_with_staged(&staged, &name));
-        if let Err(error) = placed {
-            staged.discard(&root).unwrap_or_default();
-            return Err(error);
-        }
-        root.sync()
-    }
-
-    /// Reads a small private file of the state directory, or returns `None` if the file does not exist.
-    pub fn read_secret(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
-        let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
-        let file = none_if_missing(self.root_directory()?.open_file(&name))?;
-        file.map(|file| file.read_all(SECRET_BYTES_MAX)).transpose()
+        let open = |root: DirectoryHandle| {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let file: OwnedFd =
+                sys::open_name(root.path_handle(), LOCK_FILE_NAME.as_bytes(), flags, FILE_MODE).map_err(|error| {
+                    if error.is_errno(Errno::LOOP) { error.with_kind(DiskErrorKind::IsSymlink) } else { error }
+                })?;
+            Ok(MultiSlotLockFile { file: OPathFdWithStat::from_handle(file)?.ensure_file()?.handle })
+        };
+        self.root_directory().and_then(open).map_err(StateDirectoryAccessError)
     }
 }
 
@@ -225,26 +185,16 @@ pub struct MultiSlotLockFile {
 }
 
 impl MultiSlotLockFile {
-    pub(crate) fn new(file: OwnedFd) -> Self {
-        Self { file }
-    }
-
     /// Locks a slot of the lock file without waiting, or changes the mode of a lock that is already held. Locking a
     /// slot returns `false` if another process holds a conflicting lock on the slot. The largest slot number is
     /// `i64::MAX - 1`.
     pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryAccessError> {
-        let lock = match mode {
-            LockMode::Shared => RangeLockOperation::Shared,
-            LockMode::Exclusive => RangeLockOperation::Exclusive,
-        };
-        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryAccessError::new)
+        lock_range(self.file.as_fd(), slot, 1, Some(mode)).map_err(StateDirectoryAccessError)
     }
 
     /// Releases the lock on a slot of the lock file, if the lock is held.
     pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryAccessError> {
-        lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock)
-            .map(|_| ())
-            .map_err(StateDirectoryAccessError::new)
+        lock_range(self.file.as_fd(), slot, 1, None).map(|_| ()).map_err(StateDirectoryAccessError)
     }
 
     /// Notifies every process that watches the lock file. A notification of the lock file can be missed, so watching
@@ -262,7 +212,7 @@ impl Drop for MultiSlotLockFile {
     fn drop(&mut self) {
         // Closing the file does not always release the locks: a child process that is being started may still share the
         // handle.
-        lock_range(self.file.as_fd(), 0, 0, RangeLockOperation::Unlock).unwrap_or_default();
+        lock_range(self.file.as_fd(), 0, 0, None).unwrap_or_default();
     }
 }
 

@@ -22,7 +22,7 @@ use rustix::{
 
 use crate::{
     DiskError, DiskSpace, FileType,
-    faults::{FaultInjectionSystemCall, gate},
+    faults::{SystemCall, gate},
     stat::StatWithMount,
 };
 
@@ -40,7 +40,7 @@ pub(crate) const CREATE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
 pub(crate) fn run_system_call<T>(
-    call: FaultInjectionSystemCall,
+    call: SystemCall,
     mut step: impl FnMut() -> rustix::io::Result<T>,
 ) -> Result<T, DiskError> {
     loop {
@@ -59,7 +59,7 @@ pub(crate) fn open_beneath(
 ) -> Result<OwnedFd, DiskError> {
     let path = if path.is_empty() { b"." } else { path };
     let mut tries = 0;
-    run_system_call(FaultInjectionSystemCall::Openat2, || {
+    run_system_call(SystemCall::Openat2, || {
         loop {
             let opened = rustix::fs::openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
             tries += 1;
@@ -78,23 +78,19 @@ pub(crate) fn open_name(
     mode: u32,
 ) -> Result<OwnedFd, DiskError> {
     let mode = Mode::from_raw_mode(mode);
-    run_system_call(FaultInjectionSystemCall::Open, || {
-        rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode)
-    })
+    run_system_call(SystemCall::Open, || rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
 }
 
 /// Opens a path that the operator gave, and follows symbolic links unless the flags forbid it.
 pub(crate) fn open_trusted(path: &Path, flags: OFlags) -> Result<OwnedFd, DiskError> {
-    run_system_call(FaultInjectionSystemCall::Open, || {
-        rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())
-    })
+    run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
 /// Opens the file of an `O_PATH` handle with other flags; the caller must check that the inode is still the same.
 pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, DiskError> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     let link = proc_fd_path(path_handle);
-    run_system_call(FaultInjectionSystemCall::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
+    run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
 }
 
 fn proc_fd_path(handle: BorrowedFd<'_>) -> String {
@@ -108,8 +104,7 @@ fn proc_fd_path(handle: BorrowedFd<'_>) -> String {
 pub(crate) fn stat_handle(handle: BorrowedFd<'_>) -> Result<StatWithMount, DiskError> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
     let meta: StatWithMount =
-        run_system_call(FaultInjectionSystemCall::Statx, || rustix::fs::statx(handle, c"", flags, STATX_FIELDS))?
-            .into();
+        run_system_call(SystemCall::Statx, || rustix::fs::statx(handle, c"", flags, STATX_FIELDS))?.into();
     match meta.mount_id {
         Some(_) => Ok(meta),
         None => Ok(StatWithMount { mount_id: mount_id_from_proc(handle), ..meta }),
@@ -119,8 +114,7 @@ pub(crate) fn stat_handle(handle: BorrowedFd<'_>) -> Result<StatWithMount, DiskE
 pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWithMount, DiskError> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let meta: StatWithMount =
-        run_system_call(FaultInjectionSystemCall::Statx, || rustix::fs::statx(directory, name, flags, STATX_FIELDS))?
-            .into();
+        run_system_call(SystemCall::Statx, || rustix::fs::statx(directory, name, flags, STATX_FIELDS))?.into();
     match meta.mount_id {
         Some(_) => Ok(meta),
         None => stat_handle(open_name(directory, name, PATH_HANDLE_FLAGS, 0)?.as_fd()),
@@ -134,7 +128,7 @@ fn mount_id_from_proc(handle: BorrowedFd<'_>) -> Option<u64> {
 }
 
 pub(crate) fn read_link(link: BorrowedFd<'_>) -> Result<Vec<u8>, DiskError> {
-    run_system_call(FaultInjectionSystemCall::Readlink, || rustix::fs::readlinkat(link, c"", Vec::new()))
+    run_system_call(SystemCall::Readlink, || rustix::fs::readlinkat(link, c"", Vec::new()))
         .map(|target| target.into_bytes())
 }
 
@@ -146,15 +140,15 @@ pub(crate) fn list_directory(
     let mut raw = RawDir::new(listing, buffer.spare_capacity_mut());
     loop {
         if raw.is_buffer_empty() {
-            run_system_call(FaultInjectionSystemCall::Getdents, || Ok(()))?;
+            run_system_call(SystemCall::Getdents, || Ok(()))?;
         }
         match raw.next() {
             None => return Ok(()),
             Some(Err(Errno::INTR)) => {}
-            Some(Err(errno)) => return Err(DiskError::from_errno(FaultInjectionSystemCall::Getdents.as_str(), errno)),
+            Some(Err(errno)) => return Err(DiskError::from_errno(SystemCall::Getdents.as_str(), errno)),
             Some(Ok(found)) => match found.file_name().to_bytes() {
                 b"." | b".." => {}
-                name => entry(name, found.file_type().into(), found.ino())?,
+                name => entry(name, found.file_type(), found.ino())?,
             },
         }
     }
@@ -162,12 +156,12 @@ pub(crate) fn list_directory(
 
 pub(crate) fn create_directory(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<(), DiskError> {
     let mode = Mode::from_raw_mode(mode);
-    run_system_call(FaultInjectionSystemCall::Mkdir, || rustix::fs::mkdirat(directory, name, mode))
+    run_system_call(SystemCall::Mkdir, || rustix::fs::mkdirat(directory, name, mode))
 }
 
 pub(crate) fn create_symlink(directory: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> Result<(), DiskError> {
     let target = OsStr::from_bytes(target);
-    run_system_call(FaultInjectionSystemCall::Symlink, || rustix::fs::symlinkat(target, directory, name))
+    run_system_call(SystemCall::Symlink, || rustix::fs::symlinkat(target, directory, name))
 }
 
 /// Creating a hard link fails if the new name already exists.
@@ -177,17 +171,15 @@ pub(crate) fn hard_link(
     to: BorrowedFd<'_>,
     to_name: &[u8],
 ) -> Result<(), DiskError> {
-    run_system_call(FaultInjectionSystemCall::Link, || {
-        rustix::fs::linkat(from, from_name, to, to_name, AtFlags::empty())
-    })
+    run_system_call(SystemCall::Link, || rustix::fs::linkat(from, from_name, to, to_name, AtFlags::empty()))
 }
 
 pub(crate) fn unlink(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), DiskError> {
-    run_system_call(FaultInjectionSystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::empty()))
+    run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::empty()))
 }
 
 pub(crate) fn remove_directory(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), DiskError> {
-    run_system_call(FaultInjectionSystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
+    run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
 pub(crate) fn rename(
@@ -197,7 +189,7 @@ pub(crate) fn rename(
     to_name: &[u8],
     flags: RenameFlags,
 ) -> Result<(), DiskError> {
-    run_system_call(FaultInjectionSystemCall::Rename, || {
+    run_system_call(SystemCall::Rename, || {
         if flags.is_empty() {
             rustix::fs::renameat(from, from_name, to, to_name)
         } else {
@@ -209,11 +201,11 @@ pub(crate) fn rename(
 pub(crate) fn set_mode_by_path_handle(path_handle: BorrowedFd<'_>, mode: u32) -> Result<(), DiskError> {
     let link = proc_fd_path(path_handle);
     let mode = Mode::from_raw_mode(mode);
-    run_system_call(FaultInjectionSystemCall::Chmod, || rustix::fs::chmodat(CWD, link.as_str(), mode, AtFlags::empty()))
+    run_system_call(SystemCall::Chmod, || rustix::fs::chmodat(CWD, link.as_str(), mode, AtFlags::empty()))
 }
 
 pub(crate) fn disk_space(handle: BorrowedFd<'_>) -> Result<DiskSpace, DiskError> {
-    let raw = run_system_call(FaultInjectionSystemCall::Statfs, || rustix::fs::fstatvfs(handle))?;
+    let raw = run_system_call(SystemCall::Statfs, || rustix::fs::fstatvfs(handle))?;
     Ok(DiskSpace {
         free_bytes: raw.f_bavail.saturating_mul(raw.f_frsize),
         total_bytes: raw.f_blocks.saturating_mul(raw.f_frsize),
@@ -221,7 +213,7 @@ pub(crate) fn disk_space(handle: BorrowedFd<'_>) -> Result<DiskSpace, DiskError>
 }
 
 pub(crate) fn file_system_magic(handle: BorrowedFd<'_>) -> Result<i64, DiskError> {
-    let raw = run_system_call(FaultInjectionSystemCall::Statfs, || rustix::fs::fstatfs(handle))?;
+    let raw = run_system_call(SystemCall::Statfs, || rustix::fs::fstatfs(handle))?;
     // The field `f_type` is a C long or an unsigned int, depending on the platform.
     #[expect(clippy::unnecessary_cast, reason = "the width differs between machines")]
     Ok(raw.f_type as i64)

@@ -184,7 +184,7 @@ pub fn measure_tree(root: &DirectoryHandle, limits: WalkLimits) -> Result<DiskTr
         } else {
             files += 1;
         }
-        if walked.file_type == FileType::File
+        if walked.file_type == FileType::RegularFile
             && let Ok(Some(stat)) = walked.parent.stat(walked.name)
         {
             bytes = bytes.saturating_add(stat.size);

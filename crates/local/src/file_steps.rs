@@ -31,11 +31,6 @@ impl StoredInodeId {
         let id = stat.fingerprint.id;
         Self { dev: id.dev, ino: id.ino, created_ns: stat.created_ns.map(to_stored_ns) }
     }
-
-    pub(crate) fn from_staged(staged: &stead_disk::StagedFile) -> Self {
-        let id = staged.id();
-        Self { dev: id.dev, ino: id.ino, created_ns: staged.created_ns().map(to_stored_ns) }
-    }
 }
 
 /// Nanoseconds fit into 64 bits until the year 2262.

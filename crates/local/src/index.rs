@@ -461,7 +461,7 @@ impl IndexContext {
 }
 
 fn is_regular_file(stat: &DiskStat) -> bool {
-    stat.file_type == FileType::File
+    stat.file_type == FileType::RegularFile
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl LocalWorkspace {
             let Ok(names) = directory.list() else { continue };
             for entry in names.iter().filter(|entry| entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())) {
                 let is_old = matches!(directory.stat(&entry.name), Ok(Some(stat))
-                    if stat.file_type == FileType::File && now_ns - stat.modified_ns >= age_ns);
+                    if stat.file_type == FileType::RegularFile && now_ns - stat.modified_ns >= age_ns);
                 if is_old && !self.is_needed_staged_file(&entry.name) {
                     directory.remove_file(&entry.name).unwrap_or_default();
                 }

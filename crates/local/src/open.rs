@@ -100,7 +100,7 @@ impl LocalWorkspace {
             let readable: Vec<_> =
                 options.readable_paths.iter().map(PathBuf::as_path).chain([policy.as_path()]).collect();
             workspace.landlock_report =
-                Some(stead_disk::landlock::restrict_process_to(&[&options.root_path, &options.state_path], &readable));
+                Some(stead_disk::landlock::restrict_process(&[&options.root_path, &options.state_path], &readable));
         }
         if options.watch_start == ExternalChangeRecordingStartPolicy::AtOpen {
             workspace.mark_count_in_doubt();

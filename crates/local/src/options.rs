@@ -7,6 +7,8 @@ use stead_disk::{PathResolutionMethod, SystemClock};
 use stead_engine::FileNamePolicy;
 use stead_path::RelPath;
 
+use crate::store::to_sql_integer;
+
 /// Which failures a change survives once the change is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -123,7 +125,7 @@ impl LocalWorkspaceOptions {
             index_files_min: INDEX_FILES_MIN,
             index_min_file_age: INDEX_MIN_FILE_AGE,
             watch_start: ExternalChangeRecordingStartPolicy::OnFirstWatch,
-            clock: Arc::new(MachineClock::default()),
+            clock: Arc::new(SystemClock::default()),
             user_names: None,
         }
     }
@@ -146,21 +148,12 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> ClockReading;
 }
 
-pub(crate) struct MachineClock(SystemClock);
-
-impl Default for MachineClock {
-    fn default() -> Self {
-        Self(SystemClock::new())
-    }
-}
-
-impl Clock for MachineClock {
+impl Clock for SystemClock {
     fn now(&self) -> ClockReading {
-        let signed = |milliseconds: u64| i64::try_from(milliseconds).unwrap_or(i64::MAX);
         ClockReading {
-            wall_ms: signed(self.0.now_ms()),
-            uptime_ms: signed(self.0.monotonic_ms()),
-            boot_id: self.0.boot_id(),
+            wall_ms: to_sql_integer(self.now_ms()),
+            uptime_ms: to_sql_integer(self.monotonic_ms()),
+            boot_id: self.boot_id(),
         }
     }
 }

@@ -6,10 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use stead_disk::{
-    DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, RootDirectory,
-    RootDirectoryOptions, StagedContentSource,
-};
+use stead_disk::{DirectoryHandle, DiskErrorKind, InodeFingerprint, OpenFile, RootDirectory, RootDirectoryOptions};
 use stead_engine::{ActivePolicy, Error, ErrorKind, InWorkspacePolicyFileLocation, Policy, limits::POLICY_BYTES_MAX};
 use stead_path::{FileName, RelPath};
 
@@ -25,39 +22,24 @@ pub(crate) struct PolicyFileLoader {
     name: FileName,
     /// The path of the policy file as written by the operator.
     display_path: PathBuf,
-    presence: PolicyFileRequirement,
+    /// Whether the policy file must exist, because the operator named the file.
+    is_required: bool,
     /// The path of the policy file below the workspace root; `None` if the file is outside the workspace.
     path_in_workspace: Option<RelPath>,
     cached: Mutex<CachedPolicy>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PolicyFileRequirement {
-    /// The policy file must exist, because the operator named the file.
-    Required,
-    Optional,
-}
-
 struct CachedPolicy {
     /// The fingerprint of the loaded policy file; `None` if there was no file.
     fingerprint: Option<InodeFingerprint>,
-    reuse: CachedPolicyFileReuse,
+    is_reusable: bool,
     result: Result<ActivePolicy, Error>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CachedPolicyFileReuse {
-    Allowed,
-    Reread,
 }
 
 impl PolicyFileLoader {
     /// The server does not start with a malformed policy file.
     pub(crate) fn open(named: Option<&Path>, state: &Path, workspace: &str, now_ns: i128) -> Result<Self, Error> {
-        let (file, presence) = match named {
-            Some(file) => (file.to_owned(), PolicyFileRequirement::Required),
-            None => (state.join(POLICY_FILE), PolicyFileRequirement::Optional),
-        };
+        let file = named.map_or_else(|| state.join(POLICY_FILE), Path::to_owned);
         let unusable = |reason: &str| {
             Error::new(ErrorKind::PolicyDenied, format!("cannot load the policy file {}: {reason}", file.display()))
                 .with_next_step("correct the file, or name another one with --policy")
@@ -68,12 +50,9 @@ impl PolicyFileLoader {
             .and_then(|root| Ok((root.open_directory(&RelPath::root())?, root)));
         let (directory, root) = opened.map_err(|error| unusable(&error.to_string()))?;
         let path_in_workspace = path_inside_workspace(workspace, root.absolute_path(), &name);
-        let cached = Mutex::new(CachedPolicy {
-            fingerprint: None,
-            reuse: CachedPolicyFileReuse::Reread,
-            result: Ok(ActivePolicy::built_in()),
-        });
-        let policy = Self { directory, name, display_path: file, presence, path_in_workspace, cached };
+        let unread = CachedPolicy { fingerprint: None, is_reusable: false, result: Ok(ActivePolicy::built_in()) };
+        let (is_required, cached) = (named.is_some(), Mutex::new(unread));
+        let policy = Self { directory, name, display_path: file, is_required, path_in_workspace, cached };
         policy.current_policy(now_ns)?;
         Ok(policy)
     }
@@ -83,29 +62,24 @@ impl PolicyFileLoader {
         let stat = self.directory.stat(&self.name).map_err(|error| self.unusable_policy_error(error))?;
         let fingerprint = stat.map(|stat| stat.fingerprint);
         let mut cached = lock_ignoring_poison(&self.cached);
-        if cached.fingerprint != fingerprint || cached.reuse == CachedPolicyFileReuse::Reread {
+        if cached.fingerprint != fingerprint || !cached.is_reusable {
             let is_recent = fingerprint.is_some_and(|file| now_ns - file.changed_ns < FINGERPRINT_SAFE_AGE_NS);
-            let reuse = if is_recent { CachedPolicyFileReuse::Reread } else { CachedPolicyFileReuse::Allowed };
-            *cached = CachedPolicy { fingerprint, reuse, result: self.read_policy(fingerprint) };
+            *cached = CachedPolicy { fingerprint, is_reusable: !is_recent, result: self.read_policy(fingerprint) };
         }
         cached.result.clone()
     }
 
     fn read_policy(&self, fingerprint: Option<InodeFingerprint>) -> Result<ActivePolicy, Error> {
         let Some(fingerprint) = fingerprint else {
-            return match self.presence {
-                PolicyFileRequirement::Required => Err(self.unusable_policy_error("there is no such file")),
-                PolicyFileRequirement::Optional => Ok(ActivePolicy::built_in()),
-            };
+            let missing = self.is_required.then(|| self.unusable_policy_error("there is no such file"));
+            return missing.map_or_else(|| Ok(ActivePolicy::built_in()), Err);
         };
         let file =
             self.directory.open_file(&self.name).map_err(|error| match error.kind == DiskErrorKind::IsSymlink {
                 true => self.unusable_policy_error("it is a symlink; name the file itself"),
                 false => self.unusable_policy_error(error),
             })?;
-        let bytes = file.read_all(POLICY_BYTES_MAX).map_err(|error| self.unusable_policy_error(error))?;
-        let text = String::from_utf8(bytes).map_err(|_| self.unusable_policy_error("it is not UTF-8"))?;
-        let policy = Policy::parse(&text).map_err(|error| {
+        let policy = Policy::parse(&self.read_text(&file)?).map_err(|error| {
             self.unusable_policy_error(&error).with_detail("line", error.line).with_detail("reason", error.reason)
         })?;
         let device_and_inode = (fingerprint.id.dev, fingerprint.id.ino);
@@ -123,12 +97,6 @@ impl PolicyFileLoader {
         .with_next_step("ask a person to correct the policy file, then repeat the call")
     }
 
-    fn unwritable(&self, error: DiskError) -> Error {
-        let file = self.display_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Error::new(ErrorKind::Io, format!("cannot write the policy file {file}: {error}"))
-            .with_next_step("check the permissions of the file and its directory")
-    }
-
     pub(crate) fn display_path(&self) -> &Path {
         &self.display_path
     }
@@ -142,24 +110,22 @@ impl PolicyFileLoader {
         match self.directory.open_file(&self.name) {
             Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.unusable_policy_error(error)),
-            Ok(file) => {
-                let bytes = file.read_all(POLICY_BYTES_MAX).map_err(|error| self.unusable_policy_error(error))?;
-                String::from_utf8(bytes).map(Some).map_err(|_| self.unusable_policy_error("it is not UTF-8"))
-            }
+            Ok(file) => self.read_text(&file).map(Some),
         }
+    }
+
+    fn read_text(&self, file: &OpenFile) -> Result<String, Error> {
+        let bytes = file.read_all(POLICY_BYTES_MAX).map_err(|error| self.unusable_policy_error(error))?;
+        String::from_utf8(bytes).map_err(|_| self.unusable_policy_error("it is not UTF-8"))
     }
 
     pub(crate) fn write_policy(&self, text: &str) -> Result<(), Error> {
         Policy::parse(text).map_err(|error| self.unusable_policy_error(error))?;
-        let attributes = FileAttributeSource::New { mode: POLICY_MODE };
-        let staged = self.directory.stage_file(StagedContentSource::Bytes(text.as_bytes()), attributes);
-        let staged = staged.map_err(|error| self.unwritable(error))?;
-        let placed = staged.sync().and_then(|()| self.directory.replace_with_staged(&staged, &self.name));
-        if let Err(error) = placed {
-            staged.discard(&self.directory).unwrap_or_default();
-            return Err(self.unwritable(error));
-        }
-        self.directory.sync().map_err(|error| self.unwritable(error))
+        self.directory.write_file(&self.name, text.as_bytes(), POLICY_MODE).map_err(|error| {
+            let file = self.display_path.file_name().unwrap_or_default().to_string_lossy();
+            Error::new(ErrorKind::Io, format!("cannot write the policy file {file}: {error}"))
+                .with_next_step("check the permissions of the file and its directory")
+        })
     }
 }
 

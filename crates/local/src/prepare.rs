@@ -202,10 +202,9 @@ impl LocalWorkspace {
             directory.set_mode(staged.name(), mode).map_err(at)?;
         }
         if !staged.lost_attributes().is_empty() {
-            let lost: Vec<_> = staged.lost_attributes().iter().map(|attribute| attribute.as_str()).collect();
+            let lost: Vec<_> = staged.lost_attributes().iter().map(ToString::to_string).collect();
             prepared.notices.push(format!("{}: some attributes could not be copied: [{}]", put.path, lost.join(", ")));
         }
-        let fingerprint = staged.fingerprint().map_err(at)?;
         let after = self.make_content_durable(put, source, &directory, &staged, prepared)?;
         let over = old.map(|(file, seen)| self.replaced_file(put.path, &file, &seen, prepared)).transpose()?;
         let before = over.as_ref().map_or(PathState::Absent, |(_, state)| state.clone());
@@ -216,8 +215,8 @@ impl LocalWorkspace {
             staged: StagedFileRecord {
                 directory: SerializableRelPath(directory_path),
                 name: SerializableRelPath(RelPath::root().join(staged.name()).map_err(Error::from)?),
-                id: StoredInodeId::from_staged(&staged),
-                modified_ns: to_stored_ns(fingerprint.modified_ns),
+                id: StoredInodeId::from_stat(staged.stat()),
+                modified_ns: to_stored_ns(staged.stat().modified_ns),
             },
             over: over.map(|(replaced, _)| replaced),
             version: put.version.0,
@@ -450,7 +449,7 @@ impl LocalWorkspace {
             {
                 Ok(Some(stat))
             }
-            (CommitExpectation::File(_), Some(stat)) if stat.file_type != FileType::File => Err(changed(path)),
+            (CommitExpectation::File(_), Some(stat)) if stat.file_type != FileType::RegularFile => Err(changed(path)),
             (CommitExpectation::File(seen), Some(stat)) => {
                 let file = self.open_current(path)?;
                 let (hash, _) = file.hash().map_err(errors::at_path(path))?;

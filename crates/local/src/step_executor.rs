@@ -260,7 +260,7 @@ impl FileApplyStepExecutor<'_> {
 fn remove_leftover_staged_files(directory: &DirectoryHandle) -> Result<(), DiskError> {
     let names = directory.list()?;
     let is_staged = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
-    if names.iter().all(|entry| is_staged(&entry.name) && entry.file_type == FileType::File) {
+    if names.iter().all(|entry| is_staged(&entry.name) && entry.file_type == FileType::RegularFile) {
         for entry in &names {
             directory.remove_file(&entry.name)?;
         }

@@ -285,10 +285,10 @@ pub(crate) fn to_engine_fingerprint(fingerprint: &InodeFingerprint) -> FileStatF
 
 pub(crate) fn to_engine_file_type(file_type: FileType) -> FileKind {
     match file_type {
-        FileType::File => FileKind::File,
+        FileType::RegularFile => FileKind::File,
         FileType::Directory => FileKind::Directory,
         FileType::Symlink => FileKind::Link,
-        FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+        FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {
             FileKind::Special
         }
     }

@@ -25,7 +25,7 @@ use crate::{
     open::LocalWorkspace,
     options::{
         Clock, Durability, ExternalChangeRecordingStartPolicy, IndexBuildAndUseMode, LandlockMode,
-        LocalWorkspaceOptions, MachineClock,
+        LocalWorkspaceOptions,
     },
     store::{self, TransactionSyncPolicy},
 };
@@ -107,7 +107,7 @@ impl WorkspaceRegistryOptions {
             open_workspaces_max: OPEN_WORKSPACES_DEFAULT,
             idle_timeout: IDLE_TIMEOUT_DEFAULT,
             trash_retention_ms: TRASH_RETENTION_DEFAULT_MS,
-            clock: Arc::new(MachineClock::default()),
+            clock: Arc::new(stead_disk::SystemClock::default()),
         }
     }
 }
@@ -156,7 +156,7 @@ impl WorkspaceRegistry {
         let landlock_report = match options.landlock {
             LandlockMode::Restrict => {
                 let readable: Vec<&Path> = options.readable_paths.iter().map(PathBuf::as_path).collect();
-                Some(stead_disk::landlock::restrict_process_to(&[&path], &readable))
+                Some(stead_disk::landlock::restrict_process(&[&path], &readable))
             }
             LandlockMode::Off => None,
         };

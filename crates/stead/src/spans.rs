@@ -183,7 +183,7 @@ fn install_subscriber(sender: SyncSender<Value>) -> Result<(), String> {
     tracing::subscriber::set_global_default(SpanExportSubscriber {
         next_id: AtomicU64::new(1),
         open_spans: Mutex::default(),
-        clock: stead_disk::SystemClock::new(),
+        clock: stead_disk::SystemClock::default(),
         sender,
     })
     .map_err(|error| error.to_string())
@@ -281,7 +281,8 @@ mod tests {
     fn span_uses_otlp_attribute_names() {
         let (to, from) = sync_channel(1);
         let (next_id, open_spans) = (AtomicU64::new(1), Mutex::default());
-        let collector = SpanExportSubscriber { next_id, open_spans, clock: stead_disk::SystemClock::new(), sender: to };
+        let collector =
+            SpanExportSubscriber { next_id, open_spans, clock: stead_disk::SystemClock::default(), sender: to };
         tracing::subscriber::with_default(collector, || {
             let span = tracing::info_span!(
                 target: stead_protocols::SPAN_TARGET,

@@ -15,13 +15,13 @@ use rustix::{
 use super::{proc_fd_path, run_system_call};
 use crate::{
     DiskError,
-    faults::{FaultInjectionSystemCall, gate},
+    faults::{SystemCall, gate},
 };
 
 const EVENT_BUFFER_BYTES: usize = 64 * 1024;
 
 pub(crate) fn create_queue() -> Result<OwnedFd, DiskError> {
-    run_system_call(FaultInjectionSystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
+    run_system_call(SystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
 pub(crate) fn watch_directory(
@@ -30,14 +30,12 @@ pub(crate) fn watch_directory(
     flags: WatchFlags,
 ) -> Result<i32, DiskError> {
     let link = proc_fd_path(directory);
-    run_system_call(FaultInjectionSystemCall::Watch, || {
-        inotify::add_watch(queue, link.as_str(), flags | WatchFlags::ONLYDIR)
-    })
+    run_system_call(SystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags | WatchFlags::ONLYDIR))
 }
 
 pub(crate) fn watch_file(queue: BorrowedFd<'_>, file: BorrowedFd<'_>, flags: WatchFlags) -> Result<i32, DiskError> {
     let link = proc_fd_path(file);
-    run_system_call(FaultInjectionSystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
+    run_system_call(SystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
 }
 
 /// Writes a meaningless byte to a file, so that processes that watch the file are notified. Tests inject no fault into
@@ -47,7 +45,7 @@ pub(crate) fn update_timestamps(file: BorrowedFd<'_>) {
 }
 
 pub(crate) fn remove_watch(queue: BorrowedFd<'_>, watch: i32) -> Result<(), DiskError> {
-    run_system_call(FaultInjectionSystemCall::Watch, || inotify::remove_watch(queue, watch))
+    run_system_call(SystemCall::Watch, || inotify::remove_watch(queue, watch))
 }
 
 pub(crate) fn read_events(
@@ -63,22 +61,20 @@ pub(crate) fn read_events(
             if count >= events_max {
                 return Ok(false);
             }
-            run_system_call(FaultInjectionSystemCall::Read, || Ok(()))?;
+            run_system_call(SystemCall::Read, || Ok(()))?;
         }
         match reader.next() {
             Ok(read) => event(&read),
             Err(Errno::AGAIN) => return Ok(true),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(DiskError::from_errno(FaultInjectionSystemCall::Read.as_str(), errno)),
+            Err(errno) => return Err(DiskError::from_errno(SystemCall::Read.as_str(), errno)),
         }
         count += 1;
     }
 }
 
 pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
-    run_system_call(FaultInjectionSystemCall::Watch, || {
-        rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-    })
+    run_system_call(SystemCall::Watch, || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
 /// An error of the write is ignored, because an eventfd with a full counter wakes the thread anyway.
@@ -94,12 +90,12 @@ pub(crate) fn clear_signal(counter: BorrowedFd<'_>) {
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Result<bool, DiskError> {
     let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
     let timeout = Timespec { tv_sec: seconds, tv_nsec: i64::from(timeout.subsec_nanos()) };
-    gate(FaultInjectionSystemCall::Poll)?;
+    gate(SystemCall::Poll)?;
     let mut polled: Vec<PollFd<'_>> =
         handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect();
     match rustix::event::poll(&mut polled, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(DiskError::from_errno(FaultInjectionSystemCall::Poll.as_str(), errno)),
+        Err(errno) => Err(DiskError::from_errno(SystemCall::Poll.as_str(), errno)),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use stead_disk::{
     FileAttributeSource, StagedContentSource,
     faults::{
-        FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter,
-        InjectedFaultEffect, arm_fault, disarm_fault,
+        FaultFilter, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter, InjectedFaultEffect, SystemCall,
+        arm_fault, disarm_fault,
     },
 };
 
@@ -71,7 +71,7 @@ fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::Ro
         let (opened, FaultPlanSystemCallReport { hit_call: fired, .. }) =
             run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(errno)), open);
         assert!(fired.is_some(), "no openat2 in an opening");
-        if fired == Some(FaultInjectionSystemCall::Openat2) {
+        if fired == Some(SystemCall::Openat2) {
             return opened;
         }
         at += 1;
@@ -104,7 +104,7 @@ fn files_open_without_procfs() {
             let open = || root.open_file(&crate::fixture::rel_path("a/file"));
             let (opened, FaultPlanSystemCallReport { hit_call: fired, .. }) =
                 run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(NO_SUCH_FILE)), open);
-            if fired == Some(FaultInjectionSystemCall::Open)
+            if fired == Some(SystemCall::Open)
                 && let Ok(file) = opened
             {
                 assert_eq!(file.read_all(9).unwrap(), b"abc");

@@ -65,7 +65,7 @@ fn hidden_directory_rejects_all_operations() {
         assert_eq!(kind(a.set_mode(&state, 0o777)), Hidden);
         assert_eq!(kind(a.rename(&state, &a, &name("moved"), ExistingTargetPolicy::Refuse)), Hidden);
         let staged = a.stage_file(StagedContentSource::Bytes(b"x"), FileAttributeSource::New { mode: 0o600 }).unwrap();
-        assert_eq!(kind(a.exchange_staged(&staged, &state)), Hidden);
+        assert_eq!(kind(a.rename(staged.name(), &a, &state, ExistingTargetPolicy::Exchange)), Hidden);
         staged.discard(&a).unwrap();
     }
 }

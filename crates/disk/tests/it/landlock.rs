@@ -23,7 +23,7 @@ fn outside_is_out_of_reach_and_inside_works() {
     let ws = PathBuf::from(std::env::var(CHILD_DIRECTORY_ENV).unwrap());
     let out = ws.parent().unwrap().join("out");
     assert_eq!(std::fs::read(out.join("secret")).unwrap(), b"secret");
-    let report = landlock::restrict_process(&[&ws]);
+    let report = landlock::restrict_process(&[&ws], &[]);
     eprintln!("{report:?}");
     if report.status == landlock::LandlockOutcome::None {
         eprintln!("NOT RUN: no Landlock here: {:?}", report.reason);
@@ -37,7 +37,7 @@ fn outside_is_out_of_reach_and_inside_works() {
         let a = root.open_directory(&rel_path("a")).unwrap();
         let attributes = stead_disk::FileAttributeSource::New { mode: 0o600 };
         let staged = a.stage_file(stead_disk::StagedContentSource::Bytes(b"new"), attributes).unwrap();
-        a.exchange_staged(&staged, &crate::fixture::name("file")).unwrap();
+        a.rename(staged.name(), &a, &crate::fixture::name("file"), stead_disk::ExistingTargetPolicy::Exchange).unwrap();
         a.set_mode(staged.name(), 0o640).unwrap();
         a.rename(
             staged.name(),
@@ -62,7 +62,7 @@ fn a_missing_path_is_reported() {
         assert_child_passes(&["env"], "landlock::a_missing_path_is_reported");
         return;
     }
-    let report = landlock::restrict_process(&["/no/such/place".as_ref()]);
+    let report = landlock::restrict_process(&["/no/such/place".as_ref()], &[]);
     assert_eq!(report.status, landlock::LandlockOutcome::None);
     assert_eq!(report.reason.as_deref(), Some("a path of the Landlock rules could not be opened"));
     std::fs::read("/etc/passwd").unwrap();

@@ -66,7 +66,7 @@ fn special_files_never_block_and_are_never_opened() {
         let null = rustix::fs::makedev(1, 3);
         let mode = Mode::from_raw_mode(0o666);
         rustix::fs::mknodat(CWD, f.workspace.join("null"), rustix::fs::FileType::CharacterDevice, mode, null).unwrap();
-        cases.push(("null", FileType::CharDevice));
+        cases.push(("null", FileType::CharacterDevice));
     } else {
         eprintln!("NOT RUN: device nodes need root");
     }
@@ -78,7 +78,6 @@ fn special_files_never_block_and_are_never_opened() {
             assert_eq!(kind(top.open_file(&name(text))), DiskErrorKind::NotRegularFile);
             assert_eq!(kind(root.open_directory(&rel_path(text))), DiskErrorKind::NotDirectory);
             assert_eq!(kind(top.set_mode(&name(text), 0o600)), DiskErrorKind::NotRegularFile);
-            assert_eq!(kind(top.reopen_staged(&name(text))), DiskErrorKind::NotRegularFile);
             assert_eq!(root.stat(&rel_path(text)).unwrap().unwrap().file_type, *file_type);
             assert_eq!(root.canonicalize(&rel_path(text), stead_disk::FinalSymlink::Follow), Ok(rel_path(text)));
         }
@@ -99,15 +98,15 @@ fn lists_and_stats_without_following() {
             top.list().unwrap().into_iter().map(|e| (e.name.to_string(), e.file_type)).collect();
         listed.sort_by(|one, two| one.0.cmp(&two.0));
         let expected = [
-            ("file", FileType::File),
+            ("file", FileType::RegularFile),
             ("link", FileType::Symlink),
             ("sub", FileType::Directory),
-            ("twin", FileType::File),
+            ("twin", FileType::RegularFile),
         ];
         assert_eq!(listed, expected.map(|(name, file_type)| (name.to_owned(), file_type)));
         assert_eq!(top.list().unwrap().len(), 4);
         let stat = top.stat(&name("file")).unwrap().unwrap();
-        assert_eq!((stat.size, stat.hard_links, stat.file_type), (5, 2, FileType::File));
+        assert_eq!((stat.size, stat.hard_links, stat.file_type), (5, 2, FileType::RegularFile));
         assert_eq!(Some(stat), root.stat(&rel_path("file")).unwrap());
         assert_eq!(top.stat(&name("link")).unwrap().unwrap().file_type, FileType::Symlink);
         assert_eq!(top.read_link(&name("link")).unwrap(), b"../out/secret");

@@ -13,24 +13,26 @@ fn renames_exchanges_and_replaces() {
     let first = top.stage_file(StagedContentSource::Bytes(b"first"), NEW).unwrap();
     top.rename_staged_to_new(&first, &name("file")).unwrap();
     assert_eq!(f.read("file"), "first");
-    assert_eq!(top.stat(&name("file")).unwrap().unwrap().fingerprint.id, first.id());
-    assert_eq!(first.fingerprint().unwrap().id, first.id());
+    assert_eq!(top.stat(&name("file")).unwrap().unwrap().fingerprint.id, first.stat().fingerprint.id);
 
     let second = top.stage_file(StagedContentSource::Bytes(b"second"), NEW).unwrap();
     assert_eq!(kind(top.rename_staged_to_new(&second, &name("file"))), DiskErrorKind::Exists);
     assert_eq!(f.read("file"), "first");
-    top.exchange_staged(&second, &name("file")).unwrap();
+    top.rename(second.name(), &top, &name("file"), ExistingTargetPolicy::Exchange).unwrap();
     assert_eq!(f.read("file"), "second");
-    let old = top.reopen_staged(second.name()).unwrap().unwrap();
-    assert_eq!((old.id(), old.size()), (first.id(), 5));
-    old.discard(&top).unwrap();
+    let old = top.stat(second.name()).unwrap().unwrap();
+    assert_eq!((old.fingerprint.id, old.size), (first.stat().fingerprint.id, 5));
+    second.discard(&top).unwrap();
 
     let third = top.stage_file(StagedContentSource::Bytes(b"third"), NEW).unwrap();
-    assert_eq!(kind(top.exchange_staged(&third, &name("nothing"))), DiskErrorKind::NotFound);
+    assert_eq!(
+        kind(top.rename(third.name(), &top, &name("nothing"), ExistingTargetPolicy::Exchange)),
+        DiskErrorKind::NotFound
+    );
     top.replace_with_staged(&third, &name("file")).unwrap();
     assert_eq!(f.read("file"), "third");
     assert_eq!(top.list().unwrap().len(), 1);
-    assert!(top.reopen_staged(third.name()).unwrap().is_none());
+    assert!(top.stat(third.name()).unwrap().is_none());
     third.discard(&top).unwrap();
     top.sync().unwrap();
 }
@@ -79,7 +81,7 @@ fn hard_linked_files_are_replaced_not_edited() {
     let old = top.open_file(&name("file")).unwrap();
     assert_eq!(old.stat().hard_links, 2);
     let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::CopyFrom(&old)).unwrap();
-    top.exchange_staged(&staged, &name("file")).unwrap();
+    top.rename(staged.name(), &top, &name("file"), ExistingTargetPolicy::Exchange).unwrap();
     assert_eq!(f.read("file"), "new");
     assert_eq!(std::fs::read(f.outside.join("twin")).unwrap(), b"old");
 }

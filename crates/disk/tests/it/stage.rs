@@ -42,9 +42,12 @@ fn stages_bytes_and_files() {
     let staged =
         top.stage_file(StagedContentSource::Bytes(b"bytes"), FileAttributeSource::New { mode: 0o6640 }).unwrap();
     assert!(staged.name().as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
-    assert_eq!(staged.size(), 5);
+    assert_eq!(staged.stat().size, 5);
     let stat = top.stat(staged.name()).unwrap().unwrap();
-    assert_eq!((stat.fingerprint.id, stat.created_ns, stat.mode & 0o7137), (staged.id(), staged.created_ns(), 0));
+    assert_eq!(
+        (stat.fingerprint.id, stat.created_ns, stat.mode & 0o7137),
+        (staged.stat().fingerprint.id, staged.stat().created_ns, 0)
+    );
     staged.sync().unwrap();
     let open = top.open_file(&name("large")).unwrap();
     let copy = top.stage_file(StagedContentSource::File(&open), FileAttributeSource::CopyFrom(&open)).unwrap();
@@ -53,7 +56,7 @@ fn stages_bytes_and_files() {
     f.file("nothing", "");
     let nothing = top.open_file(&name("nothing")).unwrap();
     let empty = top.stage_file(StagedContentSource::File(&nothing), FileAttributeSource::CopyFrom(&nothing)).unwrap();
-    assert_eq!(empty.size(), 0);
+    assert_eq!(empty.stat().size, 0);
     for staged in [staged, copy, empty] {
         staged.discard(&top).unwrap();
     }

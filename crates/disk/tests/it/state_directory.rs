@@ -37,17 +37,17 @@ fn opens_only_directories_owned_by_this_user() {
 }
 
 #[test]
-fn secrets_are_private_and_written_atomically() {
+fn written_files_are_private_and_replaced_atomically() {
     let f = DiskFixture::new();
     let state = StateDirectory::open(&f.outside.join("state")).unwrap();
-    assert_eq!(state.read_secret("key").unwrap(), None);
-    state.write_secret("key", b"one").unwrap();
-    state.write_secret("key", b"two").unwrap();
-    assert_eq!(state.read_secret("key").unwrap().as_deref(), Some(b"two".as_slice()));
+    let root = state.root_directory().unwrap();
+    assert_eq!(kind(root.open_file(&name("key"))), DiskErrorKind::NotFound);
+    root.write_file(&name("key"), b"one", 0o600).unwrap();
+    root.write_file(&name("key"), b"two", 0o600).unwrap();
+    assert_eq!(root.open_file(&name("key")).unwrap().read_all(10).unwrap(), b"two");
     let stat = std::fs::metadata(state.path().join("key")).unwrap();
     assert_eq!(stat.mode() & 0o7777, 0o600);
-    assert!(state.write_secret("../key", b"x").is_err());
-    assert!(state.read_secret("a/b").is_err());
+    assert!(state.create_subdirectory("a/../key").is_err());
     assert!(state.create_subdirectory("../x").is_err());
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 1);
     let sub = state.create_subdirectory("trash/a").unwrap();
@@ -120,7 +120,7 @@ fn adopts_files_left_by_an_exchange() {
     f.file("file", "abc");
     let top = f.root_directory();
     let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::New { mode: 0o644 }).unwrap();
-    top.exchange_staged(&staged, &name("file")).unwrap();
+    top.rename(staged.name(), &top, &name("file"), stead_disk::ExistingTargetPolicy::Exchange).unwrap();
     state.adopt_blob(ABC, &top, staged.name()).unwrap();
     assert_eq!(f.read("file"), "new");
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().read_all(9).unwrap(), b"abc");
@@ -128,10 +128,10 @@ fn adopts_files_left_by_an_exchange() {
 
 #[test]
 fn clock_advances_and_random_bytes_differ() {
-    let clock = stead_disk::SystemClock::new();
+    let clock = stead_disk::SystemClock::default();
     assert!(clock.now_ms() > 1_700_000_000_000);
     assert!(clock.monotonic_ms() <= clock.monotonic_ms());
-    assert_eq!(clock.boot_id(), stead_disk::SystemClock::new().boot_id());
+    assert_eq!(clock.boot_id(), stead_disk::SystemClock::default().boot_id());
     assert_ne!(stead_disk::random_bytes::<32>().unwrap(), stead_disk::random_bytes::<32>().unwrap());
 }
 

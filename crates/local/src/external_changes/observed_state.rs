@@ -40,7 +40,7 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
             Err(error) if is_gone(error.kind) => absent(),
             Err(_) => Ok(None),
         },
-        FileType::File if stat.size <= HASHED_BYTES_MAX => {
+        FileType::RegularFile if stat.size <= HASHED_BYTES_MAX => {
             let read = workspace.root.open_file(path).and_then(|file| {
                 let stat = file.stat();
                 file.read_and_hash(HASHED_BYTES_MAX).map(|(bytes, hash)| (stat, bytes, hash))
@@ -55,8 +55,8 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
                 Err(_) => plain(PathState::Unknown { size: Some(stat.size) }),
             }
         }
-        FileType::File => plain(PathState::Unknown { size: Some(stat.size) }),
-        FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+        FileType::RegularFile => plain(PathState::Unknown { size: Some(stat.size) }),
+        FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {
             plain(PathState::Unknown { size: None })
         }
     }

@@ -93,7 +93,7 @@ fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) 
         let path = at.join(&entry.name)?;
         let failed = errors::at_path(&path);
         match entry.file_type {
-            FileType::File => {
+            FileType::RegularFile => {
                 let file = from.open_file(&entry.name).map_err(failed)?;
                 let stat = file.stat();
                 let mut content = SequentialOpenFileReader { file: &file, offset: 0 };
@@ -113,7 +113,7 @@ fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) 
             FileType::Symlink
             | FileType::Fifo
             | FileType::Socket
-            | FileType::CharDevice
+            | FileType::CharacterDevice
             | FileType::BlockDevice
             | FileType::Unknown => {}
         }

@@ -111,14 +111,14 @@ fn copy_tree(
         let path = at.join(name)?;
         let failed = errors::at_path(&path);
         match entry.file_type {
-            FileType::File => {
+            FileType::RegularFile => {
                 let file = from.open_file(name).map_err(failed)?;
                 let staged = to
                     .stage_file(StagedContentSource::File(&file), FileAttributeSource::CopyFrom(&file))
                     .map_err(failed)?;
                 to.rename_staged_to_new(&staged, name).map_err(failed)?;
                 copied.files += 1;
-                copied.bytes = copied.bytes.saturating_add(staged.size());
+                copied.bytes = copied.bytes.saturating_add(staged.stat().size);
             }
             FileType::Directory => {
                 let below = from.open_directory(name).map_err(failed)?;
@@ -133,9 +133,11 @@ fn copy_tree(
                 to.create_symlink(name, &target).map_err(failed)?;
                 copied.links += 1;
             }
-            FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
-                copied.skipped += 1
-            }
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => copied.skipped += 1,
         }
     }
     Ok(())

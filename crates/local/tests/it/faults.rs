@@ -13,8 +13,8 @@ pub(crate) use self::rig::{check_journal, fast_temporary_directory as rig_place}
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stead_disk::faults::{
-    FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter,
-    InjectedFaultEffect, arm_fault, disarm_fault,
+    FaultFilter, FaultPlan, FaultPlanSystemCallReport, FaultPlanThreadFilter, InjectedFaultEffect, SystemCall,
+    arm_fault, disarm_fault,
 };
 
 use self::{
@@ -33,31 +33,31 @@ const INTERRUPTED: i32 = 4;
 const IO_ERROR: i32 = 5;
 const NO_SPACE: i32 = 28;
 
-fn may_need_space(call: FaultInjectionSystemCall) -> bool {
+fn may_need_space(call: SystemCall) -> bool {
     match call {
-        FaultInjectionSystemCall::Open
-        | FaultInjectionSystemCall::Write
-        | FaultInjectionSystemCall::Clone
-        | FaultInjectionSystemCall::CopyRange
-        | FaultInjectionSystemCall::Mkdir
-        | FaultInjectionSystemCall::Symlink
-        | FaultInjectionSystemCall::Link
-        | FaultInjectionSystemCall::Rename
-        | FaultInjectionSystemCall::Xattr
-        | FaultInjectionSystemCall::Sync
-        | FaultInjectionSystemCall::SyncFileSystem => true,
-        FaultInjectionSystemCall::Openat2
-        | FaultInjectionSystemCall::Statx
-        | FaultInjectionSystemCall::Readlink
-        | FaultInjectionSystemCall::Getdents
-        | FaultInjectionSystemCall::Read
-        | FaultInjectionSystemCall::Unlink
-        | FaultInjectionSystemCall::Chmod
-        | FaultInjectionSystemCall::Chown
-        | FaultInjectionSystemCall::Statfs
-        | FaultInjectionSystemCall::Lock
-        | FaultInjectionSystemCall::Watch
-        | FaultInjectionSystemCall::Poll => false,
+        SystemCall::Open
+        | SystemCall::Write
+        | SystemCall::Clone
+        | SystemCall::CopyRange
+        | SystemCall::Mkdir
+        | SystemCall::Symlink
+        | SystemCall::Link
+        | SystemCall::Rename
+        | SystemCall::Xattr
+        | SystemCall::Sync
+        | SystemCall::SyncFileSystem => true,
+        SystemCall::Openat2
+        | SystemCall::Statx
+        | SystemCall::Readlink
+        | SystemCall::Getdents
+        | SystemCall::Read
+        | SystemCall::Unlink
+        | SystemCall::Chmod
+        | SystemCall::Chown
+        | SystemCall::Statfs
+        | SystemCall::Lock
+        | SystemCall::Watch
+        | SystemCall::Poll => false,
     }
 }
 

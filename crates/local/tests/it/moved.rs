@@ -6,8 +6,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use serde_json::json;
 use stead_disk::faults::{
-    FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault,
-    disarm_fault,
+    FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, SystemCall, arm_fault, disarm_fault,
 };
 
 use crate::{faults::lock_fault_tests, support::LocalFixture};
@@ -38,7 +37,7 @@ fn recovery_error_names_the_path_and_not_the_state_directory() {
     let first = fixture.call_ok("write", json!({ "path": "big", "content": "a".repeat(LARGE_FILE_BYTES) }));
     let write = json!({ "path": "big", "content": "b".repeat(LARGE_FILE_BYTES), "base": first["version"] });
     // The new file is put in place, but the old file cannot be released and the change cannot be rolled back.
-    let calls = FaultFilter::Only(FaultInjectionSystemCall::Rename);
+    let calls = FaultFilter::Only(SystemCall::Rename);
     arm_fault(FaultPlan {
         call_number: 2,
         action: InjectedFaultEffect::FailFromNowOn(BROKEN),

@@ -13,8 +13,7 @@ use testkit::native::EngineJsonCalls;
 
 use serde_json::{Value, json};
 use stead_disk::faults::{
-    FaultFilter, FaultInjectionSystemCall, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault,
-    disarm_fault,
+    FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, SystemCall, arm_fault, disarm_fault,
 };
 
 use crate::{
@@ -66,7 +65,7 @@ fn check_watch_limit() {
         call_number: 2,
         action: InjectedFaultEffect::FailFromNowOn(NO_SPACE),
         scope: FaultPlanThreadFilter::AllThreads,
-        calls: FaultFilter::Only(FaultInjectionSystemCall::Watch),
+        calls: FaultFilter::Only(SystemCall::Watch),
     };
     let recursive = json!({ "path": "top", "recursive": true });
     let mut listener = TestWatchClient::new(&fixture, json!({ "path": "other", "recursive": true }));
@@ -82,7 +81,7 @@ fn check_watch_limit() {
     // A new directory below a watched one that cannot be watched is reported as a rescan.
     fs::create_dir(fixture.path("other/new")).unwrap();
     wait_for(&mut listener, "rescan", "other/new");
-    assert_eq!(disarm_fault().hit_call, Some(FaultInjectionSystemCall::Watch));
+    assert_eq!(disarm_fault().hit_call, Some(SystemCall::Watch));
     fixture.call_ok("unwatch", json!({ "watch": own[0].id }));
     let mut listener = TestWatchClient::new(&fixture, recursive);
     fs::write(fixture.path("top/c/f"), "x").unwrap();

@@ -116,7 +116,7 @@ impl ReplayTempDirectory {
             return Ok(None);
         };
         let read = || self.root.open_file(&real).and_then(|file| file.read_all(REPLAY_FILE_BYTES_MAX)).map_err(failed);
-        let bytes = (stat.file_type == FileType::File).then(read).transpose()?;
+        let bytes = (stat.file_type == FileType::RegularFile).then(read).transpose()?;
         Ok(Some(RecordingReplayActualFileState {
             bytes,
             mode: link_stat.mode & 0o777,

@@ -103,7 +103,7 @@ impl StderrRequestLog {
             .name("log".to_owned())
             .spawn(move || write_lines(&receiver, &thread_dropped, form))
             .map_err(|error| CommandError::System(format!("cannot start the log thread: {error}")))?;
-        Ok(Self { level, format: form, clock: stead_disk::SystemClock::new(), sender, dropped_lines })
+        Ok(Self { level, format: form, clock: stead_disk::SystemClock::default(), sender, dropped_lines })
     }
 
     pub(crate) fn flush(&self) {

@@ -37,7 +37,7 @@ impl CrashTestChildConfig {
         let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
         options.durability = if self.full { Durability::Full } else { Durability::Fast };
         if let Some(boot) = &self.boot {
-            options.clock = Arc::new(FakeBootIdClock { clock: SystemClock::new(), boot: boot.clone() });
+            options.clock = Arc::new(FakeBootIdClock { clock: SystemClock::default(), boot: boot.clone() });
         }
         LocalWorkspace::open(options)
     }

@@ -13,7 +13,7 @@ const NO_SANDBOX_MESSAGE: &str = "no wall on this machine";
 /// where the test must run.
 pub(crate) fn enter_sandbox(test: &str) -> bool {
     if let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE) {
-        let report = landlock::restrict_process(&[Path::new(&scratch)]);
+        let report = landlock::restrict_process(&[Path::new(&scratch)], &[]);
         if report.status == LandlockOutcome::None {
             println!("{NO_SANDBOX_MESSAGE}: {report:?}");
             return false;

@@ -77,7 +77,7 @@ impl<'d> IndexSegmentWriter<'d> {
     ) -> Result<Self, DiskError> {
         let staged = directory
             .stage_file(StagedContentSource::Bytes(&[]), FileAttributeSource::New { mode: SEGMENT_FILE_MODE })?;
-        let started_ns = staged.fingerprint()?.modified_ns;
+        let started_ns = staged.stat().modified_ns;
         Ok(Self {
             directory,
             key: key.clone(),
@@ -98,7 +98,7 @@ impl<'d> IndexSegmentWriter<'d> {
     }
 
     pub(in crate::index) fn size(&self) -> u64 {
-        self.staged.size() + (self.buffer.len() + self.posting_lists_bytes) as u64
+        self.staged.stat().size + (self.buffer.len() + self.posting_lists_bytes) as u64
     }
 
     pub(in crate::index) fn is_empty(&self) -> bool {
@@ -144,7 +144,7 @@ impl<'d> IndexSegmentWriter<'d> {
     }
 
     fn write_block(&mut self, kind: IndexBlockKind, block: &[u8]) -> Result<u64, DiskError> {
-        let offset = self.staged.size() + self.buffer.len() as u64;
+        let offset = self.staged.stat().size + self.buffer.len() as u64;
         self.buffer.extend_from_slice(block);
         self.buffer.extend_from_slice(&self.key.hash_block(kind, &self.name, offset, block));
         if self.buffer.len() >= BUFFER_BYTES {
