@@ -1,16 +1,17 @@
 //! Stores requests for approval and the answers to these requests. An approval can be used once: the transaction that
 //! records the approved call also marks the approval as used.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use stead_engine::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState,
     ApproverAndReason, CommitReceipt, Error, ErrorKind, JournalCallRecord, limits,
 };
 
 use crate::{
+    group_commit::TransactionError,
     open::LocalWorkspace,
     options::ClockReading,
-    store::{self, TransactionSyncPolicy, to_sql_integer},
+    store::{TransactionSyncPolicy, digest_at, execute_cached, query_optional, to_sql_integer},
     token::random_name,
 };
 
@@ -45,15 +46,13 @@ impl LocalWorkspace {
         draft.entry.approval = Some(answer.id.clone());
         let (now, by, answer) = (self.clock.now(), record.caller.principal.to_string(), answer.clone());
         self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
-            let Some(approval) = load_approval(transaction, &answer.id, &now)? else {
-                return Ok(Err(Error::new(
-                    ErrorKind::NotFound,
-                    format!("this workspace has no approval request '{}'", answer.id),
-                )
-                .with_next_step("call approvals to list the requests of this workspace")));
+            let unknown = || {
+                Error::new(ErrorKind::NotFound, format!("this workspace has no approval request '{}'", answer.id))
+                    .with_next_step("call approvals to list the requests of this workspace")
             };
+            let approval = load_approval(transaction, &answer.id, &now)?.ok_or_else(unknown)?;
             if approval.state != ApprovalState::Pending {
-                return Ok(Err(already_answered(&approval)));
+                return Err(already_answered(&approval).into());
             }
             append()?;
             let state = match answer.decision {
@@ -64,7 +63,7 @@ impl LocalWorkspace {
                 "UPDATE approvals SET state = ?2, answered_by = ?3, reason = ?4 WHERE id = ?1",
                 params![answer.id, state_number(state), by, answer.reason],
             )?;
-            load_approval(transaction, &answer.id, &now).map(Ok)
+            Ok(load_approval(transaction, &answer.id, &now)?)
         })
     }
 
@@ -85,26 +84,24 @@ impl ApprovalToConsume {
         self.id.is_some()
     }
 
-    pub(crate) fn check_usable(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
-        let Some(id) = &self.id else { return Ok(None) };
+    pub(crate) fn check_usable(&self, connection: &Connection) -> Result<(), TransactionError> {
+        let Some(id) = &self.id else { return Ok(()) };
         let approval = load_approval(connection, id, &self.now)?;
         let is_usable = approval.as_ref().is_some_and(|approval| {
             approval.state == ApprovalState::Approved && approval.request.principal == self.principal
         });
         if is_usable {
-            return Ok(None);
+            return Ok(());
         }
         let state = approval.map_or("gone", |approval| approval.state.as_str());
         let text = format!("approval {id} is {state} and can no longer be used");
-        Ok(Some(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again")))
+        Err(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again"))?
     }
 
     pub(crate) fn consume(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
         if let Some(id) = &self.id {
-            connection.execute(
-                "UPDATE approvals SET state = ?2, used = ?3 WHERE id = ?1",
-                params![id, state_number(ApprovalState::Used), to_sql_integer(number)],
-            )?;
+            let values = params![id, state_number(ApprovalState::Used), to_sql_integer(number)];
+            connection.execute("UPDATE approvals SET state = ?2, used = ?3 WHERE id = ?1", values)?;
         }
         Ok(())
     }
@@ -112,11 +109,8 @@ impl ApprovalToConsume {
 
 /// The rollback of a journal entry makes the approval that the entry used available again.
 pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection.execute(
-        "UPDATE approvals SET state = ?2, used = NULL WHERE used = ?1",
-        params![number, state_number(ApprovalState::Approved)],
-    )?;
-    Ok(())
+    let values = params![number, state_number(ApprovalState::Approved)];
+    execute_cached(connection, "UPDATE approvals SET state = ?2, used = NULL WHERE used = ?1", values)
 }
 
 fn already_answered(approval: &Approval) -> Error {
@@ -125,10 +119,8 @@ fn already_answered(approval: &Approval) -> Error {
 }
 
 fn load_approval(connection: &Connection, id: &str, now: &ClockReading) -> rusqlite::Result<Option<Approval>> {
-    connection
-        .prepare_cached(&format!("SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ?1"))?
-        .query_row(params![id], |row| approval_from_row(row, now))
-        .optional()
+    let sql = format!("SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ?1");
+    query_optional(connection, &sql, params![id], |row| approval_from_row(row, now))
 }
 
 fn select_approvals(
@@ -227,7 +219,6 @@ fn insert_request(
 
 fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Approval> {
     let malformed = || rusqlite::Error::InvalidQuery;
-    let digest = |column: &str| store::digest_from_bytes(row.get_ref(column)?.as_blob()?).ok_or_else(malformed);
     let (created_ms, expires_ms): (i64, i64) = (row.get("created_ms")?, row.get("expires_ms")?);
     let (uptime_ms, boot): (i64, String) = (row.get("created_uptime_ms")?, row.get("boot")?);
     let stored = state_from_number(row.get("state")?).ok_or_else(malformed)?;
@@ -249,8 +240,8 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
         session: row.get("session")?,
         operation: row.get("operation")?,
         tool: row.get("tool")?,
-        call_digest: digest("call")?,
-        plan_digest: digest("plan")?,
+        call_digest: digest_at(row, "call")?,
+        plan_digest: digest_at(row, "plan")?,
         plan_preview: row.get("shown")?,
         reason: row.get("why")?,
         policy_version: u64::from_str_radix(&policy, 16).map_err(|_| malformed())?,

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use stead_engine::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CommitReceipt, EditorBufferMetadata,
     EditorSentTextLineEndings, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind,
@@ -16,8 +16,12 @@ use stead_engine::{
 use stead_path::RelPath;
 
 use crate::{
+    group_commit::TransactionError,
     open::LocalWorkspace,
-    store::{TransactionSyncPolicy, digest_from_bytes, to_sql_integer},
+    store::{
+        TransactionSyncPolicy, digest_at, digest_from_bytes, execute_cached, number_at, path_at, query_optional,
+        to_sql_integer,
+    },
 };
 
 const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, version, length(text), base, endings, held_revision, \
@@ -25,12 +29,8 @@ const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, versi
 
 impl BufferStore for LocalWorkspace {
     fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error> {
-        let rows: Vec<(EditorBufferMetadata, String)> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached(&format!("SELECT {BUFFER_COLUMNS} FROM buffers ORDER BY path, id"))?
-                .query_map([], buffer_from_row)?
-                .collect()
-        })?;
+        let sql = format!("SELECT {BUFFER_COLUMNS} FROM buffers ORDER BY path, id");
+        let rows = self.store.query_rows(&sql, [], buffer_from_row)?;
         let mut states: HashMap<String, BufferEditorConnectionState> = HashMap::new();
         let mut buffers = Vec::with_capacity(rows.len());
         for (mut buffer, process) in rows {
@@ -45,12 +45,9 @@ impl BufferStore for LocalWorkspace {
     }
 
     fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error> {
-        let found = self.store.run_query(|connection| {
-            connection
-                .prepare_cached(&format!("SELECT {BUFFER_COLUMNS}, text, held FROM buffers WHERE id = ?1"))?
-                .query_row(params![id], |row| Ok((buffer_from_row(row)?, row.get(12)?, row.get(13)?)))
-                .optional()
-        })?;
+        let sql = format!("SELECT {BUFFER_COLUMNS}, text, held FROM buffers WHERE id = ?1");
+        let read = |row: &Row<'_>| Ok((buffer_from_row(row)?, row.get(12)?, row.get(13)?));
+        let found = self.store.query_optional(&sql, params![id], read)?;
         let Some(((mut buffer, process), text, editor_text)) = found else { return Ok(None) };
         buffer.open_state = self.liveness.liveness_of(&process)?;
         Ok(Some(BufferWithText { buffer, text, editor_text }))
@@ -73,11 +70,9 @@ impl BufferStore for LocalWorkspace {
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
         // The editor still has the text, so the stored text need not survive a power cut.
         self.append_with_result(draft, TransactionSyncPolicy::Later, move |transaction, append| {
-            if let Err(error) = check_buffer_request(transaction, &request, &caller, &known)? {
-                return Ok(Err(error));
-            }
+            check_buffer_request(transaction, &request, &caller, &known)?;
             let number = append()?;
-            write_buffer(transaction, &request, &caller, number).map(Ok)
+            Ok(write_buffer(transaction, &request, &caller, number)?)
         })
     }
 }
@@ -90,37 +85,32 @@ struct BufferCaller {
 }
 
 fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(EditorBufferMetadata, String)> {
-    let malformed = || rusqlite::Error::InvalidQuery;
-    let path: String = row.get(1)?;
-    let version: Vec<u8> = row.get(6)?;
     let base: Option<Vec<u8>> = row.get(8)?;
+    let malformed = || rusqlite::Error::InvalidQuery;
     let buffer = EditorBufferMetadata {
         id: row.get(0)?,
-        path: RelPath::from_wire(&path).map_err(|_| malformed())?,
+        path: path_at(row, 1)?,
         owner: row.get(2)?,
         session: row.get(3)?,
         open_state: BufferEditorConnectionState::OpenHere,
-        revision: row.get::<_, i64>(5)?.unsigned_abs(),
-        version: Version(digest_from_bytes(&version).ok_or_else(malformed)?),
-        size: row.get::<_, i64>(7)?.unsigned_abs(),
+        revision: number_at(row, 5)?,
+        version: Version(digest_at(row, 6)?),
+        size: number_at(row, 7)?,
         base: base.map(|base| digest_from_bytes(&base).map(Version).ok_or_else(malformed)).transpose()?,
         line_endings: if row.get(9)? {
             EditorSentTextLineEndings::LfOnly
         } else {
             EditorSentTextLineEndings::SameAsFile
         },
-        editor_revision: row.get::<_, i64>(10)?.unsigned_abs(),
+        editor_revision: number_at(row, 10)?,
         changed_ms: row.get(11)?,
     };
     Ok((buffer, row.get(4)?))
 }
 
 fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<EditorBufferMetadata>> {
-    let found = connection
-        .prepare_cached(&format!("SELECT {BUFFER_COLUMNS} FROM buffers WHERE id = ?1"))?
-        .query_row(params![id], buffer_from_row)
-        .optional()?;
-    Ok(found.map(|(buffer, _)| buffer))
+    let sql = format!("SELECT {BUFFER_COLUMNS} FROM buffers WHERE id = ?1");
+    Ok(query_optional(connection, &sql, params![id], buffer_from_row)?.map(|(buffer, _)| buffer))
 }
 
 /// The list `known` says which buffers had a living owner before the transaction began.
@@ -129,39 +119,40 @@ fn check_buffer_request(
     request: &BufferStoreRequest,
     caller: &BufferCaller,
     known: &[EditorBufferMetadata],
-) -> rusqlite::Result<Result<(), Error>> {
+) -> Result<(), TransactionError> {
     let is_dead = |id: &str| known.iter().any(|buffer| buffer.id == id && !buffer.is_open());
-    let check_not_open = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
+    let check_not_open = |path: &RelPath| -> Result<(), TransactionError> {
         let mut statement = connection.prepare_cached("SELECT id FROM buffers WHERE path = ?1")?;
         let mut ids = statement.query_map(params![path.to_string()], |row| row.get::<_, String>(0))?;
         // A buffer that was opened after `known` was read counts as open.
         let is_open = ids.any(|id| id.is_ok_and(|id| !is_dead(&id)));
         let error = || Error::new(ErrorKind::Exists, format!("{path} is open in another editor"));
-        Ok(if is_open { Err(error().with_next_step("close it there first")) } else { Ok(()) })
+        if is_open { Err(error().with_next_step("close it there first").into()) } else { Ok(()) }
     };
     let id = match request {
         BufferStoreRequest::Open { path, text, replaced_drafts, .. } => {
-            return match check_not_open(path)? {
-                Ok(()) => check_buffer_quota(connection, caller, text.len() as u64, replaced_drafts),
-                Err(error) => Ok(Err(error)),
-            };
+            check_not_open(path)?;
+            return check_buffer_quota(connection, caller, text.len() as u64, replaced_drafts);
         }
         BufferStoreRequest::ResumeDraft { id }
         | BufferStoreRequest::Change { id, .. }
         | BufferStoreRequest::Close { id } => id,
     };
-    let Some(buffer) = load_buffer(connection, id)? else {
-        return Ok(Err(Error::new(ErrorKind::NotFound, format!("buffer {id} is no longer open"))
-            .with_next_step("call buffer.open to open the file again")));
+    let closed = || {
+        Error::new(ErrorKind::NotFound, format!("buffer {id} is no longer open"))
+            .with_next_step("call buffer.open to open the file again")
     };
+    let buffer = load_buffer(connection, id)?.ok_or_else(closed)?;
     match request {
         BufferStoreRequest::ResumeDraft { .. } => check_not_open(&buffer.path),
-        BufferStoreRequest::Change { revision, .. } if buffer.revision != *revision => Ok(Err(buffer_changed_error())),
+        BufferStoreRequest::Change { revision, .. } if buffer.revision != *revision => {
+            Err(buffer_changed_error().into())
+        }
         BufferStoreRequest::Change { text, .. } => {
             let growth = (text.len() as u64).saturating_sub(buffer.size);
             check_buffer_quota(connection, caller, growth, std::slice::from_ref(id))
         }
-        BufferStoreRequest::Close { .. } | BufferStoreRequest::Open { .. } => Ok(Ok(())),
+        BufferStoreRequest::Close { .. } | BufferStoreRequest::Open { .. } => Ok(()),
     }
 }
 
@@ -171,17 +162,17 @@ fn check_buffer_quota(
     caller: &BufferCaller,
     bytes: u64,
     replaced: &[String],
-) -> rusqlite::Result<Result<(), Error>> {
+) -> Result<(), TransactionError> {
     let (count, size): (i64, i64) = connection
         .prepare_cached("SELECT count(*), coalesce(sum(length(text)), 0) FROM buffers WHERE owner = ?1")?
         .query_row(params![caller.owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let remaining = count.unsigned_abs().saturating_sub(replaced.len() as u64);
     let size = size.unsigned_abs().saturating_add(bytes);
     if remaining < limits::BUFFERS_PER_PRINCIPAL_MAX as u64 && size <= limits::BUFFERS_BYTES_MAX {
-        return Ok(Ok(()));
+        return Ok(());
     }
-    Ok(Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts")
-        .with_next_step("call buffer.list, and buffer.drop on drafts that you no longer need")))
+    Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts")
+        .with_next_step("call buffer.list, and buffer.drop on drafts that you no longer need"))?
 }
 
 fn write_buffer(
@@ -193,57 +184,37 @@ fn write_buffer(
     match request {
         BufferStoreRequest::Open { path, text, base, line_endings, replaced_drafts } => {
             for draft in replaced_drafts {
-                connection.prepare_cached("DELETE FROM buffers WHERE id = ?1")?.execute(params![draft])?;
+                execute_cached(connection, "DELETE FROM buffers WHERE id = ?1", params![draft])?;
             }
             let id = format!("b{number}");
-            connection
-                .prepare_cached(
-                    "INSERT INTO buffers VALUES
-                     (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, 1, ?9, ?10, ?10, NULL, NULL, NULL, NULL, NULL)",
-                )?
-                .execute(params![
-                    id,
-                    path.to_string(),
-                    caller.owner,
-                    caller.session,
-                    caller.process,
-                    bytes(&Version::hash_bytes(text)),
-                    base.as_ref().map(bytes),
-                    *line_endings == EditorSentTextLineEndings::LfOnly,
-                    caller.now_ms,
-                    text
-                ])?;
+            let sql = "INSERT INTO buffers VALUES
+                       (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, 1, ?9, ?10, ?10, NULL, NULL, NULL, NULL, NULL)";
+            let BufferCaller { owner, session, process, now_ms } = caller;
+            let (version, base) = (bytes(&Version::hash_bytes(text)), base.as_ref().map(bytes));
+            let lf_only = *line_endings == EditorSentTextLineEndings::LfOnly;
+            let values = params![id, path.to_string(), owner, session, process, version, base, lf_only, now_ms, text];
+            execute_cached(connection, sql, values)?;
             load_buffer(connection, &id)
         }
         BufferStoreRequest::ResumeDraft { id } => {
-            connection
-                .prepare_cached(
-                    "UPDATE buffers SET process = ?2, session = ?3, revision = revision + 1,
-                     held_revision = revision + 1, held = text WHERE id = ?1",
-                )?
-                .execute(params![id, caller.process, caller.session])?;
+            let sql = "UPDATE buffers SET process = ?2, session = ?3, revision = revision + 1,
+                       held_revision = revision + 1, held = text WHERE id = ?1";
+            execute_cached(connection, sql, params![id, caller.process, caller.session])?;
             load_buffer(connection, id)
         }
         BufferStoreRequest::Change { id, text, base, line_endings, .. } => {
-            connection
-                .prepare_cached(
-                    "UPDATE buffers SET revision = revision + 1, held_revision = revision + 1, version = ?2, base = ?3,
-                     endings = ?4, changed_ms = ?5, text = ?6, held = ?6, moved_by = NULL, before_text = NULL
-                     WHERE id = ?1",
-                )?
-                .execute(params![
-                    id,
-                    bytes(&Version::hash_bytes(text)),
-                    base.as_ref().map(bytes),
-                    *line_endings == EditorSentTextLineEndings::LfOnly,
-                    caller.now_ms,
-                    text
-                ])?;
+            let sql =
+                "UPDATE buffers SET revision = revision + 1, held_revision = revision + 1, version = ?2, base = ?3,
+                       endings = ?4, changed_ms = ?5, text = ?6, held = ?6, moved_by = NULL, before_text = NULL
+                       WHERE id = ?1";
+            let (version, base) = (bytes(&Version::hash_bytes(text)), base.as_ref().map(bytes));
+            let lf_only = *line_endings == EditorSentTextLineEndings::LfOnly;
+            execute_cached(connection, sql, params![id, version, base, lf_only, caller.now_ms, text])?;
             load_buffer(connection, id)
         }
         BufferStoreRequest::Close { id } => {
             let buffer = load_buffer(connection, id)?;
-            connection.prepare_cached("DELETE FROM buffers WHERE id = ?1")?.execute(params![id])?;
+            execute_cached(connection, "DELETE FROM buffers WHERE id = ?1", params![id])?;
             Ok(buffer)
         }
     }
@@ -253,16 +224,16 @@ fn bytes(version: &Version) -> Vec<u8> {
     version.0.as_bytes().to_vec()
 }
 
-pub(crate) fn buffers_changed(
+pub(crate) fn check_buffers_unchanged(
     connection: &Connection,
     changes: &[PlannedBufferChange],
-) -> rusqlite::Result<Option<Error>> {
+) -> Result<(), TransactionError> {
     for change in changes {
         if load_buffer(connection, &change.id)?.is_none_or(|buffer| buffer.revision != change.expected_revision) {
-            return Ok(Some(buffer_changed_error()));
+            return Err(buffer_changed_error().into());
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 /// The database row of a changed buffer keeps the buffer's previous state for a rollback.
@@ -273,40 +244,35 @@ pub(crate) fn update_buffers(
     now_ms: i64,
 ) -> rusqlite::Result<()> {
     for change in changes {
-        connection
-            .prepare_cached(
-                "UPDATE buffers SET moved_by = ?2, before_path = path, before_version = version, before_base = base,
-                 before_text = text WHERE id = ?1",
-            )?
-            .execute(params![change.id, to_sql_integer(number)])?;
+        let sql = "UPDATE buffers SET moved_by = ?2, before_path = path, before_version = version, before_base = base,
+                   before_text = text WHERE id = ?1";
+        execute_cached(connection, sql, params![change.id, to_sql_integer(number)])?;
         match &change.kind {
-            PlannedBufferChangeKind::ReplaceText { text, base } => connection
-                .prepare_cached(
-                    "UPDATE buffers SET revision = revision + 1, version = ?2, base = ?3, changed_ms = ?4, text = ?5
-                     WHERE id = ?1",
-                )?
-                .execute(params![change.id, bytes(&Version::hash_bytes(text)), bytes(base), now_ms, text])?,
-            PlannedBufferChangeKind::MarkSaved { base } => connection
-                .prepare_cached("UPDATE buffers SET base = ?2 WHERE id = ?1")?
-                .execute(params![change.id, bytes(base)])?,
-            PlannedBufferChangeKind::Rename(to) => connection
-                .prepare_cached("UPDATE buffers SET path = ?2 WHERE id = ?1")?
-                .execute(params![change.id, to.to_string()])?,
-        };
+            PlannedBufferChangeKind::ReplaceText { text, base } => {
+                let sql = "UPDATE buffers SET revision = revision + 1, version = ?2, base = ?3, changed_ms = ?4,
+                           text = ?5 WHERE id = ?1";
+                let version = bytes(&Version::hash_bytes(text));
+                execute_cached(connection, sql, params![change.id, version, bytes(base), now_ms, text])?;
+            }
+            PlannedBufferChangeKind::MarkSaved { base } => {
+                let values = params![change.id, bytes(base)];
+                execute_cached(connection, "UPDATE buffers SET base = ?2 WHERE id = ?1", values)?;
+            }
+            PlannedBufferChangeKind::Rename(to) => {
+                let values = params![change.id, to.to_string()];
+                execute_cached(connection, "UPDATE buffers SET path = ?2 WHERE id = ?1", values)?;
+            }
+        }
     }
     Ok(())
 }
 
 /// A rollback does not restore a buffer that changed again after the rolled-back journal entry.
 pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE buffers SET revision = revision + 1, path = before_path, version = before_version,
-             base = before_base, text = before_text, moved_by = NULL, before_text = NULL
-             WHERE moved_by = ?1 AND before_text IS NOT NULL",
-        )?
-        .execute(params![number])?;
-    Ok(())
+    let sql = "UPDATE buffers SET revision = revision + 1, path = before_path, version = before_version,
+               base = before_base, text = before_text, moved_by = NULL, before_text = NULL
+               WHERE moved_by = ?1 AND before_text IS NOT NULL";
+    execute_cached(connection, sql, params![number])
 }
 
 fn buffer_changed_error() -> Error {
@@ -339,7 +305,8 @@ mod tests {
             kind: PlannedBufferChangeKind::ReplaceText { text: text.to_vec(), base: Version::hash_bytes(b"new") },
         };
         update_buffers(&connection, &[change(1, b"typed by both")], 2, 2).unwrap();
-        assert!(buffers_changed(&connection, &[change(1, b"late")]).unwrap().is_some(), "the revision has increased");
+        let late = check_buffers_unchanged(&connection, &[change(1, b"late")]);
+        assert!(matches!(late, Err(TransactionError::Refused(_))), "the revision has increased");
         restore_buffers(&connection, 2).unwrap();
         let restored = load_buffer(&connection, &opened.id).unwrap().unwrap();
         assert_eq!((restored.version, restored.base, restored.revision), (opened.version, opened.base, 3));

@@ -1,7 +1,7 @@
 //! Signed checkpoints of the journal, and the keys that sign them. The seed of the signing key is stored in the same
 //! database as the journal, so that a key rotation is one transaction and every process signs with the current key.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{JournalCheckpoint, JournalKeyRecord, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
@@ -9,13 +9,12 @@ use crate::{
     errors,
     open::LocalWorkspace,
     options::Durability,
-    store::{self, SqliteStore, TransactionSyncPolicy, to_sql_integer},
+    store::{self, SqliteStore, TransactionSyncPolicy, execute_cached, query_number, query_optional, to_sql_integer},
     token::random_bytes,
 };
 
 pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
-    let known = store.run_query(|connection| connection.prepare_cached("SELECT 1 FROM signers")?.exists([]))?;
-    if known {
+    if store.has_row("SELECT 1 FROM signers", [])? {
         return Ok(());
     }
     let seed: [u8; 32] = random_bytes()?;
@@ -29,24 +28,20 @@ pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
 }
 
 fn insert_key_seed(connection: &Connection, seed: &[u8; 32]) -> rusqlite::Result<()> {
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('seed', ?1)", params![seed.as_slice()]).map(|_| ())
+    execute_cached(connection, "INSERT OR REPLACE INTO meta VALUES ('seed', ?1)", params![seed.as_slice()])
 }
 
 fn load_signer(connection: &Connection) -> rusqlite::Result<Signer> {
     let bytes: Option<Vec<u8>> =
-        connection.query_row("SELECT value FROM meta WHERE name = 'seed'", [], |row| row.get(0)).optional()?;
+        query_optional(connection, "SELECT value FROM meta WHERE name = 'seed'", [], |row| row.get(0))?;
     let seed = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()).ok_or(rusqlite::Error::InvalidQuery)?;
     Ok(Signer::from_seed(&seed))
 }
 
 impl LocalWorkspace {
     pub(crate) fn load_key_ring(&self) -> Result<JournalKeyTrustChain, Error> {
-        let texts: Vec<String> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT record FROM signers ORDER BY from_entry")?
-                .query_map([], |row| row.get(0))?
-                .collect()
-        })?;
+        let sql = "SELECT record FROM signers ORDER BY from_entry";
+        let texts: Vec<String> = self.store.query_rows(sql, [], |row| row.get(0))?;
         let records = texts
             .iter()
             .map(|text| serde_json::from_str(text))
@@ -99,22 +94,14 @@ pub(crate) fn insert_signed_checkpoint(
     time_ms: i64,
 ) -> rusqlite::Result<()> {
     let tip = store::load_tip(transaction, origin)?;
-    let signed: i64 = transaction
-        .prepare_cached("SELECT coalesce(max(size), 0) FROM checkpoints")?
-        .query_row([], |row| row.get(0))?;
-    if tip.number == 0 || signed.unsigned_abs() >= tip.number {
+    let signed = query_number(transaction, "SELECT coalesce(max(size), 0) FROM checkpoints", [])?;
+    if tip.number == 0 || signed.is_some_and(|signed| signed >= tip.number) {
         return Ok(());
     }
-    let checkpoint = JournalCheckpoint {
-        origin: origin.clone(),
-        size: tip.number,
-        root: tip.frontier.root(),
-        head: tip.hash,
-        time_ms,
-    };
+    let (origin, root) = (origin.clone(), tip.frontier.root());
+    let checkpoint = JournalCheckpoint { origin, size: tip.number, root, head: tip.hash, time_ms };
     let note = checkpoint.sign(&load_signer(transaction)?);
-    transaction.execute("INSERT INTO checkpoints VALUES (?1, ?2)", params![to_sql_integer(tip.number), note])?;
-    Ok(())
+    execute_cached(transaction, "INSERT INTO checkpoints VALUES (?1, ?2)", params![to_sql_integer(tip.number), note])
 }
 
 fn unreadable_key_error() -> Error {

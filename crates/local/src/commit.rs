@@ -19,7 +19,7 @@ use crate::{
     open::LocalWorkspace,
     prepare::{self, PreparedPlan},
     step_executor::{FileApplyStepExecutor, StepApplyError},
-    store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, to_sql_integer},
+    store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, execute_cached, to_sql_integer},
     trash::TrashRowToInsert,
     usage::{self, CommitQuotaCharge},
 };
@@ -136,40 +136,24 @@ impl LocalWorkspace {
             {
                 return Ok(JournalAppendOutcome::Replayed(number));
             }
-            if let Some(error) = approval.check_usable(transaction)? {
-                return Ok(JournalAppendOutcome::Refused(error));
-            }
-            let last = match &reservation {
-                None => 0,
-                Some(reservation) => {
-                    if let Some(error) = reservation.check_quota(transaction)? {
-                        return Ok(JournalAppendOutcome::Refused(error));
-                    }
-                    entry_query::last_change_number(transaction)?
-                }
-            };
-            if let Some(error) = buffers::buffers_changed(transaction, &buffers)? {
-                return Ok(JournalAppendOutcome::Refused(error));
-            }
+            approval.check_usable(transaction)?;
+            let last = reservation.as_ref().map(|reservation| reservation.check_quota(transaction)).transpose()?;
+            buffers::check_buffers_unchanged(transaction, &buffers)?;
             store::append_entry(transaction, tip, &mut draft)?;
-            if let Some(reservation) = &reservation {
+            if let (Some(reservation), Some(last)) = (&reservation, last) {
                 reservation.advance_count(transaction, last, draft.entry.number)?;
             }
             let number = to_sql_integer(draft.entry.number);
             buffers::update_buffers(transaction, &buffers, draft.entry.number, now_ms)?;
             for (step, intent) in intents.iter().enumerate() {
-                transaction.prepare_cached("INSERT INTO pending VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
-                    number,
-                    to_sql_integer(step as u64),
-                    process,
-                    boot,
-                    intent
-                ])?;
+                let values = params![number, to_sql_integer(step as u64), process, boot, intent];
+                execute_cached(transaction, "INSERT INTO pending VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
             }
             for (version, size, bytes) in &retained {
-                transaction
-                    .prepare_cached("INSERT INTO kept VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (version) DO UPDATE SET number = ?4, agent = min(agent, ?5)")?
-                    .execute(params![version.0.as_bytes().as_slice(), to_sql_integer(*size), bytes, number, agent])?;
+                let sql = "INSERT INTO kept VALUES (?1, ?2, ?3, ?4, ?5)
+                           ON CONFLICT (version) DO UPDATE SET number = ?4, agent = min(agent, ?5)";
+                let values = params![version.0.as_bytes().as_slice(), to_sql_integer(*size), bytes, number, agent];
+                execute_cached(transaction, sql, values)?;
             }
             for item in &trashed {
                 item.insert(transaction, &draft.entry)?;
@@ -305,18 +289,15 @@ pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
 fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i64) -> rusqlite::Result<()> {
     match link {
         JournalEntryRelation::Undoes(undone) => {
-            transaction
-                .execute("INSERT INTO undone VALUES (?1, ?2, NULL)", params![to_sql_integer(*undone), number])?;
+            let values = params![to_sql_integer(*undone), number];
+            execute_cached(transaction, "INSERT INTO undone VALUES (?1, ?2, NULL)", values)
         }
         JournalEntryRelation::Redoes(redone) => {
-            transaction.execute(
-                "UPDATE undone SET redone = ?2 WHERE number = ?1 AND redone IS NULL",
-                params![to_sql_integer(*redone), number],
-            )?;
+            let sql = "UPDATE undone SET redone = ?2 WHERE number = ?1 AND redone IS NULL";
+            execute_cached(transaction, sql, params![to_sql_integer(*redone), number])
         }
-        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {}
+        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// A rollback keeps the journal entry and reverts the other database rows of the entry's transaction.

@@ -1,6 +1,6 @@
 //! Queries the entries of the journal.
 
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use rusqlite::{Connection, ToSql, params};
 use stead_engine::{
     Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, Principal, StoredJournalEntry,
 };
@@ -13,17 +13,11 @@ use crate::{
     store::{self, query_number, to_sql_integer},
 };
 
-type JournalEntryDatabaseRow = (Vec<u8>, Vec<u8>);
-
 impl LocalWorkspace {
     pub(crate) fn entry_by_number(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error> {
-        let row: Option<JournalEntryDatabaseRow> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT bytes, hash FROM entries WHERE number = ?1")?
-                .query_row(params![to_sql_integer(number)], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()
-        })?;
-        row.map(stored_entry_from_row).transpose()
+        let sql = "SELECT bytes, hash FROM entries WHERE number = ?1";
+        let row = self.store.query_optional(sql, params![to_sql_integer(number)], |row| Ok((row.get(0)?, row.get(1)?)));
+        row?.map(stored_entry_from_row).transpose()
     }
 
     pub(crate) fn find_entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error> {
@@ -48,14 +42,8 @@ impl LocalWorkspace {
         let limit = filter.limit.min(ENTRIES_PER_QUERY_MAX);
         let text =
             format!("SELECT bytes, hash FROM entries WHERE 1 = 1{} ORDER BY number {order} LIMIT {limit}", query.text);
-        let rows: Vec<JournalEntryDatabaseRow> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached(&text)?
-                .query_map(&*query.values.iter().map(|value| &**value as &dyn ToSql).collect::<Vec<_>>(), |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })?
-                .collect()
-        })?;
+        let values = rusqlite::params_from_iter(query.values);
+        let rows = self.store.query_rows(&text, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.into_iter().map(stored_entry_from_row).collect()
     }
 
@@ -99,14 +87,9 @@ impl LocalWorkspace {
 
     pub(crate) fn has_unsynced_changes(&self, path: &RelPath) -> Result<bool, Error> {
         let wire = path.to_string();
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT 1 FROM touched WHERE (path = ?1 OR (path >= ?2 AND path < ?3))
-                     AND number IN (SELECT number FROM pending)",
-                )?
-                .exists(params![wire, format!("{wire}/"), format!("{wire}0")])
-        })
+        let sql = "SELECT 1 FROM touched WHERE (path = ?1 OR (path >= ?2 AND path < ?3))
+                   AND number IN (SELECT number FROM pending)";
+        self.store.has_row(sql, params![wire, format!("{wire}/"), format!("{wire}0")])
     }
 
     pub(crate) fn entry_with_key(&self, principal: &str, key: &str) -> Result<Option<u64>, Error> {
@@ -184,11 +167,11 @@ impl JournalEntryQueryBuilder {
     }
 }
 
-fn stored_entry_from_row(row: JournalEntryDatabaseRow) -> Result<StoredJournalEntry, Error> {
+fn stored_entry_from_row((bytes, hash): (Vec<u8>, Vec<u8>)) -> Result<StoredJournalEntry, Error> {
     let malformed = || {
         Error::new(ErrorKind::CorruptHistory, "an entry in the journal cannot be read")
             .with_next_step("run stead log verify")
     };
-    let entry = stead_journal::decode_entry(&row.0).map_err(|_| malformed())?;
-    Ok(StoredJournalEntry { entry, hash: store::digest_from_bytes(&row.1).ok_or_else(malformed)? })
+    let entry = stead_journal::decode_entry(&bytes).map_err(|_| malformed())?;
+    Ok(StoredJournalEntry { entry, hash: store::digest_from_bytes(&hash).ok_or_else(malformed)? })
 }

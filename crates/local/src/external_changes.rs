@@ -211,7 +211,7 @@ impl LocalWorkspace {
         let (draft, id) = (self.pending_entry_without_changes(record), id.to_owned());
         let recorded = self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             let number = append()?;
-            watch_rows::set_first_entry(transaction, &id, number).map(|()| Ok(Some(())))
+            Ok(Some(watch_rows::set_first_entry(transaction, &id, number)?))
         });
         recorded.map(|((), receipt)| receipt)
     }
@@ -222,13 +222,13 @@ impl LocalWorkspace {
         let ended = self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             let row = watch_rows::load_watch(transaction, &id)?.filter(|row| row.watch.owner == owner);
             let Some(row) = row else {
-                return Ok(Err(Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(
-                    "continue if the watch has already ended; call watched: each event has the id of its watch",
-                )));
+                let unknown = Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'"));
+                let hint = "continue if the watch has already ended; call watched: each event has the id of its watch";
+                return Err(unknown.with_next_step(hint).into());
             };
             append()?;
             watch_rows::delete_watch(transaction, &id)?;
-            Ok(Ok(Some(row.watch)))
+            Ok(Some(row.watch))
         })?;
         if let Some(running) = lock_ignoring_poison(&self.external_changes.thread).as_ref() {
             running.waker.wake();

@@ -71,7 +71,16 @@ impl DeferredJournalEntries {
 /// The body of a transaction makes all its checks before its first write, so that a refused request has nothing to roll
 /// back.
 pub(crate) type TransactionBodyFn =
-    Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<JournalAppendOutcome> + Send>;
+    Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> Result<JournalAppendOutcome, TransactionError> + Send>;
+
+/// A refusal ends only its own request; an error of the database ends all requests of the transaction.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TransactionError {
+    #[error(transparent)]
+    Refused(#[from] Error),
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
 
 #[derive(Debug, Clone)]
 pub(crate) enum JournalAppendOutcome {
@@ -216,7 +225,7 @@ impl LocalWorkspace {
         self.submit(sync, body).map(drop)
     }
 
-    /// The closure `body` checks a request, and returns an error to refuse the request. If `body` accepts the request,
+    /// The closure `body` checks a request, and fails with an error to refuse the request. If `body` accepts the request,
     /// it calls its second argument to append the journal entry, and then writes rows.
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
@@ -225,7 +234,7 @@ impl LocalWorkspace {
         body: impl FnOnce(
             &Transaction<'_>,
             &mut dyn FnMut() -> rusqlite::Result<u64>,
-        ) -> rusqlite::Result<Result<Option<T>, Error>>
+        ) -> Result<Option<T>, TransactionError>
         + Send
         + 'static,
     ) -> Result<(T, CommitReceipt), Error> {
@@ -233,10 +242,7 @@ impl LocalWorkspace {
         let slot = Arc::clone(&result);
         let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             let mut append = || store::append_entry(transaction, tip, &mut draft).map(|()| draft.entry.number);
-            match body(transaction, &mut append)? {
-                Ok(value) => *lock_ignoring_poison(&slot) = value,
-                Err(error) => return Ok(JournalAppendOutcome::Refused(error)),
-            }
+            *lock_ignoring_poison(&slot) = body(transaction, &mut append)?;
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
         let (entry, hash) = self.submit(sync, body)?.into_recorded()?;
@@ -257,7 +263,12 @@ fn append_batch(
     for draft in deferred.entries_mut() {
         store::append_entry(transaction, &mut tip, draft)?;
     }
-    let outcomes = bodies.into_iter().map(|body| body(transaction, &mut tip)).collect::<rusqlite::Result<_>>()?;
+    let run_body = |body: TransactionBodyFn| match body(transaction, &mut tip) {
+        Ok(outcome) => Ok(outcome),
+        Err(TransactionError::Refused(error)) => Ok(JournalAppendOutcome::Refused(error)),
+        Err(TransactionError::Database(error)) => Err(error),
+    };
+    let outcomes = bodies.into_iter().map(run_body).collect::<rusqlite::Result<_>>()?;
     store::store_tip(transaction, &tip)?;
     if tip.number / ENTRIES_PER_CHECKPOINT != start / ENTRIES_PER_CHECKPOINT {
         checkpoint::insert_signed_checkpoint(transaction, &store.origin, tip.time_ms)?;

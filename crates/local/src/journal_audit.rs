@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
     Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalVerifier,
@@ -12,7 +12,7 @@ use stead_journal::{
 
 use crate::{
     open::LocalWorkspace,
-    store::{self, to_sql_integer},
+    store::{self, number_at, to_sql_integer},
 };
 
 /// The result of verifying the journal.
@@ -119,10 +119,9 @@ impl LocalWorkspace {
                     }
                 }
                 let Some(row) = rows.next()? else { break };
-                let number: i64 = row.get(0)?;
                 let bytes = row.get_ref(1)?.as_blob()?;
-                let hash = store::digest_from_bytes(row.get_ref(2)?.as_blob()?).ok_or(rusqlite::Error::InvalidQuery)?;
-                if let Err(error) = verifier.push_entry(number.unsigned_abs(), bytes, &hash) {
+                let hash = store::digest_at(row, 2)?;
+                if let Err(error) = verifier.push_entry(number_at(row, 0)?, bytes, &hash) {
                     return Ok(Err(error));
                 }
                 *entries += 1;
@@ -132,14 +131,8 @@ impl LocalWorkspace {
     }
 
     fn checkpoints_from(&self, size: u64) -> Result<Vec<(u64, String)>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare("SELECT size, note FROM checkpoints WHERE size >= ?1 ORDER BY size")?
-                .query_map(params![to_sql_integer(size)], |row| {
-                    Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
-                })?
-                .collect()
-        })
+        let sql = "SELECT size, note FROM checkpoints WHERE size >= ?1 ORDER BY size";
+        self.store.query_rows(sql, params![to_sql_integer(size)], |row| Ok((number_at(row, 0)?, row.get(1)?)))
     }
 
     /// Signs the journal and proves that the journal contains the entry with this number.
@@ -151,12 +144,8 @@ impl LocalWorkspace {
                 .with_next_step("run stead log to see the entries")
         };
         let (size, checkpoint) = self.checkpoints_from(number)?.pop().ok_or_else(unknown)?;
-        let hashes: Vec<Vec<u8>> = self.store.run_query(|connection| {
-            connection
-                .prepare("SELECT hash FROM entries WHERE number <= ?1 ORDER BY number")?
-                .query_map(params![to_sql_integer(size)], |row| row.get(0))?
-                .collect()
-        })?;
+        let sql = "SELECT hash FROM entries WHERE number <= ?1 ORDER BY number";
+        let hashes: Vec<Vec<u8>> = self.store.query_rows(sql, params![to_sql_integer(size)], |row| row.get(0))?;
         let leaves = hashes
             .iter()
             .map(|bytes| store::digest_from_bytes(bytes).map(|hash| MerkleLeafHash::from_entry_hash(&hash)).ok_or(()));
@@ -192,19 +181,15 @@ impl LocalWorkspace {
         let mut checkpoints = self.checkpoints_from(0)?.into_iter().peekable();
         let (mut after, mut head) = (0, stead_journal::genesis_hash(&self.store.origin));
         loop {
-            let rows: Vec<(i64, Vec<u8>, Vec<u8>)> = self.store.run_query(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT number, bytes, hash FROM entries WHERE number > ?1 ORDER BY number LIMIT 1000",
-                    )?
-                    .query_map(params![to_sql_integer(after)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                    .collect()
-            })?;
+            let sql = "SELECT number, bytes, hash FROM entries WHERE number > ?1 ORDER BY number LIMIT 1000";
+            let read = |row: &Row<'_>| Ok((number_at(row, 0)?, row.get(1)?, row.get(2)?));
+            let rows: Vec<(u64, Vec<u8>, Vec<u8>)> =
+                self.store.query_rows(sql, params![to_sql_integer(after)], read)?;
             if rows.is_empty() {
                 break;
             }
             for (number, bytes, hash) in rows {
-                after = number.unsigned_abs();
+                after = number;
                 let unreadable = || {
                     Error::new(
                         ErrorKind::CorruptHistory,

@@ -188,10 +188,6 @@ impl LocalWorkspace {
 
     fn is_needed_staged_file(&self, name: &FileName) -> bool {
         let pattern = format!("%\"name\":\"{name}\"%");
-        self.store
-            .run_query(|connection| {
-                connection.prepare_cached("SELECT 1 FROM pending WHERE intent LIKE ?1")?.exists(params![pattern])
-            })
-            .unwrap_or(true)
+        self.store.has_row("SELECT 1 FROM pending WHERE intent LIKE ?1", params![pattern]).unwrap_or(true)
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -30,7 +30,6 @@ use crate::{
     session_store::SessionCountsCache,
     store::{self, SqliteStore, lock_ignoring_poison},
     token::random_name,
-    usage::UsageRecountNeed,
 };
 
 const DATABASE_FILE: &str = "stead.db";
@@ -58,7 +57,8 @@ pub struct LocalWorkspace {
     pub(crate) retained_bytes_max: u64,
     /// The bytes of old versions that were retained since the history quota was last checked.
     pub(crate) retained_since_prune: AtomicU64,
-    pub(crate) recount: Mutex<UsageRecountNeed>,
+    /// Whether the next call under a quota counts the files and bytes of the workspace again.
+    pub(crate) is_recount_needed: AtomicBool,
     default_directory: RelPath,
     pub(crate) allowed_mounts: Vec<RelPath>,
     /// The random id that marks the database rows of one open workspace; each open creates a new id.
@@ -151,7 +151,7 @@ impl LocalWorkspace {
             policy,
             retained_bytes_max: options.retained_bytes_max,
             retained_since_prune: AtomicU64::new(0),
-            recount: Mutex::default(),
+            is_recount_needed: AtomicBool::new(false),
             default_directory: options.default_directory.clone(),
             allowed_mounts: options.allowed_mounts.clone(),
             process_id,

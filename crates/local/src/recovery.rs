@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use stead_disk::DiskError;
 use stead_engine::{Error, Version};
 use stead_journal::{Digest, JournalEntryRelation, JournaledCallOutcomeStatus};
@@ -21,7 +21,7 @@ use crate::{
     path_locks,
     redo_steps::BootComparison,
     step_executor::{FileApplyStepExecutor, StepApplyError},
-    store::{TransactionSyncPolicy, lock_ignoring_poison, to_sql_integer},
+    store::{TransactionSyncPolicy, lock_ignoring_poison, number_at, to_sql_integer},
 };
 
 /// The work that recovery did when a workspace was opened.
@@ -196,17 +196,10 @@ impl LocalWorkspace {
     /// Loads the unfinished journal entries of other processes, and those that this process could not finish, oldest
     /// first.
     fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
-        let mut numbers: Vec<u64> = self.store.run_query(|connection| {
-            connection
-                // The query uses two ranges instead of `<>`, so that the index suffices and this process's rows are not
-                // read.
-                .prepare_cached(
-                    "SELECT number FROM pending INDEXED BY pending_processes WHERE process < ?1
-                     UNION SELECT number FROM pending INDEXED BY pending_processes WHERE process > ?1",
-                )?
-                .query_map(params![self.process_id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))?
-                .collect()
-        })?;
+        // The query uses two ranges instead of `<>`, so that the index suffices and this process's rows are not read.
+        let sql = "SELECT number FROM pending INDEXED BY pending_processes WHERE process < ?1
+                   UNION SELECT number FROM pending INDEXED BY pending_processes WHERE process > ?1";
+        let mut numbers = self.store.query_rows(sql, params![self.process_id], |row| number_at(row, 0))?;
         let verified = lock_ignoring_poison(&self.verified_entries);
         numbers.retain(|number| !verified.contains(number));
         drop(verified);
@@ -216,23 +209,16 @@ impl LocalWorkspace {
     }
 
     fn load_pending(&self, number: u64) -> Result<Option<UnfinishedJournalEntry>, Error> {
-        let rows: Vec<(String, String)> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT boot, intent FROM pending WHERE number = ?1 ORDER BY step")?
-                .query_map(params![to_sql_integer(number)], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        })?;
+        let sql = "SELECT boot, intent FROM pending WHERE number = ?1 ORDER BY step";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let rows: Vec<(String, String)> = self.store.query_rows(sql, params![to_sql_integer(number)], read)?;
         let Some(boot) = rows.first().map(|(boot, _)| boot.clone()) else { return Ok(None) };
         let steps = rows.iter().map(|(_, intent)| FileApplyStep::from_json(intent)).collect::<Result<_, _>>()?;
         Ok(Some(UnfinishedJournalEntry { number, boot_id: boot, steps }))
     }
 
     fn is_pending(&self, number: u64) -> Result<bool, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT 1 FROM pending WHERE number = ?1")?
-                .exists(params![to_sql_integer(number)])
-        })
+        self.store.has_row("SELECT 1 FROM pending WHERE number = ?1", params![to_sql_integer(number)])
     }
 }
 

@@ -4,17 +4,17 @@
 
 use std::sync::atomic::Ordering;
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use stead_engine::{Error, ErrorKind, JournalCallRecord, Principal, Version};
 
 use crate::{
     errors,
     limits::RETAINED_READ_BYTES_MAX,
     open::LocalWorkspace,
-    store::{self, TransactionSyncPolicy, query_number, to_sql_integer},
+    store::{self, TransactionSyncPolicy, execute_cached, to_sql_integer},
 };
 
-const PRUNE_BATCH_ROWS: usize = 256;
+const PRUNE_BATCH_ROWS: i64 = 256;
 /// The history quota is checked after new versions have used the quota divided by this number.
 const HISTORY_QUOTA_SHARE: u64 = 16;
 /// The column `agent` is 0 for a retained version that the history of a user needs. For an agent, the parameter `?2` is
@@ -38,23 +38,17 @@ fn min_agent_flag(owner: &Principal) -> i64 {
 impl LocalWorkspace {
     /// The bytes of a retained version are checked against its hash; a dropped version is `None`.
     pub(crate) fn load_retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
-        let row: Option<Option<Vec<u8>>> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT bytes FROM kept WHERE version = ?1")?
-                .query_row(params![version.0.as_bytes().as_slice()], |row| row.get(0))
-                .optional()
-        })?;
-        let bytes = match row {
-            None => return Ok(None),
-            Some(Some(bytes)) => bytes,
-            Some(None) => {
+        let sql = "SELECT bytes FROM kept WHERE version = ?1";
+        let row = self.store.query_optional(sql, params![version.0.as_bytes().as_slice()], |row| row.get(0))?;
+        let Some(stored) = row else { return Ok(None) };
+        let bytes = match stored {
+            Some(bytes) => Some(bytes),
+            None => {
                 let read = self.state.read_blob(&version.to_string(), RETAINED_READ_BYTES_MAX);
-                match read.map_err(errors::state_directory_error)? {
-                    None => return Ok(None),
-                    Some(bytes) => bytes,
-                }
+                read.map_err(errors::state_directory_error)?
             }
         };
+        let Some(bytes) = bytes else { return Ok(None) };
         if Version::hash_bytes(&bytes) != *version {
             let corrupt = format!("the stored content of version {version} is damaged: it does not match its hash");
             return Err(Error::new(ErrorKind::CorruptHistory, corrupt)
@@ -66,15 +60,9 @@ impl LocalWorkspace {
     pub(crate) fn prune(&self) -> Result<(), Error> {
         let excess = self.retained_bytes_total()?.saturating_sub(self.retained_bytes_max);
         if excess > 0 {
-            let oldest: Vec<RetainedVersionDbRow> = self.store.run_query(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT version, size, bytes IS NULL FROM kept
-                         WHERE number NOT IN (SELECT number FROM pending) ORDER BY agent DESC, number LIMIT ?1",
-                    )?
-                    .query_map(params![PRUNE_BATCH_ROWS as i64], retained_version_from_row)?
-                    .collect()
-            })?;
+            let sql = "SELECT version, size, bytes IS NULL FROM kept
+                       WHERE number NOT IN (SELECT number FROM pending) ORDER BY agent DESC, number LIMIT ?1";
+            let oldest = self.store.query_rows(sql, params![PRUNE_BATCH_ROWS], retained_version_from_row)?;
             self.delete_oldest(oldest, excess)?;
         }
         self.prune_limited()
@@ -85,12 +73,8 @@ impl LocalWorkspace {
         if !policy.has_quota() {
             return Ok(());
         }
-        let owners: Vec<String> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT DISTINCT principal FROM entries WHERE number IN (SELECT number FROM kept)")?
-                .query_map([], |row| row.get(0))?
-                .collect()
-        })?;
+        let sql = "SELECT DISTINCT principal FROM entries WHERE number IN (SELECT number FROM kept)";
+        let owners: Vec<String> = self.store.query_rows(sql, [], |row| row.get(0))?;
         for owner in owners.iter().filter_map(|owner| Principal::parse(owner).ok()) {
             if let Some(limit) = policy.quota(&owner).and_then(|quota| quota.history_bytes) {
                 self.prune_history(&owner, limit)?;
@@ -105,15 +89,12 @@ impl LocalWorkspace {
             if excess == 0 {
                 return Ok(());
             }
-            let oldest: Vec<RetainedVersionDbRow> = self.store.run_query(|connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "SELECT version, size, bytes IS NULL {HISTORY_BYTES_SQL} AND number NOT IN (SELECT number FROM pending)
-                         ORDER BY number LIMIT ?3"
-                    ))?
-                    .query_map(params![owner.to_string(), min_agent_flag(owner), PRUNE_BATCH_ROWS as i64], retained_version_from_row)?
-                    .collect()
-            })?;
+            let sql = format!(
+                "SELECT version, size, bytes IS NULL {HISTORY_BYTES_SQL}
+                 AND number NOT IN (SELECT number FROM pending) ORDER BY number LIMIT ?3"
+            );
+            let values = params![owner.to_string(), min_agent_flag(owner), PRUNE_BATCH_ROWS];
+            let oldest = self.store.query_rows(&sql, values, retained_version_from_row)?;
             if self.delete_oldest(oldest, excess)? == 0 {
                 return Ok(());
             }
@@ -123,7 +104,7 @@ impl LocalWorkspace {
     pub(crate) fn history_bytes_of(&self, owner: &Principal) -> Result<u64, Error> {
         let sql = format!("SELECT coalesce(sum(size), 0) {HISTORY_BYTES_SQL}");
         let values = params![owner.to_string(), min_agent_flag(owner)];
-        Ok(self.store.run_query(|connection| query_number(connection, &sql, values))?.unwrap_or_default())
+        Ok(self.store.query_number(&sql, values)?.unwrap_or_default())
     }
 
     pub(crate) fn prune_if_over_quota(&self, record: &JournalCallRecord<'_>, bytes: u64) {
@@ -168,10 +149,8 @@ impl LocalWorkspace {
         let files: Vec<Vec<u8>> =
             dropped.iter().filter(|(_, in_file)| *in_file).map(|(version, _)| version.clone()).collect();
         self.append_with_rows(draft, TransactionSyncPolicy::Later, move |transaction, _| {
-            for (version, _) in &dropped {
-                transaction.execute("DELETE FROM kept WHERE version = ?1", params![version])?;
-            }
-            Ok(())
+            let sql = "DELETE FROM kept WHERE version = ?1";
+            dropped.iter().try_for_each(|(version, _)| execute_cached(transaction, sql, params![version]))
         })?;
         for version in files.iter().filter_map(|bytes| store::digest_from_bytes(bytes)) {
             self.state.remove_blob(&version.to_string()).map_err(errors::state_directory_error)?;
@@ -180,19 +159,18 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn retained_bytes_total(&self) -> Result<u64, Error> {
-        let sql = "SELECT coalesce(sum(size), 0) FROM kept";
-        Ok(self.store.run_query(|connection| query_number(connection, sql, []))?.unwrap_or_default())
+        Ok(self.store.query_number("SELECT coalesce(sum(size), 0) FROM kept", [])?.unwrap_or_default())
     }
 
     pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
         let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
         let values = params![path, version.0.as_bytes().as_slice()];
-        self.store.run_query(|connection| query_number(connection, sql, values))
+        self.store.query_number(sql, values)
     }
 
     /// An entry whose undo was itself undone does not count as undone.
     pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
         let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
-        self.store.run_query(|connection| query_number(connection, sql, params![to_sql_integer(number)]))
+        self.store.query_number(sql, params![to_sql_integer(number)])
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use stead_engine::{
     AgentSentAlertAndResponse, AlertSeverity, CommitReceipt, Error, ErrorKind, FilesystemTrashAndHistorySizes,
     HumanResponseToAlert, JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText,
@@ -14,11 +14,14 @@ use stead_path::RelPath;
 
 use crate::{
     errors,
+    group_commit::TransactionError,
     open::LocalWorkspace,
-    store::{TransactionSyncPolicy, lock_ignoring_poison, to_sql_integer},
+    store::{
+        TransactionSyncPolicy, execute_cached, lock_ignoring_poison, number_at, path_at, query_number, query_optional,
+        to_sql_integer,
+    },
 };
 
-const SESSION_COLUMNS: &str = "SELECT id, principal, face, created_ms, ended_ms, first FROM sessions";
 const ALERT_COLUMNS: &str =
     "SELECT id, sender, session, severity, message, time_ms, answered_by, answer, answered_ms FROM alerts";
 
@@ -38,11 +41,9 @@ impl SessionStore for LocalWorkspace {
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
         self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             delete_expired(transaction, now_ms)?;
-            if let Err(error) = check_session_request(transaction, &request, &caller)? {
-                return Ok(Err(error));
-            }
+            check_session_request(transaction, &request, &caller)?;
             let number = append()?;
-            write_session_request(transaction, &request, &caller, number).map(Ok)
+            Ok(write_session_request(transaction, &request, &caller, number)?)
         })
     }
 
@@ -60,15 +61,9 @@ impl SessionStore for LocalWorkspace {
     }
 
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewAcceptedFileText>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT path, text FROM reviewed WHERE principal = ?1 AND session = ?2 ORDER BY path")?
-                .query_map(params![principal, session], |row| {
-                    let path: String = row.get(0)?;
-                    let path = RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?;
-                    Ok(ReviewAcceptedFileText { path, text: row.get(1)? })
-                })?
-                .collect()
+        let sql = "SELECT path, text FROM reviewed WHERE principal = ?1 AND session = ?2 ORDER BY path";
+        self.store.query_rows(sql, params![principal, session], |row| {
+            Ok(ReviewAcceptedFileText { path: path_at(row, 0)?, text: row.get(1)? })
         })
     }
 
@@ -78,33 +73,24 @@ impl SessionStore for LocalWorkspace {
 
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error> {
         let from = from.map(ToString::to_string);
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached(&format!(
-                    "{ALERT_COLUMNS} WHERE ?1 IS NULL OR sender = ?1 ORDER BY number DESC LIMIT ?2"
-                ))?
-                .query_map(params![from, to_sql_integer(limit as u64)], alert_from_row)?
-                .collect()
-        })
+        let sql = format!("{ALERT_COLUMNS} WHERE ?1 IS NULL OR sender = ?1 ORDER BY number DESC LIMIT ?2");
+        self.store.query_rows(&sql, params![from, to_sql_integer(limit as u64)], alert_from_row)
     }
 
     fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error> {
         let space = self.root.disk_space().map_err(errors::at_path(&RelPath::root()))?;
-        let (trash_items, trash_bytes, history_bytes): (i64, i64, i64) = self.store.run_query(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT (SELECT COUNT(*) FROM trash WHERE state = 0),
-                     (SELECT COALESCE(SUM(size), 0) FROM trash WHERE state = 0),
-                     (SELECT COALESCE(SUM(size), 0) FROM kept)",
-                )?
-                .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        })?;
+        let sql = "SELECT (SELECT COUNT(*) FROM trash WHERE state = 0),
+                   (SELECT COALESCE(SUM(size), 0) FROM trash WHERE state = 0),
+                   (SELECT COALESCE(SUM(size), 0) FROM kept)";
+        let read = |row: &Row<'_>| Ok((number_at(row, 0)?, number_at(row, 1)?, number_at(row, 2)?));
+        let (trash_items, trash_bytes, history_bytes) =
+            self.store.run_query(|connection| connection.prepare_cached(sql)?.query_row([], read))?;
         Ok(FilesystemTrashAndHistorySizes {
             total_bytes: space.total_bytes,
             free_bytes: space.free_bytes,
-            trash_items: trash_items.unsigned_abs(),
-            trash_bytes: trash_bytes.unsigned_abs(),
-            history_bytes: history_bytes.unsigned_abs(),
+            trash_items,
+            trash_bytes,
+            history_bytes,
             history_bytes_max: self.retained_bytes_max,
         })
     }
@@ -172,7 +158,7 @@ fn update_counts(
     let mut rows = statement.query(params![to_sql_integer(query.from_entry), to_sql_integer(cached.up_to_entry)])?;
     let principal = query.principal.to_string();
     while let Some(row) = rows.next()? {
-        cached.up_to_entry = row.get::<_, i64>(0)?.unsigned_abs();
+        cached.up_to_entry = number_at(row, 0)?;
         if row.get_ref(2)?.as_str()? != principal {
             continue;
         }
@@ -194,20 +180,16 @@ struct SessionStoreCaller {
 
 fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
     let before = now_ms.saturating_sub(limits::SESSION_RETENTION_MS);
-    connection.prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?.execute(params![before])?;
-    connection.prepare_cached("DELETE FROM alerts WHERE answered_ms < ?1")?.execute(params![before])?;
-    Ok(())
+    execute_cached(connection, "DELETE FROM sessions WHERE ended_ms < ?1", params![before])?;
+    execute_cached(connection, "DELETE FROM alerts WHERE answered_ms < ?1", params![before])
 }
 
 fn check_session_request(
     connection: &Connection,
     request: &SessionStoreWriteRequest,
     caller: &SessionStoreCaller,
-) -> rusqlite::Result<Result<(), Error>> {
-    let count_open = |query: &str| -> rusqlite::Result<usize> {
-        let count: i64 = connection.prepare_cached(query)?.query_row(params![caller.principal], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
-    };
+) -> Result<(), TransactionError> {
+    let count_open = |sql: &str| query_number(connection, sql, params![caller.principal]);
     Ok(match request {
         SessionStoreWriteRequest::Begin => check_limit(
             count_open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
@@ -232,11 +214,15 @@ fn check_session_request(
             Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was already answered")
                 .with_next_step("call alerts with its id to read the answer")),
         },
-    })
+    }?)
 }
 
-fn check_limit(count: usize, limit: usize, message: &str, hint: &str) -> Result<(), Error> {
-    if count >= limit { Err(Error::new(ErrorKind::TooMany, message).with_next_step(hint)) } else { Ok(()) }
+fn check_limit(count: Option<u64>, limit: usize, message: &str, hint: &str) -> Result<(), Error> {
+    if count.is_some_and(|count| count >= limit as u64) {
+        Err(Error::new(ErrorKind::TooMany, message).with_next_step(hint))
+    } else {
+        Ok(())
+    }
 }
 
 fn write_session_request(
@@ -248,34 +234,21 @@ fn write_session_request(
     match request {
         SessionStoreWriteRequest::Begin => {
             let id = format!("s{number}");
-            connection.prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, NULL, ?5)")?.execute(params![
-                id,
-                caller.principal,
-                caller.protocol,
-                caller.now_ms,
-                to_sql_integer(number)
-            ])?;
+            let values = params![id, caller.principal, caller.protocol, caller.now_ms, to_sql_integer(number)];
+            execute_cached(connection, "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, NULL, ?5)", values)?;
             Ok(load_session(connection, &id)?.map(SessionStoreReply::Session))
         }
         SessionStoreWriteRequest::End { session_id: session } => {
-            connection
-                .prepare_cached("UPDATE sessions SET ended_ms = ?2 WHERE id = ?1")?
-                .execute(params![session, caller.now_ms])?;
+            let values = params![session, caller.now_ms];
+            execute_cached(connection, "UPDATE sessions SET ended_ms = ?2 WHERE id = ?1", values)?;
             Ok(load_session(connection, session)?.map(SessionStoreReply::Session))
         }
         SessionStoreWriteRequest::SendAlert { severity, message } => {
             let id = format!("a{number}");
-            connection
-                .prepare_cached("INSERT INTO alerts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, NULL, NULL)")?
-                .execute(params![
-                    id,
-                    to_sql_integer(number),
-                    caller.principal,
-                    caller.session,
-                    severity.as_str(),
-                    message,
-                    caller.now_ms
-                ])?;
+            let SessionStoreCaller { principal, session, now_ms, .. } = caller;
+            let values = params![id, to_sql_integer(number), principal, session, severity.as_str(), message, now_ms];
+            let sql = "INSERT INTO alerts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, NULL, NULL)";
+            execute_cached(connection, sql, values)?;
             Ok(load_alert(connection, &id)?.map(SessionStoreReply::Alert))
         }
         SessionStoreWriteRequest::AcceptChanges { principal, session, baselines } => {
@@ -288,37 +261,29 @@ fn write_session_request(
         }
         SessionStoreWriteRequest::BeginTurn => Ok(Some(SessionStoreReply::RecordedOnly)),
         SessionStoreWriteRequest::AnswerAlert { alert_id: alert, text } => {
-            connection
-                .prepare_cached("UPDATE alerts SET answered_by = ?2, answer = ?3, answered_ms = ?4 WHERE id = ?1")?
-                .execute(params![alert, caller.principal, text, caller.now_ms])?;
+            let sql = "UPDATE alerts SET answered_by = ?2, answer = ?3, answered_ms = ?4 WHERE id = ?1";
+            execute_cached(connection, sql, params![alert, caller.principal, text, caller.now_ms])?;
             Ok(load_alert(connection, alert)?.map(SessionStoreReply::Alert))
         }
     }
 }
 
 fn load_session(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionRecord>> {
-    connection
-        .prepare_cached(&format!("{SESSION_COLUMNS} WHERE id = ?1"))?
-        .query_row(params![id], session_from_row)
-        .optional()
-}
-
-fn session_from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
-    Ok(SessionRecord {
-        id: row.get(0)?,
-        principal: row.get(1)?,
-        protocol: row.get(2)?,
-        created_ms: row.get(3)?,
-        ended_ms: row.get(4)?,
-        first_entry: row.get::<_, i64>(5)?.unsigned_abs(),
+    let sql = "SELECT id, principal, face, created_ms, ended_ms, first FROM sessions WHERE id = ?1";
+    query_optional(connection, sql, params![id], |row| {
+        Ok(SessionRecord {
+            id: row.get(0)?,
+            principal: row.get(1)?,
+            protocol: row.get(2)?,
+            created_ms: row.get(3)?,
+            ended_ms: row.get(4)?,
+            first_entry: number_at(row, 5)?,
+        })
     })
 }
 
 fn load_alert(connection: &Connection, id: &str) -> rusqlite::Result<Option<AgentSentAlertAndResponse>> {
-    connection
-        .prepare_cached(&format!("{ALERT_COLUMNS} WHERE id = ?1"))?
-        .query_row(params![id], alert_from_row)
-        .optional()
+    query_optional(connection, &format!("{ALERT_COLUMNS} WHERE id = ?1"), params![id], alert_from_row)
 }
 
 fn alert_from_row(row: &Row<'_>) -> rusqlite::Result<AgentSentAlertAndResponse> {

@@ -12,12 +12,13 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OptionalExtension, Params, Transaction, config::DbConfig, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, Transaction, config::DbConfig, params};
 use stead_disk::MultiSlotLockFile;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
     Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
 };
+use stead_path::RelPath;
 
 use crate::{errors, options::Durability};
 
@@ -95,6 +96,32 @@ impl SqliteStore {
             readers.push(connection);
         }
         found
+    }
+
+    pub(crate) fn query_rows<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, Error> {
+        self.run_query(|connection| query_rows(connection, sql, values, read))
+    }
+
+    pub(crate) fn query_optional<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Error> {
+        self.run_query(|connection| query_optional(connection, sql, values, read))
+    }
+
+    pub(crate) fn query_number(&self, sql: &str, values: impl Params) -> Result<Option<u64>, Error> {
+        self.run_query(|connection| query_number(connection, sql, values))
+    }
+
+    pub(crate) fn has_row(&self, sql: &str, values: impl Params) -> Result<bool, Error> {
+        self.run_query(|connection| connection.prepare_cached(sql)?.exists(values))
     }
 
     pub(crate) fn run_transaction<T>(
@@ -195,10 +222,10 @@ fn stored_format(connection: &Connection) -> Option<i64> {
 }
 
 pub(crate) fn load_tip(transaction: &Connection, origin: &JournalWorkspaceId) -> rusqlite::Result<ChainTip> {
-    let stored: Option<(u64, Vec<u8>, Vec<u8>)> = transaction
-        .prepare_cached("SELECT value, (SELECT value FROM meta WHERE name = 'head_hash'), (SELECT value FROM meta WHERE name = 'frontier') FROM meta WHERE name = 'head'")?
-        .query_row([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?, row.get(2)?)))
-        .optional()?;
+    let sql = "SELECT value, (SELECT value FROM meta WHERE name = 'head_hash'),
+               (SELECT value FROM meta WHERE name = 'frontier') FROM meta WHERE name = 'head'";
+    let read = |row: &Row<'_>| Ok((number_at(row, 0)?, row.get(1)?, row.get(2)?));
+    let stored: Option<(u64, Vec<u8>, Vec<u8>)> = query_optional(transaction, sql, [], read)?;
     let Some((number, hash, frontier)) = stored else {
         return Ok(ChainTip {
             number: 0,
@@ -272,9 +299,44 @@ pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (St
     std::iter::once(first).chain(second)
 }
 
+/// Runs a statement that the connection keeps prepared.
+pub(crate) fn execute_cached(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(values).map(drop)
+}
+
+pub(crate) fn query_rows<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(values, read)?.collect()
+}
+
+pub(crate) fn query_optional<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(values, read).optional()
+}
+
 pub(crate) fn query_number(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<Option<u64>> {
-    let number = connection.prepare_cached(sql)?.query_row(values, |row| row.get::<_, i64>(0)).optional()?;
-    Ok(number.map(i64::unsigned_abs))
+    query_optional(connection, sql, values, |row| number_at(row, 0))
+}
+
+pub(crate) fn path_at(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<RelPath> {
+    RelPath::from_wire(&row.get::<_, String>(column)?).map_err(|_| rusqlite::Error::InvalidQuery)
+}
+
+pub(crate) fn digest_at(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Digest> {
+    digest_from_bytes(row.get_ref(column)?.as_blob()?).ok_or(rusqlite::Error::InvalidQuery)
+}
+
+/// Numbers of entries, sizes and counts are stored as signed integers.
+pub(crate) fn number_at(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
 
 pub(crate) fn to_sql_integer(number: u64) -> i64 {

@@ -5,9 +5,12 @@
 //! change by another program is counted by the next walk, which happens every few minutes and before a quota refuses a
 //! call.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, Row, params};
 use stead_engine::{
     CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage,
     QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, Workspace, WorkspaceUsage, usage_not_counted,
@@ -16,8 +19,9 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     entry_query,
+    group_commit::TransactionError,
     open::LocalWorkspace,
-    store::{lock_ignoring_poison, query_number, to_sql_integer},
+    store::{execute_cached, number_at, query_number, query_optional, to_sql_integer},
 };
 
 /// The age in milliseconds at which the workspace's files and bytes are counted again.
@@ -76,7 +80,7 @@ impl LocalWorkspace {
 
     /// If the usage count is in doubt, the next call under a quota counts the workspace again.
     pub(crate) fn mark_count_in_doubt(&self) {
-        *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Needed;
+        self.is_recount_needed.store(true, Ordering::Relaxed);
     }
 
     fn is_recount_due(&self, count: &CountedWorkspaceUsage) -> bool {
@@ -84,7 +88,7 @@ impl LocalWorkspace {
             UsageCountAccuracy::Exact => COUNT_AGE_MAX_MS,
             UsageCountAccuracy::InDoubt => DOUBTED_COUNT_AGE_MAX_MS,
         };
-        *lock_ignoring_poison(&self.recount) == UsageRecountNeed::Needed || self.is_count_older(count, most)
+        self.is_recount_needed.load(Ordering::Relaxed) || self.is_count_older(count, most)
     }
 
     fn is_count_older(&self, count: &CountedWorkspaceUsage, most_ms: i64) -> bool {
@@ -115,17 +119,11 @@ impl LocalWorkspace {
         let counted_ms = self.clock.now().wall_ms;
         self.write_rows(|connection| {
             // No call has changed files since the lock was taken, but external changes may have been recorded.
-            let number = entry_query::last_change_number(connection)?;
-            let count = CountedWorkspaceUsage {
-                usage,
-                last_change: number,
-                counted_ms,
-                took_ms,
-                trust: UsageCountAccuracy::Exact,
-            };
-            store_count(connection, &count)
+            let last_change = entry_query::last_change_number(connection)?;
+            let trust = UsageCountAccuracy::Exact;
+            store_count(connection, &CountedWorkspaceUsage { usage, last_change, counted_ms, took_ms, trust })
         })?;
-        *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Done;
+        self.is_recount_needed.store(false, Ordering::Relaxed);
         drop(guard);
         Ok(())
     }
@@ -158,13 +156,6 @@ impl LocalWorkspace {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum UsageRecountNeed {
-    Needed,
-    #[default]
-    Done,
-}
-
 pub(crate) struct CommitQuotaCharge {
     charge: QuotaCharge,
     owner: String,
@@ -185,26 +176,25 @@ impl CommitQuotaCharge {
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
-            let last: Option<Vec<u8>> = connection
-                .prepare_cached(
-                    "SELECT bytes FROM touched JOIN entries USING (number)
-                     WHERE path = ?1 AND number < ?2 AND changed = 1 ORDER BY number DESC LIMIT 1",
-                )?
-                .query_row(params![path, to_sql_integer(number)], |row| row.get(0))
-                .optional()?;
+            let sql = "SELECT bytes FROM touched JOIN entries USING (number)
+                       WHERE path = ?1 AND number < ?2 AND changed = 1 ORDER BY number DESC LIMIT 1";
+            let last: Option<Vec<u8>> =
+                query_optional(connection, sql, params![path, to_sql_integer(number)], |row| row.get(0))?;
             count += u64::from(last.is_some_and(|entry| entry_query::only_creates(&entry, path)));
         }
         Ok(count)
     }
 
-    pub(crate) fn check_quota(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
-        let Some(count) = current_count(connection)? else { return Ok(Some(usage_not_counted())) };
+    /// Returns the number of the last journal entry with a change.
+    pub(crate) fn check_quota(&self, connection: &Connection) -> Result<u64, TransactionError> {
+        let count = current_count(connection)?.ok_or_else(usage_not_counted)?;
         let before = match self.charge.undone_entry() {
             Some(number) => stored_usage_before(connection, number)?,
             None => None,
         };
         let usage = PrincipalUsage { workspace: count.usage, trash_bytes: trash_bytes_of(connection, &self.owner)? };
-        Ok(self.charge.check(&usage, before).err())
+        self.charge.check(&usage, before)?;
+        Ok(entry_query::last_change_number(connection)?)
     }
 
     /// The parameter `last` is the number of the last journal entry with a change before the entry `number`.
@@ -216,16 +206,16 @@ impl CommitQuotaCharge {
         let (before, mut after) = (count.usage, self.charge.usage_after(count.usage));
         after.files = after.files.saturating_sub(self.created_before(connection, number)?);
         let growth = |after: u64, before: u64| to_sql_integer(after).saturating_sub(to_sql_integer(before));
-        connection.prepare_cached("INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+        let values = params![
             to_sql_integer(number),
             to_sql_integer(before.bytes),
             to_sql_integer(before.files),
             growth(after.bytes, before.bytes),
             growth(after.files, before.files)
-        ])?;
-        connection
-            .prepare_cached("DELETE FROM held WHERE number < ?1")?
-            .execute(params![to_sql_integer(number.saturating_sub(REMEMBERED_CHANGES))])?;
+        ];
+        execute_cached(connection, "INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
+        let forgotten = params![to_sql_integer(number.saturating_sub(REMEMBERED_CHANGES))];
+        execute_cached(connection, "DELETE FROM held WHERE number < ?1", forgotten)?;
         store_count(connection, &CountedWorkspaceUsage { usage: after, last_change: number, ..count })
     }
 }
@@ -237,26 +227,19 @@ pub(crate) fn subtract_rolled_back_usage(connection: &Connection, number: i64) -
          files = max(0, files - coalesce((SELECT more_files FROM held WHERE number = ?1), 0))",
         params![number],
     )?;
-    connection.execute("DELETE FROM held WHERE number = ?1", params![number])?;
-    Ok(())
+    execute_cached(connection, "DELETE FROM held WHERE number = ?1", params![number])
 }
 
 fn store_count(connection: &Connection, count: &CountedWorkspaceUsage) -> rusqlite::Result<()> {
-    let doubted = match count.trust {
-        UsageCountAccuracy::Exact => 0,
-        UsageCountAccuracy::InDoubt => 1,
-    };
-    connection.prepare_cached("INSERT OR REPLACE INTO holding VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
-        params![
-            to_sql_integer(count.usage.bytes),
-            to_sql_integer(count.usage.files),
-            to_sql_integer(count.last_change),
-            count.counted_ms,
-            count.took_ms,
-            doubted
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        to_sql_integer(count.usage.bytes),
+        to_sql_integer(count.usage.files),
+        to_sql_integer(count.last_change),
+        count.counted_ms,
+        count.took_ms,
+        count.trust == UsageCountAccuracy::InDoubt
+    ];
+    execute_cached(connection, "INSERT OR REPLACE INTO holding VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)", values)
 }
 
 /// The usage count is in doubt after a rollback, or if the journal has a change that did not update the count.
@@ -269,31 +252,22 @@ fn current_count(connection: &Connection) -> rusqlite::Result<Option<CountedWork
 }
 
 fn stored_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
-    connection
-        .prepare_cached("SELECT bytes, files, number, counted_ms, took_ms, doubted FROM holding")?
-        .query_row([], |row| {
-            let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-            let trust =
-                if row.get::<_, i64>(5)? == 0 { UsageCountAccuracy::Exact } else { UsageCountAccuracy::InDoubt };
-            Ok(CountedWorkspaceUsage {
-                usage: WorkspaceUsage { bytes: unsigned(0)?, files: unsigned(1)? },
-                last_change: unsigned(2)?,
-                counted_ms: row.get(3)?,
-                took_ms: row.get(4)?,
-                trust,
-            })
+    let sql = "SELECT bytes, files, number, counted_ms, took_ms, doubted FROM holding";
+    query_optional(connection, sql, [], |row| {
+        Ok(CountedWorkspaceUsage {
+            usage: WorkspaceUsage { bytes: number_at(row, 0)?, files: number_at(row, 1)? },
+            last_change: number_at(row, 2)?,
+            counted_ms: row.get(3)?,
+            took_ms: row.get(4)?,
+            trust: if row.get(5)? { UsageCountAccuracy::InDoubt } else { UsageCountAccuracy::Exact },
         })
-        .optional()
+    })
 }
 
 fn stored_usage_before(connection: &Connection, number: u64) -> rusqlite::Result<Option<WorkspaceUsage>> {
-    connection
-        .prepare_cached("SELECT bytes, files FROM held WHERE number = ?1")?
-        .query_row(params![to_sql_integer(number)], |row| {
-            let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-            Ok(WorkspaceUsage { bytes: unsigned(0)?, files: unsigned(1)? })
-        })
-        .optional()
+    let read = |row: &Row<'_>| Ok(WorkspaceUsage { bytes: number_at(row, 0)?, files: number_at(row, 1)? });
+    let sql = "SELECT bytes, files FROM held WHERE number = ?1";
+    query_optional(connection, sql, params![to_sql_integer(number)], read)
 }
 
 fn trash_bytes_of(connection: &Connection, owner: &str) -> rusqlite::Result<u64> {
@@ -329,16 +303,12 @@ mod tests {
     fn rollback_subtracts_usage_and_gaps_mark_the_count_in_doubt() {
         let connection = Connection::open_in_memory().expect("a database");
         connection.execute_batch(TABLES).expect("tables");
-        let uncounted = reservation(Vec::new()).check_quota(&connection).expect("readable");
-        assert_eq!(uncounted.map(|error| error.kind), Some(ErrorKind::QuotaExceeded), "no count yet");
+        let uncounted = reservation(Vec::new()).check_quota(&connection);
+        let kind = ErrorKind::QuotaExceeded;
+        assert!(matches!(uncounted, Err(TransactionError::Refused(error)) if error.kind == kind), "no count yet");
         let usage = WorkspaceUsage { bytes: 0, files: 7 };
-        let counted = CountedWorkspaceUsage {
-            usage,
-            last_change: 0,
-            counted_ms: 0,
-            took_ms: 0,
-            trust: UsageCountAccuracy::Exact,
-        };
+        let trust = UsageCountAccuracy::Exact;
+        let counted = CountedWorkspaceUsage { usage, last_change: 0, counted_ms: 0, took_ms: 0, trust };
         store_count(&connection, &counted).expect("written");
         for (number, name) in [(1, "a"), (2, "b")] {
             let last = entry_query::last_change_number(&connection).expect("readable");

@@ -168,9 +168,7 @@ impl Workspace for LocalWorkspace {
         }
         let sync = if approval.is_needed() { TransactionSyncPolicy::Now } else { TransactionSyncPolicy::Later };
         let body: TransactionBodyFn = Box::new(move |transaction, tip| {
-            if let Some(error) = approval.check_usable(transaction)? {
-                return Ok(JournalAppendOutcome::Refused(error));
-            }
+            approval.check_usable(transaction)?;
             store::append_entry(transaction, tip, &mut draft)?;
             approval.consume(transaction, tip.number)?;
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))

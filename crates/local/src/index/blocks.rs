@@ -6,7 +6,7 @@
 //!
 //! Decoding an index block never reads beyond its input and never allocates memory for an unchecked length.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use sha2::{Digest, Sha256};
 use stead_disk::RootDirectory;
 use stead_engine::Error;
@@ -100,12 +100,7 @@ impl SearchIndexBlockHashKey {
 }
 
 fn load_secret(store: &SqliteStore) -> Result<Option<Vec<u8>>, Error> {
-    store.run_query(|connection| {
-        connection
-            .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
-            .query_row(params![INDEX_SECRET_NAME], |row| row.get(0))
-            .optional()
-    })
+    store.query_optional("SELECT value FROM meta WHERE name = ?1", params![INDEX_SECRET_NAME], |row| row.get(0))
 }
 
 fn create_secret(store: &SqliteStore) -> Result<Vec<u8>, Error> {
