@@ -26,8 +26,8 @@ use std::{
 use blocks::SearchIndexBlockHashKey;
 use snapshot::{IndexSnapshot, IndexSnapshotWithSearchCandidates, manifest_fingerprint};
 use stead_disk::{
-    DirectoryHandle, DiskError, DiskStat, FileType, InodeFingerprint, LockMode, MultiSlotLockFile, RootDirectory,
-    StateDirectory, StateDirectoryAccessError, fs_events::watch_limit,
+    DirectoryHandle, DiskError, InodeFingerprint, LockMode, MultiSlotLockFile, RootDirectory, StateDirectory,
+    StateDirectoryAccessError, fs_events::watch_limit,
 };
 use stead_engine::{
     DirectoryEntry, Error, ErrorKind,
@@ -148,15 +148,15 @@ impl fmt::Display for IndexStatus {
 
 impl SearchIndex {
     pub(crate) fn new(options: &LocalWorkspaceOptions) -> Self {
-        let LocalWorkspaceOptions {
-            index_mode: mode,
-            index_files_min: files_min,
-            index_min_file_age: min_file_age,
-            ..
-        } = *options;
-        let watches_max = if mode == IndexBuildAndUseMode::Maintain { watch_limit() / WATCH_SHARE_DIVISOR } else { 0 };
-        let (state, thread) = (OnceLock::new(), Mutex::default());
-        Self { mode, files_min, min_file_age, watches_max, state, thread }
+        let maintains = options.index_mode == IndexBuildAndUseMode::Maintain;
+        Self {
+            mode: options.index_mode,
+            files_min: options.index_files_min,
+            min_file_age: options.index_min_file_age,
+            watches_max: if maintains { watch_limit() / WATCH_SHARE_DIVISOR } else { 0 },
+            state: OnceLock::new(),
+            thread: Mutex::default(),
+        }
     }
 
     pub(crate) fn stop(&self) {
@@ -206,9 +206,8 @@ impl LocalWorkspace {
         match snapshot.files_matching(required) {
             Ok(files) => {
                 shared.filtered_searches.fetch_add(1, Ordering::Relaxed);
-                let distrusted = Arc::clone(&shared.is_distrusted);
-                let broken = Arc::new(move || distrusted.store(true, Ordering::Relaxed));
-                Some(Box::new(IndexSnapshotWithSearchCandidates { snapshot, files, on_corrupt: broken }))
+                let is_distrusted = Arc::clone(&shared.is_distrusted);
+                Some(Box::new(IndexSnapshotWithSearchCandidates { snapshot, files, is_distrusted }))
             }
             Err(segment::IndexCorrupt) => {
                 shared.discard_loaded();
@@ -423,10 +422,6 @@ struct IndexContext {
     mount_count: usize,
 }
 
-struct IndexBuildLock {
-    _lock: MultiSlotLockFile,
-}
-
 impl IndexContext {
     fn open_directory(&self) -> Option<DirectoryHandle> {
         Some(self.state.existing_subdirectory(INDEX_DIRECTORY).ok()??.into_directory())
@@ -436,9 +431,10 @@ impl IndexContext {
         Ok(self.state.create_subdirectory(INDEX_DIRECTORY)?.into_directory())
     }
 
-    fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateDirectoryAccessError> {
-        let lock = self.state.open_lock_file()?;
-        Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))
+    /// The lock is held until the returned lock file is dropped.
+    fn try_lock_for_build(&self) -> Result<Option<MultiSlotLockFile>, StateDirectoryAccessError> {
+        let file = self.state.open_lock_file()?;
+        Ok(file.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(file))
     }
 
     /// Lists a directory in the byte order of the names and without staged files, as a walk over the tree does.
@@ -458,10 +454,6 @@ impl IndexContext {
         file.read_into(&mut bytes, limits::IGNORE_FILE_BYTES_MAX, &|_| true).ok()?;
         Some(bytes)
     }
-}
-
-fn is_regular_file(stat: &DiskStat) -> bool {
-    stat.file_type == FileType::RegularFile
 }
 
 #[cfg(test)]

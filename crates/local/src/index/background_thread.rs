@@ -109,23 +109,17 @@ fn run_round(
 fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, IndexedTreeCacheDiscardReason> {
     let top =
         shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexedTreeCacheDiscardReason::Unsupported)?;
-    let watch = FsEventQueue::new(&top).map_err(|error| {
-        let unsupported = error.kind == stead_disk::DiskErrorKind::Unsupported;
-        if unsupported {
-            IndexedTreeCacheDiscardReason::Unsupported
-        } else {
-            IndexedTreeCacheDiscardReason::WatchFailed
-        }
-    });
     let may_watch =
         lock_ignoring_poison(&shared.thread_status).unwatched_until.is_none_or(|until| until <= Instant::now());
-    let watch = match watch {
-        Ok(watch) if may_watch && shared.context.mount_count == 0 => Some(watch),
-        Ok(_) => None,
-        Err(IndexedTreeCacheDiscardReason::WatchFailed) if !may_watch => None,
-        Err(error) => return Err(error),
+    let watch = match FsEventQueue::new(&top) {
+        Ok(watch) => Some(watch).filter(|_| may_watch && shared.context.mount_count == 0),
+        Err(error) if error.kind == stead_disk::DiskErrorKind::Unsupported => {
+            return Err(IndexedTreeCacheDiscardReason::Unsupported);
+        }
+        Err(_) if may_watch => return Err(IndexedTreeCacheDiscardReason::WatchFailed),
+        Err(_) => None,
     };
-    let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
+    let snapshot = shared.current_snapshot().unwrap_or_default();
     let mut model = IndexedTreeCache::new(snapshot, watch, shared.context.watches_max);
     model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
     if !model.is_watched() {
@@ -161,38 +155,27 @@ fn extend_watched_index(
     mut model_guard: MutexGuard<'_, Option<IndexedTreeCache>>,
 ) -> Result<Instant, IndexedTreeCacheDiscardReason> {
     let Some(model) = model_guard.as_mut() else { return Ok(Instant::now()) };
-    let (base, unknown) = (snapshot_without_stale(model), model.unindexed_files());
+    let (base, mut unknown) = (snapshot_without_stale(model), model.unindexed_files());
     drop(model_guard);
-    match base {
-        None => build_and_adopt(shared, IndexBuildBase::Current, &unknown),
-        Some(base) => {
-            // A second model finds the files that the smaller snapshot no longer covers.
-            let mut model = IndexedTreeCache::new(Arc::clone(&base), None, 0);
-            model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
-            build_and_adopt(shared, IndexBuildBase::WithoutStale(base), &model.unindexed_files())
-        }
+    if let Some(base) = &base {
+        // A second model finds the files that the smaller snapshot no longer covers.
+        let mut model = IndexedTreeCache::new(Arc::clone(base), None, 0);
+        model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
+        unknown = model.unindexed_files();
     }
+    build_and_adopt(shared, base, &unknown)
 }
 
 fn extend_index(
     shared: &IndexSharedState,
     model: &mut IndexedTreeCache,
 ) -> Result<Instant, IndexedTreeCacheDiscardReason> {
-    match snapshot_without_stale(model) {
-        None => build_and_adopt(shared, IndexBuildBase::Current, &model.unindexed_files()),
-        Some(base) => {
-            model.adopt_snapshot(Arc::clone(&base));
-            model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
-            build_and_adopt(shared, IndexBuildBase::WithoutStale(base), &model.unindexed_files())
-        }
+    let base = snapshot_without_stale(model);
+    if let Some(base) = &base {
+        model.adopt_snapshot(Arc::clone(base));
+        model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
     }
-}
-
-enum IndexBuildBase {
-    /// The index build keeps all segments that exist when the build begins.
-    Current,
-    /// The index build keeps only the segments of the given snapshot.
-    WithoutStale(Arc<IndexSnapshot>),
+    build_and_adopt(shared, base, &model.unindexed_files())
 }
 
 /// Returns the segments that an index build keeps, if small segments must be merged or the index is outdated. If an
@@ -201,7 +184,7 @@ fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>
     let snapshot = model.snapshot();
     let (files, _) = model.files();
     if snapshot.files() > files.saturating_mul(2).saturating_add(STALE_FILES_MAX) {
-        return Some(Arc::new(IndexSnapshot::empty()));
+        return Some(Arc::default());
     }
     let is_small = |segment: &&Arc<IndexSegment>| segment.files < SMALL_SEGMENT_FILES;
     if snapshot.segments.iter().filter(is_small).count() <= SMALL_SEGMENTS_MAX {
@@ -211,22 +194,19 @@ fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>
     Some(Arc::new(IndexSnapshot { segments, coverage: snapshot.coverage }))
 }
 
-/// Indexes files and returns the time of the next index build.
+/// Indexes files and returns the time of the next index build. Without `base`, the index build keeps all segments that
+/// exist when the build begins.
 fn build_and_adopt(
     shared: &IndexSharedState,
-    base: IndexBuildBase,
+    base: Option<Arc<IndexSnapshot>>,
     unknown: &[(RelPath, Vec<FileName>)],
 ) -> Result<Instant, IndexedTreeCacheDiscardReason> {
     let now = Instant::now();
     match try_build(shared, base, unknown) {
         Ok(Some(IndexBuildOutcome::Stopped)) => Err(IndexedTreeCacheDiscardReason::Stopped),
-        Ok(Some(IndexBuildOutcome::Done { recently_modified: 0 })) => {
+        Ok(Some(IndexBuildOutcome::Done { recently_modified })) => {
             shared.set_message(None);
-            Ok(now + RETRY_PAUSE)
-        }
-        Ok(Some(IndexBuildOutcome::Done { .. })) => {
-            shared.set_message(None);
-            Ok(now + NEW_FILES_WAIT)
+            Ok(now + if recently_modified == 0 { RETRY_PAUSE } else { NEW_FILES_WAIT })
         }
         // Another process is building the index.
         Ok(None) => Ok(now + NEW_FILES_WAIT),
@@ -239,26 +219,23 @@ fn build_and_adopt(
 
 fn try_build(
     shared: &IndexSharedState,
-    base: IndexBuildBase,
+    base: Option<Arc<IndexSnapshot>>,
     unknown: &[(RelPath, Vec<FileName>)],
 ) -> Result<Option<IndexBuildOutcome>, stead_disk::DiskError> {
     let directory = shared.context.create_directory()?;
     let Some(_building) = shared.context.try_lock_for_build()? else { return Ok(None) };
-    let base = match base {
-        IndexBuildBase::Current => shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty())),
-        IndexBuildBase::WithoutStale(base) => base,
-    };
+    let base = base.or_else(|| shared.current_snapshot()).unwrap_or_default();
     build::build_segments(&shared.context, &directory, &base, unknown, &|| shared.is_stopped()).map(Some)
 }
 
 pub(super) fn build_once(shared: &IndexSharedState) -> Result<(), stead_disk::DiskError> {
-    let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
+    let snapshot = shared.current_snapshot().unwrap_or_default();
     let mut model = IndexedTreeCache::new(snapshot, None, 0);
     let stopped = || shared.is_stopped();
     if model.refresh(&shared.context, usize::MAX, &stopped).is_err() {
         // The existing index is unusable, so all files are indexed again.
         shared.discard_loaded();
-        model = IndexedTreeCache::new(Arc::new(IndexSnapshot::empty()), None, 0);
+        model = IndexedTreeCache::new(Arc::default(), None, 0);
         model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);
     }
     let base = snapshot_without_stale(&model);
@@ -266,7 +243,7 @@ pub(super) fn build_once(shared: &IndexSharedState) -> Result<(), stead_disk::Di
         model.adopt_snapshot(Arc::clone(base));
         model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);
     }
-    try_build(shared, base.map_or(IndexBuildBase::Current, IndexBuildBase::WithoutStale), &model.unindexed_files())?;
+    try_build(shared, base, &model.unindexed_files())?;
     if let Some(current) = shared.current_snapshot() {
         model.adopt_snapshot(current);
         model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);

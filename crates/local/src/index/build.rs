@@ -4,7 +4,7 @@
 //! indexed, because a further change might not alter its timestamps. The index stays below its size limit. A failed or
 //! killed build leaves the index usable, because only complete segments are used.
 
-use stead_disk::{DirectoryHandle, DiskError, OpenFile};
+use stead_disk::{DirectoryHandle, DiskError};
 use stead_engine::{
     index::{Trigram, TrigramExtractor, decode_indexable_text, is_indexable, may_be_text},
     limits,
@@ -67,8 +67,8 @@ pub(super) fn build_segments(
         }
         if writer.is_full() {
             available = available.saturating_sub(writer.size());
-            names.push(writer.finish()?.name);
-            publish_manifest(context, index_directory, &names, extent)?;
+            names.push(writer.finish()?);
+            IndexSnapshot::write_manifest(index_directory, &context.key, &names, extent)?;
             writer = IndexSegmentWriter::create(index_directory, &context.key)?;
             if available == 0 || names.len() + 1 >= SEGMENTS_MAX {
                 extent = IndexCoverage::SizeLimited;
@@ -79,13 +79,13 @@ pub(super) fn build_segments(
     if writer.is_empty() {
         writer.discard();
     } else {
-        names.push(writer.finish()?.name);
+        names.push(writer.finish()?);
     }
     if names != base.segment_ids()
         || extent != base.coverage
         || manifest_fingerprint(index_directory).ok().flatten().is_none()
     {
-        publish_manifest(context, index_directory, &names, extent)?;
+        IndexSnapshot::write_manifest(index_directory, &context.key, &names, extent)?;
     }
     remove_unused_segments(index_directory, &names)?;
     Ok(IndexBuildOutcome::Done { recently_modified: young })
@@ -119,7 +119,7 @@ fn index_file<'g>(
     file.read_into(bytes, limits::SEARCH_IN_MEMORY_BYTES_MAX, &may_be_text)
         .map_err(|_| IndexSkipReason::NotIndexable)?;
     let text = decode_indexable_text(bytes);
-    if !is_same_fingerprint(&file, &stamp) {
+    if !file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == stamp) {
         return Err(IndexSkipReason::RecentlyModified);
     }
     if text.is_some() && bytes.len() as u64 != stamp.size {
@@ -136,22 +136,9 @@ fn index_file<'g>(
     Ok((IndexedFile { kind: sort, fingerprint: stamp }, grams))
 }
 
-fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileStatFingerprint) -> bool {
-    file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == *stamp)
-}
-
 fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, DiskError> {
     let free = context.state.disk_space()?.free_bytes.saturating_sub(FREE_BYTES_MIN);
     Ok(INDEX_BYTES_MAX.saturating_sub(base.size()).min(free))
-}
-
-fn publish_manifest(
-    context: &IndexContext,
-    index_directory: &DirectoryHandle,
-    names: &[RandomIndexFileId],
-    extent: IndexCoverage,
-) -> Result<(), DiskError> {
-    IndexSnapshot::write_manifest(index_directory, &context.key, names, extent)
 }
 
 /// Deletes files of the index directory that the manifest does not name, such as the files of killed builds.

@@ -329,21 +329,12 @@ impl IndexedDirectoryFiles {
             let name = reading.bytes()?;
             let end = bytes.len() - reading.len();
             let at = end - name.len()..end;
-            let sort = IndexedFileKind::from_number(reading.read_byte()?)?;
+            let kind = IndexedFileKind::from_number(reading.read_byte()?)?;
             let (inode, size) = (reading.read_number()?, reading.read_number()?);
             let (modified_ns, changed_ns) = (read_time(&mut reading)?, read_time(&mut reading)?);
-            rows.push((
-                at,
-                IndexedFile {
-                    kind: sort,
-                    fingerprint: FileStatFingerprint {
-                        device_and_inode: (device, inode),
-                        size,
-                        modified_ns,
-                        changed_ns,
-                    },
-                },
-            ));
+            let device_and_inode = (device, inode);
+            let fingerprint = FileStatFingerprint { device_and_inode, size, modified_ns, changed_ns };
+            rows.push((at, IndexedFile { kind, fingerprint }));
         }
         Some(Self { bytes, files: rows, first_number: first })
     }

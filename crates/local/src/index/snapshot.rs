@@ -2,7 +2,10 @@
 //! segments are built or deleted. If one segment is unusable, the whole index counts as unusable, and the next build
 //! replaces it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, StagedContentSource,
@@ -29,20 +32,22 @@ const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 const MANIFEST_FILE_ID: RandomIndexFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum IndexCoverage {
     /// The index contains all indexable files, or will contain them after the next builds.
+    #[default]
     Complete,
     /// The index has reached its size limit, so every search reads the remaining files.
     SizeLimited,
 }
 
+#[derive(Default)]
 pub(super) struct IndexSnapshot {
     pub(super) segments: Vec<Arc<IndexSegment>>,
     pub(super) coverage: IndexCoverage,
 }
 
-pub(super) fn manifest_name() -> Result<FileName, IndexCorrupt> {
+fn manifest_name() -> Result<FileName, IndexCorrupt> {
     FileName::new(MANIFEST.as_bytes()).map_err(|_| IndexCorrupt)
 }
 
@@ -52,10 +57,6 @@ pub(super) fn manifest_fingerprint(directory: &DirectoryHandle) -> Result<Option
 }
 
 impl IndexSnapshot {
-    pub(super) fn empty() -> Self {
-        Self { segments: Vec::new(), coverage: IndexCoverage::Complete }
-    }
-
     /// A segment that is already open in the snapshot `before` is not opened again.
     pub(super) fn load(
         directory: &DirectoryHandle,
@@ -67,10 +68,8 @@ impl IndexSnapshot {
         let mut reading = IndexByteReader::new(
             key.verify_block(IndexBlockKind::Manifest, &MANIFEST_FILE_ID, 0, &sealed).ok_or(IndexCorrupt)?,
         );
-        let extent = match reading.read_byte().ok_or(IndexCorrupt)? {
-            0 => IndexCoverage::Complete,
-            _ => IndexCoverage::SizeLimited,
-        };
+        let is_complete = reading.read_byte().ok_or(IndexCorrupt)? == 0;
+        let coverage = if is_complete { IndexCoverage::Complete } else { IndexCoverage::SizeLimited };
         let count = reading.read_number().filter(|count| *count <= SEGMENTS_MAX as u64).ok_or(IndexCorrupt)?;
         let mut segments = Vec::new();
         for _ in 0..count {
@@ -82,7 +81,7 @@ impl IndexSnapshot {
                 None => Arc::new(IndexSegment::open(directory, name, key)?),
             });
         }
-        Ok(Self { segments, coverage: extent })
+        Ok(Self { segments, coverage })
     }
 
     /// Writing the manifest makes the named segments the current index.
@@ -92,10 +91,7 @@ impl IndexSnapshot {
         names: &[RandomIndexFileId],
         extent: IndexCoverage,
     ) -> Result<(), DiskError> {
-        let mut bytes = vec![match extent {
-            IndexCoverage::Complete => 0,
-            IndexCoverage::SizeLimited => 1,
-        }];
+        let mut bytes = vec![u8::from(extent == IndexCoverage::SizeLimited)];
         write_leb128(&mut bytes, names.len() as u64);
         bytes.extend(names.iter().flatten());
         bytes.reserve(BLOCK_HASH_BYTES);
@@ -162,7 +158,8 @@ impl DirectoryFilesBySegment {
 pub(super) struct IndexSnapshotWithSearchCandidates {
     pub(super) snapshot: Arc<IndexSnapshot>,
     pub(super) files: Vec<SelectedIndexedFilesOfSegment>,
-    pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
+    /// Set if a block of the index turns out to be damaged.
+    pub(super) is_distrusted: Arc<AtomicBool>,
 }
 
 impl IndexBasedSearchFilter for IndexSnapshotWithSearchCandidates {
@@ -171,7 +168,7 @@ impl IndexBasedSearchFilter for IndexSnapshotWithSearchCandidates {
             Ok(segments) if segments.is_empty() => None,
             Ok(segments) => Some(Box::new(IndexBasedDirectoryFileFilter { files: &self.files, segments })),
             Err(IndexCorrupt) => {
-                (self.on_corrupt)();
+                self.is_distrusted.store(true, Ordering::Relaxed);
                 None
             }
         }

@@ -187,10 +187,7 @@ impl IndexedTreeCache {
             }
             IndexWatchPurpose::GitDirectory | IndexWatchPurpose::GitInfoDirectory => {}
             IndexWatchPurpose::OwnContents => match name {
-                Some(name) if self.git_ignore_owner(number, name).is_some() => {
-                    let above = self.git_ignore_owner(number, name).unwrap_or(number);
-                    self.reapply_ignore_rules(above);
-                }
+                Some(name) if let Some(above) = self.git_ignore_owner(number, name) => self.reapply_ignore_rules(above),
                 Some(b".git" | b".gitignore" | b".ignore") => self.reapply_ignore_rules(number),
                 Some(name) if event.subject == FsEventFileType::Directory => {
                     if let Some(below) = self.child(number, name) {
@@ -220,10 +217,14 @@ impl IndexedTreeCache {
 
     /// All directories below a changed ignore file are listed again, because the ignore rules may have changed.
     fn reapply_ignore_rules(&mut self, number: u32) {
+        self.remove_children(number);
+        self.stale_directories.insert(number);
+    }
+
+    fn remove_children(&mut self, number: u32) {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
         }
-        self.stale_directories.insert(number);
     }
 
     fn directory(&self, number: u32) -> Option<&IndexedTreeDirectoryNode> {
@@ -272,11 +273,14 @@ impl IndexedTreeCache {
 
     fn release_files(&mut self, known: &[(u16, u32)]) {
         for (segment, file) in known {
-            if let Some(owner) =
-                self.directory_of_files.get_mut(*segment as usize).and_then(|own| own.get_mut(*file as usize))
-            {
-                *owner = NO_DIRECTORY;
-            }
+            self.set_directory_of_file(*segment, *file, NO_DIRECTORY);
+        }
+    }
+
+    fn set_directory_of_file(&mut self, segment: u16, file: u32, number: u32) {
+        let owners = self.directory_of_files.get_mut(segment as usize);
+        if let Some(owner) = owners.and_then(|owners| owners.get_mut(file as usize)) {
+            *owner = number;
         }
     }
 
@@ -285,10 +289,7 @@ impl IndexedTreeCache {
     }
 
     pub(super) fn has_unindexed(&self) -> bool {
-        let is_new = |folder: &IndexedTreeDirectoryNode| {
-            folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed)
-        };
-        self.directories.iter().flatten().any(is_new)
+        self.directories.iter().flatten().any(|folder| folder.files_to_index().next().is_some())
     }
 
     pub(super) fn is_watched(&self) -> bool {
@@ -306,16 +307,11 @@ impl IndexedTreeCache {
     }
 
     pub(super) fn unindexed_files(&self) -> Vec<(RelPath, Vec<FileName>)> {
-        let names = |folder: &IndexedTreeDirectoryNode| -> Vec<FileName> {
-            folder
-                .unindexed_files
-                .iter()
-                .filter(|(_, why)| *why == UnindexedReason::NotYetIndexed)
-                .map(|(name, _)| name.clone())
-                .collect()
-        };
         let folders = self.directories.iter().flatten();
-        folders.map(|folder| (folder.path.clone(), names(folder))).filter(|(_, names)| !names.is_empty()).collect()
+        folders
+            .map(|folder| (folder.path.clone(), folder.files_to_index().cloned().collect::<Vec<_>>()))
+            .filter(|(_, names)| !names.is_empty())
+            .collect()
     }
 
     /// The next refresh lists every directory whose index data may differ between the old and the new snapshot.
@@ -334,7 +330,7 @@ impl IndexedTreeCache {
             if !grown {
                 folder.indexed_files.clear();
             }
-            if !grown || folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed) {
+            if !grown || folder.files_to_index().next().is_some() {
                 self.stale_directories.insert(number);
             }
         }
@@ -342,11 +338,9 @@ impl IndexedTreeCache {
     }
 
     fn mark_all_stale(&mut self) {
-        for (number, folder) in self.directories.iter().enumerate() {
-            if let (Some(_), Ok(number)) = (folder, u32::try_from(number)) {
-                self.stale_directories.insert(number);
-            }
-        }
+        let total = u32::try_from(self.directories.len()).unwrap_or(u32::MAX);
+        let present = (0..total).filter(|number| self.directory(*number).is_some());
+        self.stale_directories = present.collect();
     }
 
     /// Some directories are listed again periodically, to find changes that watches do not report.
@@ -378,6 +372,11 @@ impl IndexedTreeDirectoryNode {
             hard_linked: Vec::new(),
             counts: IndexedDirectorySearchCounts::default(),
         }
+    }
+
+    fn files_to_index(&self) -> impl Iterator<Item = &FileName> {
+        let unindexed = self.unindexed_files.iter();
+        unindexed.filter(|(_, reason)| *reason == UnindexedReason::NotYetIndexed).map(|(name, _)| name)
     }
 
     fn name(&self) -> &[u8] {

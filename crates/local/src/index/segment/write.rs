@@ -6,7 +6,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use stead_disk::{DirectoryHandle, DiskError, FileAttributeSource, StagedContentSource, StagedFile};
+use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, StagedContentSource, StagedFile};
 use stead_engine::index::Trigram;
 use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
@@ -64,10 +64,6 @@ pub(in crate::index) struct IndexSegmentWriter<'d> {
     files: u32,
     /// The time at which the segment was begun, by the clock of the file system.
     pub(in crate::index) started_ns: i128,
-}
-
-pub(in crate::index) struct WrittenIndexSegment {
-    pub(in crate::index) name: RandomIndexFileId,
 }
 
 impl<'d> IndexSegmentWriter<'d> {
@@ -183,14 +179,12 @@ impl<'d> IndexSegmentWriter<'d> {
     }
 
     /// The segment file is not synced: if a power cut damages a block, the block's wrong hash shows the damage.
-    pub(in crate::index) fn finish(mut self) -> Result<WrittenIndexSegment, DiskError> {
-        match self.write_tables() {
-            Ok(()) => Ok(WrittenIndexSegment { name: self.name }),
-            Err(error) => {
-                self.discard();
-                Err(error)
-            }
+    pub(in crate::index) fn finish(mut self) -> Result<RandomIndexFileId, DiskError> {
+        let (written, name) = (self.write_tables(), self.name);
+        if written.is_err() {
+            self.discard();
         }
+        written.map(|()| name)
     }
 
     fn write_tables(&mut self) -> Result<(), DiskError> {
@@ -218,11 +212,8 @@ impl<'d> IndexSegmentWriter<'d> {
         }
         self.write_block(IndexBlockKind::Trailer, &trailer)?;
         self.flush()?;
-        let name = FileName::new(segment_file_name(&self.name).as_bytes()).map_err(|_| stead_disk::DiskError {
-            kind: stead_disk::DiskErrorKind::Io,
-            step: "segment name",
-            errno: None,
-        })?;
+        let invalid = DiskError { kind: DiskErrorKind::Io, step: "segment name", errno: None };
+        let name = FileName::new(segment_file_name(&self.name).as_bytes()).map_err(|_| invalid)?;
         self.directory.rename_staged_to_new(&self.staged, &name)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use stead_disk::{DirectoryHandle, DiskErrorKind};
+use stead_disk::{DirectoryHandle, DiskErrorKind, FileType};
 use stead_engine::{DirectoryEntry, FileKind, index::IndexIgnoreRules};
 use stead_path::{FileName, RelPath};
 
@@ -11,12 +11,21 @@ use super::{
     IndexedTreeDirectoryNode, NO_DIRECTORY, UnindexedReason,
 };
 use crate::{
-    index::{IndexContext, is_regular_file, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
+    index::{IndexContext, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
     workspace::to_engine_fingerprint,
 };
 
 const GIT_DIRECTORY: &[u8] = b".git";
 const GIT_INFO_DIRECTORY: &[u8] = b"info";
+/// The errors of a listing which mean that the directory was removed or replaced.
+const GONE_KINDS: [DiskErrorKind; 4] = [
+    DiskErrorKind::NotFound,
+    DiskErrorKind::NotDirectory,
+    DiskErrorKind::IsSymlink,
+    DiskErrorKind::ChangedConcurrently,
+];
+
+type DirectoryListing = (DirectoryHandle, Vec<DirectoryEntry>);
 
 impl IndexedTreeCache {
     pub(super) fn relist_directory(
@@ -26,13 +35,13 @@ impl IndexedTreeCache {
     ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let Some(path) = self.directory(number).map(|folder| folder.path.clone()) else { return Ok(()) };
         let (directory, listed) = match self.watch_and_list(context, number, &path)? {
-            IndexerDirectoryListingOutcome::Listed(directory, listed) => (directory, listed),
-            IndexerDirectoryListingOutcome::Gone => {
-                self.remove_unless_root(number);
-                return Ok(());
-            }
-            IndexerDirectoryListingOutcome::Unreadable => {
-                self.mark_unreadable(number);
+            Ok(listing) => listing,
+            Err(kind) => {
+                if number != 0 && GONE_KINDS.contains(&kind) {
+                    self.remove_directory(number);
+                } else {
+                    self.mark_unreadable(number);
+                }
                 return Ok(());
             }
         };
@@ -43,26 +52,25 @@ impl IndexedTreeCache {
         self.fill_directory(number, &path, &directory, &listed, ignored)
     }
 
-    /// A directory is watched before it is listed, so that no change is missed.
+    /// A directory is watched before it is listed, so that no change is missed. The inner error is the reason why the
+    /// directory cannot be listed.
     fn watch_and_list(
         &mut self,
         context: &IndexContext,
         number: u32,
         path: &RelPath,
-    ) -> Result<IndexerDirectoryListingOutcome, IndexedTreeCacheDiscardReason> {
+    ) -> Result<Result<DirectoryListing, DiskErrorKind>, IndexedTreeCacheDiscardReason> {
         let directory = match context.root.open_directory(path) {
             Ok(directory) => directory,
-            Err(error) => return Ok(IndexerDirectoryListingOutcome::from(error.kind)),
+            Err(error) => return Ok(Err(error.kind)),
         };
         match self.watch_for_purpose(number, &directory, IndexWatchPurpose::OwnContents) {
             Ok(()) => {}
-            Err(DiskErrorKind::PermissionDenied) => return Ok(IndexerDirectoryListingOutcome::Unreadable),
+            Err(DiskErrorKind::PermissionDenied) => return Ok(Err(DiskErrorKind::PermissionDenied)),
             Err(_) => return Err(IndexedTreeCacheDiscardReason::WatchFailed),
         }
-        match context.list_directory(&directory) {
-            Ok(listed) => Ok(IndexerDirectoryListingOutcome::Listed(directory, listed)),
-            Err(error) => Ok(IndexerDirectoryListingOutcome::from(error.kind)),
-        }
+        let listed = context.list_directory(&directory).map_err(|error| error.kind);
+        Ok(listed.map(|listed| (directory, listed)))
     }
 
     fn watch_for_purpose(
@@ -109,12 +117,8 @@ impl IndexedTreeCache {
             (GIT_INFO_DIRECTORY, IndexWatchPurpose::GitInfoDirectory),
         ] {
             let Ok(name) = FileName::new(name) else { return Ok(()) };
-            let opened = at.as_ref().unwrap_or(directory).open_directory(&name);
-            let opened = match opened {
-                Ok(opened) => opened,
-                // A missing directory contains no patterns; the watch of its parent reports when it is created.
-                Err(_) => return Ok(()),
-            };
+            // A missing directory contains no patterns; the watch of its parent reports when it is created.
+            let Ok(opened) = at.as_ref().unwrap_or(directory).open_directory(&name) else { return Ok(()) };
             self.watch_for_purpose(number, &opened, role).map_err(|_| IndexedTreeCacheDiscardReason::WatchFailed)?;
             at = Some(opened);
         }
@@ -167,10 +171,7 @@ impl IndexedTreeCache {
         folder.ignored = ignored.clone();
         self.release_files(&before);
         for (segment, file) in known {
-            let owner = self.directory_of_files.get_mut(segment as usize).and_then(|own| own.get_mut(file as usize));
-            if let Some(owner) = owner {
-                *owner = number;
-            }
+            self.set_directory_of_file(segment, file, number);
         }
         if relinked && self.complete {
             self.mark_all_stale();
@@ -208,38 +209,13 @@ impl IndexedTreeCache {
     }
 
     fn mark_unreadable(&mut self, number: u32) {
-        for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
-            self.remove_directory(below);
-        }
+        self.remove_children(number);
         let seen = IndexedDirectoryContents {
             counts: IndexedDirectorySearchCounts { unreadable: 1, ..IndexedDirectorySearchCounts::default() },
             ..IndexedDirectoryContents::default()
         };
         let ignored = self.directory(number).map(|folder| folder.ignored.clone()).unwrap_or_default();
         self.replace_contents(number, seen, &ignored);
-    }
-
-    fn remove_unless_root(&mut self, number: u32) {
-        if number == 0 { self.mark_unreadable(number) } else { self.remove_directory(number) }
-    }
-}
-
-enum IndexerDirectoryListingOutcome {
-    Listed(DirectoryHandle, Vec<DirectoryEntry>),
-    Gone,
-    Unreadable,
-}
-
-impl From<DiskErrorKind> for IndexerDirectoryListingOutcome {
-    fn from(kind: DiskErrorKind) -> Self {
-        // These errors mean that the directory was removed or replaced.
-        let gone = [
-            DiskErrorKind::NotFound,
-            DiskErrorKind::NotDirectory,
-            DiskErrorKind::IsSymlink,
-            DiskErrorKind::ChangedConcurrently,
-        ];
-        if gone.contains(&kind) { Self::Gone } else { Self::Unreadable }
     }
 }
 
@@ -267,7 +243,7 @@ impl IndexedDirectoryContents {
         shelves: &DirectoryFilesBySegment,
         telling: FileWatchHardLinkCoverage,
     ) {
-        let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
+        let stat = directory.stat(name).ok().flatten().filter(|stat| stat.file_type == FileType::RegularFile);
         let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
         let linked = telling == FileWatchHardLinkCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
