@@ -90,6 +90,11 @@ pub(crate) fn state_directory_error(error: StateDirectoryAccessError) -> Error {
     )
 }
 
+pub(crate) fn damaged_database_error(what: &str) -> Error {
+    let damaged = format!("the database in the state directory is damaged: {what}");
+    Error::new(ErrorKind::AuditUnavailable, damaged).with_next_step("restore the state directory from a backup")
+}
+
 pub(crate) fn watch_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("the workspace cannot be watched: {error}"))
         .with_next_step("call list or stat to see changes")

@@ -7,6 +7,8 @@ use stead_engine::Error;
 use stead_journal::Digest;
 use stead_path::RelPath;
 
+use crate::errors;
+
 /// Inode numbers are reused, so the stored identity of a file includes the creation time.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct StoredInodeId {
@@ -40,6 +42,12 @@ pub(crate) fn to_stored_ns(time: i128) -> i64 {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SerializableRelPath(pub(crate) RelPath);
+
+impl From<&RelPath> for SerializableRelPath {
+    fn from(path: &RelPath) -> Self {
+        Self(path.clone())
+    }
+}
 
 impl Serialize for SerializableRelPath {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -158,11 +166,7 @@ impl FileApplyStep {
 }
 
 fn malformed_step_error() -> Error {
-    Error::new(
-        stead_engine::ErrorKind::AuditUnavailable,
-        "the database in the state directory is damaged: a pending step cannot be read",
-    )
-    .with_next_step("restore the state directory from a backup")
+    errors::damaged_database_error("a pending step cannot be read")
 }
 
 #[cfg(test)]
@@ -173,7 +177,7 @@ mod tests {
     const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
 
     fn stored_path(wire: &str) -> SerializableRelPath {
-        SerializableRelPath(RelPath::from_wire(wire).unwrap())
+        (&RelPath::from_wire(wire).unwrap()).into()
     }
 
     fn steps() -> Vec<FileApplyStep> {

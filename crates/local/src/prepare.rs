@@ -17,8 +17,7 @@ use stead_path::{FileName, RelPath};
 use crate::{
     errors,
     file_steps::{
-        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, SerializableRelPath, StagedFileRecord,
-        StoredInodeId, to_stored_ns,
+        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
     },
     limits::INLINE_BYTES_MAX,
     open::LocalWorkspace,
@@ -75,6 +74,22 @@ impl PreparedPlan {
     pub(crate) fn keep_staged(&mut self) {
         self.staged.clear();
     }
+
+    fn push_change(&mut self, path: &RelPath, kind: ChangeKind, before: PathState, after: PathState) {
+        self.changes.push(RecordedChange { path: path.to_string(), kind, to: None, before, after });
+    }
+
+    fn push_creation(&mut self, path: &RelPath, step: FileApplyStep, kind: ChangeKind, after: PathState) {
+        self.steps.push(step);
+        self.push_change(path, kind, PathState::Absent, after);
+        self.overlay.created_paths.insert(path.clone());
+    }
+
+    fn push_removal(&mut self, path: &RelPath, step: FileApplyStep, before: PathState) {
+        self.steps.push(step);
+        self.push_change(path, ChangeKind::Remove, before, PathState::Absent);
+        self.overlay.freed_paths.insert(path.clone());
+    }
 }
 
 pub(crate) fn prepare_plan(workspace: &LocalWorkspace, plan: &Plan) -> Result<PreparedPlan, CommitError> {
@@ -96,22 +111,15 @@ impl LocalWorkspace {
             }
             PlannedChange::MakeDirectory { path, mode } => {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
-                prepared.overlay.created_paths.insert(path.clone());
-                prepared
-                    .steps
-                    .push(FileApplyStep::MakeDirectory { path: SerializableRelPath(path.clone()), mode: *mode });
-                let after = PathState::Directory { mode: *mode };
-                push_change(prepared, path, ChangeKind::MakeDir, PathState::Absent, after);
+                let step = FileApplyStep::MakeDirectory { path: path.into(), mode: *mode };
+                prepared.push_creation(path, step, ChangeKind::MakeDir, PathState::Directory { mode: *mode });
                 Ok(())
             }
             PlannedChange::MakeLink { path, target } => {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
-                prepared.overlay.created_paths.insert(path.clone());
                 let state = PathState::Link { target: String::from_utf8_lossy(target).into_owned() };
-                prepared
-                    .steps
-                    .push(FileApplyStep::MakeLink { path: SerializableRelPath(path.clone()), target: target.clone() });
-                push_change(prepared, path, ChangeKind::MakeLink, PathState::Absent, state);
+                let step = FileApplyStep::MakeLink { path: path.into(), target: target.clone() };
+                prepared.push_creation(path, step, ChangeKind::MakeLink, state);
                 Ok(())
             }
             PlannedChange::Move { from, to, expectation: expect, replaced: over, tree } => {
@@ -121,38 +129,25 @@ impl LocalWorkspace {
                 let stat = self.expect_tree(path, expect, tree, prepared)?;
                 self.refuse_other_mount_than_trash(path)?;
                 self.sync_before_move(path)?;
-                let id = trash::new_trash_id()?;
-                prepared.steps.push(FileApplyStep::Remove {
-                    path: SerializableRelPath(path.clone()),
-                    id: StoredInodeId::from_stat(&stat),
-                    trash: id.clone(),
-                });
+                let trash = trash::new_trash_id()?;
+                let id = StoredInodeId::from_stat(&stat);
+                let step = FileApplyStep::Remove { path: path.into(), id, trash: trash.clone() };
                 let version = match expect {
                     CommitExpectation::File(seen) => Some(seen.version.0),
                     CommitExpectation::Absent | CommitExpectation::SameEntry(_) => None,
                 };
                 let (files, bytes) = (tree.files, tree.bytes);
-                let before = PathState::Tree { trash: Some(id.clone()), files, bytes, version };
-                push_change(prepared, path, ChangeKind::Remove, before, PathState::Absent);
-                prepared.trashed.push(PendingTrashItem {
-                    id,
-                    path: path.clone(),
-                    tree: *tree,
-                    keep_until_ms: *retain_until_ms,
-                });
-                prepared.overlay.freed_paths.insert(path.clone());
+                let before = PathState::Tree { trash: Some(trash.clone()), files, bytes, version };
+                prepared.push_removal(path, step, before);
+                let (path, keep_until_ms) = (path.clone(), *retain_until_ms);
+                prepared.trashed.push(PendingTrashItem { id: trash, path, tree: *tree, keep_until_ms });
                 Ok(())
             }
             PlannedChange::RemoveDirectory { path } => {
                 let stat = self.stat_for_plan(path)?.ok_or_else(|| changed(path))?;
                 let (mode, id) = (stat.mode, StoredInodeId::from_stat(&stat));
-                prepared.steps.push(FileApplyStep::RemoveDirectory {
-                    path: SerializableRelPath(path.clone()),
-                    id,
-                    mode,
-                });
-                push_change(prepared, path, ChangeKind::Remove, PathState::Directory { mode }, PathState::Absent);
-                prepared.overlay.freed_paths.insert(path.clone());
+                let step = FileApplyStep::RemoveDirectory { path: path.into(), id, mode };
+                prepared.push_removal(path, step, PathState::Directory { mode });
                 Ok(())
             }
             PlannedChange::Restore { trash, path, tree } => self.prepare_restore(trash, path, tree, prepared),
@@ -167,36 +162,29 @@ impl LocalWorkspace {
         };
         let (directory_path, directory) = self.nearest_existing_directory(put.path, prepared)?;
         let source = self.load_new_content(put)?;
-        let model = self.open_attribute_source(put)?;
-        let mode = match (put.mode, &model, &old, &source) {
-            (FileModeSource::Set(mode), ..) => mode & 0o777,
-            (FileModeSource::CopyFrom(..), Some(file), ..) | (_, _, Some((file, _)), _) => file.stat().mode & 0o777,
-            (
-                FileModeSource::KeepExisting | FileModeSource::CopyFrom(..),
-                _,
-                None,
-                NewContentBytesOrOpenFile::InFile(file),
-            ) => file.stat().mode & 0o777,
-            (
-                FileModeSource::KeepExisting | FileModeSource::CopyFrom(..),
-                _,
-                None,
-                NewContentBytesOrOpenFile::InMemory(_),
-            ) => NEW_FILE_MODE,
+        let model = match put.mode {
+            FileModeSource::CopyFrom(from, seen) => Some(self.open_expected(from, seen)?),
+            FileModeSource::Set(_) | FileModeSource::KeepExisting => None,
         };
         let like = model.as_ref().or(old.as_ref().map(|(file, _)| file));
+        let copied = match &source {
+            NewContentBytesOrOpenFile::InFile(file) => Some(file),
+            NewContentBytesOrOpenFile::InMemory(_) => None,
+        };
+        let mode = match put.mode {
+            FileModeSource::Set(mode) => mode & 0o777,
+            FileModeSource::KeepExisting | FileModeSource::CopyFrom(..) => {
+                like.or(copied).map_or(NEW_FILE_MODE, |file| file.stat().mode & 0o777)
+            }
+        };
         let attributes = like.map_or(FileAttributeSource::New { mode }, FileAttributeSource::CopyFrom);
         let at = errors::at_path(put.path);
         let handle = directory.try_clone().map_err(at)?;
-        let staged = match &source {
-            NewContentBytesOrOpenFile::InMemory(bytes) => {
-                directory.stage_file(StagedContentSource::Bytes(bytes), attributes)
-            }
-            NewContentBytesOrOpenFile::InFile(file) => {
-                directory.stage_file(StagedContentSource::File(file), attributes)
-            }
-        }
-        .map_err(at)?;
+        let content = match &source {
+            NewContentBytesOrOpenFile::InMemory(bytes) => StagedContentSource::Bytes(bytes),
+            NewContentBytesOrOpenFile::InFile(file) => StagedContentSource::File(file),
+        };
+        let staged = directory.stage_file(content, attributes).map_err(at)?;
         prepared.staged.push((handle, staged.name().clone()));
         if let (FileModeSource::Set(_), Some(_)) = (put.mode, &old) {
             directory.set_mode(staged.name(), mode).map_err(at)?;
@@ -209,12 +197,12 @@ impl LocalWorkspace {
         let over = old.map(|(file, seen)| self.replaced_file(put.path, &file, &seen, prepared)).transpose()?;
         let before = over.as_ref().map_or(PathState::Absent, |(_, state)| state.clone());
         let kind = if over.is_some() { ChangeKind::Modify } else { ChangeKind::Create };
-        push_change(prepared, put.path, kind, before, PathState::File { version: put.version.0, size: put.size, mode });
+        prepared.push_change(put.path, kind, before, PathState::File { version: put.version.0, size: put.size, mode });
         prepared.steps.push(FileApplyStep::Put {
-            path: SerializableRelPath(put.path.clone()),
+            path: put.path.into(),
             staged: StagedFileRecord {
-                directory: SerializableRelPath(directory_path),
-                name: SerializableRelPath(RelPath::root().join(staged.name()).map_err(Error::from)?),
+                directory: (&directory_path).into(),
+                name: (&RelPath::root().join(staged.name()).map_err(Error::from)?).into(),
                 id: StoredInodeId::from_stat(staged.stat()),
                 modified_ns: to_stored_ns(staged.stat().modified_ns),
             },
@@ -226,11 +214,6 @@ impl LocalWorkspace {
         prepared.bytes += put.size;
         prepared.overlay.created_paths.insert(put.path.clone());
         Ok(())
-    }
-
-    fn open_attribute_source(&self, put: &PlannedFileWrite<'_>) -> Result<Option<OpenFile>, CommitError> {
-        let FileModeSource::CopyFrom(from, seen) = put.mode else { return Ok(None) };
-        self.open_expected(from, seen).map(Some)
     }
 
     fn open_expected(&self, path: &RelPath, seen: &PlanTimeFileVersion) -> Result<OpenFile, CommitError> {
@@ -262,8 +245,7 @@ impl LocalWorkspace {
         }
         if let NewContentBytesOrOpenFile::InFile(_) = source {
             // Another program may have changed the source during the copy, so the hash of the copy is checked.
-            let copy = directory.open_file(staged.name()).map_err(errors::at_path(put.path))?;
-            let (hash, _) = copy.hash().map_err(errors::at_path(put.path))?;
+            let (hash, _) = staged.hash().map_err(errors::at_path(put.path))?;
             if hash != *put.version.0.as_bytes() {
                 return Err(changed(put.path));
             }
@@ -281,15 +263,16 @@ impl LocalWorkspace {
     fn load_new_content(&self, put: &PlannedFileWrite<'_>) -> Result<NewContentBytesOrOpenFile, CommitError> {
         match put.content {
             PlannedContent::Bytes(bytes) => Ok(NewContentBytesOrOpenFile::InMemory(bytes.clone())),
-            PlannedContent::Retained(version) => match self.load_retained_bytes(version)? {
-                Some(bytes) => Ok(NewContentBytesOrOpenFile::InMemory(bytes)),
-                None => Err(Error::new(
-                    ErrorKind::Expired,
-                    format!("the requested version of {} is no longer stored; nothing was changed", put.path),
-                )
-                .with_next_step("call history to see which changes are still stored")
-                .into()),
-            },
+            PlannedContent::Retained(version) => {
+                let dropped = || {
+                    let gone =
+                        format!("the requested version of {} is no longer stored; nothing was changed", put.path);
+                    Error::new(ErrorKind::Expired, gone)
+                        .with_next_step("call history to see which changes are still stored")
+                };
+                let bytes = self.load_retained_bytes(version)?.ok_or_else(dropped)?;
+                Ok(NewContentBytesOrOpenFile::InMemory(bytes))
+            }
             PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(NewContentBytesOrOpenFile::InFile),
         }
     }
@@ -347,15 +330,11 @@ impl LocalWorkspace {
         if let (CommitExpectation::File(seen), Some(_)) = (over, target) {
             let file = self.open_current(to)?;
             let (replaced, state) = self.replaced_file(to, &file, seen, prepared)?;
-            push_change(prepared, to, ChangeKind::Remove, state, PathState::Absent);
+            prepared.push_change(to, ChangeKind::Remove, state, PathState::Absent);
             step_over = Some(replaced);
         }
-        prepared.steps.push(FileApplyStep::Move {
-            from: SerializableRelPath(from.clone()),
-            to: SerializableRelPath(to.clone()),
-            id: StoredInodeId::from_stat(&stat),
-            over: step_over,
-        });
+        let id = StoredInodeId::from_stat(&stat);
+        prepared.steps.push(FileApplyStep::Move { from: from.into(), to: to.into(), id, over: step_over });
         let state = self.path_state(from, &stat, expect, tree)?;
         prepared.changes.push(RecordedChange {
             path: from.to_string(),
@@ -396,14 +375,10 @@ impl LocalWorkspace {
         let name = FileName::new(id.as_bytes()).map_err(|_| gone())?;
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));
         let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, error))?.ok_or_else(gone)?;
-        prepared.steps.push(FileApplyStep::Restore {
-            path: SerializableRelPath(path.clone()),
-            id: StoredInodeId::from_stat(&stat),
-            trash: id.to_owned(),
-        });
-        push_change(prepared, path, ChangeKind::Create, PathState::Absent, after);
+        let inode = StoredInodeId::from_stat(&stat);
+        let step = FileApplyStep::Restore { path: path.into(), id: inode, trash: id.to_owned() };
+        prepared.push_creation(path, step, ChangeKind::Create, after);
         prepared.restored.push(id.to_owned());
-        prepared.overlay.created_paths.insert(path.clone());
         Ok(())
     }
 
@@ -444,16 +419,10 @@ impl LocalWorkspace {
         let stat = self.stat_for_plan(path)?;
         match (expect, stat) {
             (CommitExpectation::Absent, None) => Ok(None),
-            (CommitExpectation::File(seen), Some(stat))
-                if to_engine_fingerprint(&stat.fingerprint) == seen.identity =>
-            {
-                Ok(Some(stat))
-            }
-            (CommitExpectation::File(_), Some(stat)) if stat.file_type != FileType::RegularFile => Err(changed(path)),
             (CommitExpectation::File(seen), Some(stat)) => {
-                let file = self.open_current(path)?;
-                let (hash, _) = file.hash().map_err(errors::at_path(path))?;
-                if hash == *seen.version.0.as_bytes() { Ok(Some(stat)) } else { Err(changed(path)) }
+                let is_same = to_engine_fingerprint(&stat.fingerprint) == seen.identity
+                    || (stat.file_type == FileType::RegularFile && self.has_version(path, &seen.version)?);
+                if is_same { Ok(Some(stat)) } else { Err(changed(path)) }
             }
             (CommitExpectation::SameEntry(identity), Some(stat))
                 if to_engine_fingerprint(&stat.fingerprint).device_and_inode == identity.device_and_inode =>
@@ -464,6 +433,11 @@ impl LocalWorkspace {
             | (CommitExpectation::File(_), None)
             | (CommitExpectation::SameEntry(_), _) => Err(changed(path)),
         }
+    }
+
+    fn has_version(&self, path: &RelPath, version: &Version) -> Result<bool, CommitError> {
+        let (hash, _) = self.open_current(path)?.hash().map_err(errors::at_path(path))?;
+        Ok(hash == *version.0.as_bytes())
     }
 
     /// A plan identifies a symlink or directory only by its inode number, which another type of file may have reused.
@@ -533,10 +507,6 @@ struct PlannedFileWrite<'a> {
 enum NewContentBytesOrOpenFile {
     InMemory(Vec<u8>),
     InFile(OpenFile),
-}
-
-fn push_change(prepared: &mut PreparedPlan, path: &RelPath, kind: ChangeKind, before: PathState, after: PathState) {
-    prepared.changes.push(RecordedChange { path: path.to_string(), kind, to: None, before, after });
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl LocalWorkspace {
                 Ok(redone) => report.redone_steps += redone,
                 Err(blocked) => {
                     report.conflicts += 1;
-                    return self.roll_back_for_foreign_change(pending, blocked.step_index, &executor);
+                    return self.roll_back_for_foreign_change(pending, blocked, &executor);
                 }
             }
         }

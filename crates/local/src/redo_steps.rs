@@ -16,7 +16,8 @@ use crate::{
     },
     recovery::RecoveryLaterStepEvidence,
     step_executor::{
-        FileApplyStepExecutor, StepApplyError, ensure_is_replaced_file, ignore_foreign_change, is_same_file, trash_name,
+        FileApplyStepExecutor, FilePlace, StepApplyError, ensure_is_replaced_file, ignore_foreign_change, is_same_file,
+        trash_name,
     },
 };
 
@@ -35,20 +36,16 @@ pub(crate) enum FileApplyStepStatus {
     NotDone,
 }
 
-/// Another program's change blocks one step of a pending entry; the steps before it are done.
-pub(crate) struct BlockedRecoveryStep {
-    pub(crate) step_index: usize,
-}
-
 impl FileApplyStepExecutor<'_> {
     /// The list `evidence` says for each step of a pending entry what later entries prove about the step. Redoing the
-    /// steps returns the number of applied steps, or the step that another program's change blocks.
+    /// steps returns the number of applied steps, or the position of the step that another program's change blocks; the
+    /// steps before it are done.
     pub(crate) fn redo_steps(
         &self,
         steps: &[FileApplyStep],
         boot: BootComparison,
         evidence: &[RecoveryLaterStepEvidence<'_>],
-    ) -> Result<Result<u64, BlockedRecoveryStep>, DiskError> {
+    ) -> Result<Result<u64, usize>, DiskError> {
         let progress = steps.iter().map(|step| self.step_progress(step, boot)).collect::<Result<Vec<_>, _>>()?;
         let mut redone = 0;
         for (at, (step, evidence)) in steps.iter().zip(evidence).enumerate() {
@@ -68,7 +65,7 @@ impl FileApplyStepExecutor<'_> {
             match (self.redo_step(step, boot), evidence) {
                 (Ok(()), _) => redone += 1,
                 (Err(StepApplyError::ForeignChange), RecoveryLaterStepEvidence::Superseded) => {}
-                (Err(StepApplyError::ForeignChange), _) => return Ok(Err(BlockedRecoveryStep { step_index: at })),
+                (Err(StepApplyError::ForeignChange), _) => return Ok(Err(at)),
                 (Err(StepApplyError::Disk(error)), _) => return Err(error),
             }
         }
@@ -87,16 +84,7 @@ impl FileApplyStepExecutor<'_> {
         step: &FileApplyStep,
         evidence: &RecoveryLaterStepEvidence<'_>,
     ) -> Result<u64, StepApplyError> {
-        let (old, new, id) = match step {
-            FileApplyStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
-            FileApplyStep::Remove { path, id, trash } => (self.open_parent(&path.0)?, self.open_in_trash(trash)?, *id),
-            FileApplyStep::Restore { path, id, trash } => (self.open_in_trash(trash)?, self.open_parent(&path.0)?, *id),
-            FileApplyStep::Put { .. }
-            | FileApplyStep::MakeDirectory { .. }
-            | FileApplyStep::MakeLink { .. }
-            | FileApplyStep::RemoveDirectory { .. } => return Ok(0),
-        };
-        let ((old, old_name), (new, new_name)) = (old, new);
+        let Some(((old, old_name), (new, new_name), id)) = self.open_rename(step)? else { return Ok(0) };
         if matches!(evidence, RecoveryLaterStepEvidence::OldPathReused) || !is_same_file(&old, &old_name, id)? {
             return Ok(0);
         }
@@ -109,10 +97,6 @@ impl FileApplyStepExecutor<'_> {
             return Ok(0);
         }
         Ok(1)
-    }
-
-    fn open_in_trash(&self, trash: &str) -> Result<(DirectoryHandle, FileName), StepApplyError> {
-        Ok((self.trash.try_clone()?, trash_name(trash)?))
     }
 
     fn step_progress(&self, step: &FileApplyStep, boot: BootComparison) -> Result<FileApplyStepStatus, DiskError> {
@@ -173,11 +157,11 @@ impl FileApplyStepExecutor<'_> {
         let current = self.content_at(path)?;
         let before = over.map(|replaced| replaced.version);
         Ok(match current {
-            RecoveryFoundFileVersion::Version(found) if found == *version => FileApplyStepStatus::Done,
-            RecoveryFoundFileVersion::Version(found) if Some(found) == before => FileApplyStepStatus::NotDone,
+            FoundVersion::Version(found) if found == *version => FileApplyStepStatus::Done,
+            FoundVersion::Version(found) if Some(found) == before => FileApplyStepStatus::NotDone,
             // The power cut may have lost the name of the old file; the acknowledged new file is put at the path.
-            RecoveryFoundFileVersion::Absent => FileApplyStepStatus::NotDone,
-            RecoveryFoundFileVersion::Version(_) | RecoveryFoundFileVersion::Other => FileApplyStepStatus::Superseded,
+            FoundVersion::Absent => FileApplyStepStatus::NotDone,
+            FoundVersion::Version(_) | FoundVersion::Other => FileApplyStepStatus::Superseded,
         })
     }
 
@@ -191,10 +175,10 @@ impl FileApplyStepExecutor<'_> {
     fn redo_put(&self, put: &FileWriteRedoStep<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
-            (RecoveryFoundFileVersion::Absent, None) => None,
-            (RecoveryFoundFileVersion::Absent, Some(_)) if boot == BootComparison::Other => None,
+            (FoundVersion::Absent, None) => None,
+            (FoundVersion::Absent, Some(_)) if boot == BootComparison::Other => None,
             // A rollback may have restored the replaced content in a new inode, so the content is compared.
-            (RecoveryFoundFileVersion::Version(found), Some(replaced)) if found == replaced.version => {
+            (FoundVersion::Version(found), Some(replaced)) if found == replaced.version => {
                 let stat = parent.stat(&name)?.ok_or(StepApplyError::ForeignChange)?;
                 let modified_ns = to_stored_ns(stat.modified_ns);
                 Some(ReplacedFileRecord {
@@ -204,19 +188,14 @@ impl FileApplyStepExecutor<'_> {
                     ..replaced.clone()
                 })
             }
-            (RecoveryFoundFileVersion::Version(found), _) if found == *put.version => {
+            (FoundVersion::Version(found), _) if found == *put.version => {
                 let (source, temporary) = self.open_staged_parent(put.staged)?;
                 return match source.remove_file(&temporary) {
                     Err(error) if error.kind != DiskErrorKind::NotFound => Err(error.into()),
                     Ok(()) | Err(_) => Ok(()),
                 };
             }
-            (
-                RecoveryFoundFileVersion::Absent
-                | RecoveryFoundFileVersion::Version(_)
-                | RecoveryFoundFileVersion::Other,
-                _,
-            ) => {
+            (FoundVersion::Absent | FoundVersion::Version(_) | FoundVersion::Other, _) => {
                 return Err(StepApplyError::ForeignChange);
             }
         };
@@ -232,10 +211,7 @@ impl FileApplyStepExecutor<'_> {
     }
 
     /// A staged file whose content is not the planned version is deleted.
-    fn find_intact_staged(
-        &self,
-        put: &FileWriteRedoStep<'_>,
-    ) -> Result<Option<(DirectoryHandle, FileName)>, StepApplyError> {
+    fn find_intact_staged(&self, put: &FileWriteRedoStep<'_>) -> Result<Option<FilePlace>, StepApplyError> {
         let (source, temporary) = self.open_staged_parent(put.staged)?;
         if !is_same_file(&source, &temporary, put.staged.id)? {
             return Ok(None);
@@ -253,7 +229,7 @@ impl FileApplyStepExecutor<'_> {
         over: Option<&ReplacedFileRecord>,
         parent: &DirectoryHandle,
         name: &FileName,
-    ) -> Result<(DirectoryHandle, FileName), StepApplyError> {
+    ) -> Result<FilePlace, StepApplyError> {
         let bytes = (self.read_retained)(put.version).ok_or(StepApplyError::ForeignChange)?;
         let old = over.map(|_| parent.open_file(name)).transpose()?;
         let attributes =
@@ -294,15 +270,15 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    fn content_at(&self, path: &RelPath) -> Result<RecoveryFoundFileVersion, DiskError> {
+    fn content_at(&self, path: &RelPath) -> Result<FoundVersion, DiskError> {
         let read = self.root.open_file(path).and_then(|file| file.hash());
         match read {
-            Ok((hash, _)) => Ok(RecoveryFoundFileVersion::Version(Digest(hash))),
+            Ok((hash, _)) => Ok(FoundVersion::Version(Digest(hash))),
             Err(error) if matches!(error.kind, DiskErrorKind::NotFound | DiskErrorKind::NotDirectory) => {
-                Ok(RecoveryFoundFileVersion::Absent)
+                Ok(FoundVersion::Absent)
             }
             Err(error) => match StepApplyError::from(error) {
-                StepApplyError::ForeignChange => Ok(RecoveryFoundFileVersion::Other),
+                StepApplyError::ForeignChange => Ok(FoundVersion::Other),
                 StepApplyError::Disk(error) => Err(error),
             },
         }
@@ -345,7 +321,7 @@ fn staged_path(staged: &StagedFileRecord) -> Result<RelPath, DiskError> {
     staged.directory.0.append(&staged.name.0).map_err(|_| too_long)
 }
 
-enum RecoveryFoundFileVersion {
+enum FoundVersion {
     Absent,
     Version(Digest),
     Other,

@@ -22,6 +22,9 @@ pub(crate) struct FileApplyStepExecutor<'a> {
     pub(crate) read_retained: &'a dyn Fn(&stead_journal::Digest) -> Option<Vec<u8>>,
 }
 
+/// An open directory and the name of a file in it.
+pub(crate) type FilePlace = (DirectoryHandle, FileName);
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StepApplyError {
     /// The step stopped, because another program has changed the path of the step.
@@ -77,15 +80,18 @@ impl FileApplyStepExecutor<'_> {
                 let (parent, name) = self.open_parent(&path.0)?;
                 Ok(parent.create_symlink(&name, target)?)
             }
-            FileApplyStep::Move { from, to, id, over } => self.move_path(&from.0, &to.0, *id, over.as_ref()),
-            FileApplyStep::Remove { path, id, trash } => {
-                let (parent, name) = self.open_parent(&path.0)?;
-                let item = trash_name(trash)?;
-                ensure_same_file(&parent, &name, *id)?;
-                parent.rename(&name, self.trash, &item, ExistingTargetPolicy::Refuse)?;
-                let checked = ensure_same_file(self.trash, &item, *id);
-                let back = || self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse);
-                self.verify_or_undo_rename(&path.0, &parent, checked, back)
+            FileApplyStep::Move { from, to, id, over: Some(replaced) } => self.move_over(&from.0, &to.0, *id, replaced),
+            FileApplyStep::Move { to: path, .. }
+            | FileApplyStep::Remove { path, .. }
+            | FileApplyStep::Restore { path, .. } => {
+                let Some(((old, old_name), (new, new_name), id)) = self.open_rename(step)? else { return Ok(()) };
+                ensure_same_file(&old, &old_name, id)?;
+                old.rename(&old_name, &new, &new_name, ExistingTargetPolicy::Refuse)?;
+                let checked = ensure_same_file(&new, &new_name, id);
+                let back = || new.rename(&new_name, &old, &old_name, ExistingTargetPolicy::Refuse);
+                // The trash is never moved, so the parent that may have been moved is the one in the workspace.
+                let parent = if matches!(step, FileApplyStep::Remove { .. }) { &old } else { &new };
+                self.verify_or_undo_rename(&path.0, parent, checked, back)
             }
             FileApplyStep::RemoveDirectory { path, id, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
@@ -98,15 +104,27 @@ impl FileApplyStepExecutor<'_> {
                     removed => Ok(removed?),
                 }
             }
-            FileApplyStep::Restore { path, id, trash } => {
-                let (parent, name) = self.open_parent(&path.0)?;
-                let item = trash_name(trash)?;
-                self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse)?;
-                let checked = ensure_same_file(&parent, &name, *id);
-                let back = || parent.rename(&name, self.trash, &item, ExistingTargetPolicy::Refuse);
-                self.verify_or_undo_rename(&path.0, &parent, checked, back)
-            }
         }
+    }
+
+    /// Opens the old and the new place of the file that a step renames.
+    pub(crate) fn open_rename(
+        &self,
+        step: &FileApplyStep,
+    ) -> Result<Option<(FilePlace, FilePlace, StoredInodeId)>, StepApplyError> {
+        let in_trash =
+            |trash: &str| -> Result<FilePlace, StepApplyError> { Ok((self.trash.try_clone()?, trash_name(trash)?)) };
+        Ok(match step {
+            FileApplyStep::Move { from, to, id, .. } => {
+                Some((self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id))
+            }
+            FileApplyStep::Remove { path, id, trash } => Some((self.open_parent(&path.0)?, in_trash(trash)?, *id)),
+            FileApplyStep::Restore { path, id, trash } => Some((in_trash(trash)?, self.open_parent(&path.0)?, *id)),
+            FileApplyStep::Put { .. }
+            | FileApplyStep::MakeDirectory { .. }
+            | FileApplyStep::MakeLink { .. }
+            | FileApplyStep::RemoveDirectory { .. } => None,
+        })
     }
 
     /// A rollback can restore the content of a released file, but not the inode of the file.
@@ -180,22 +198,16 @@ impl FileApplyStepExecutor<'_> {
         })
     }
 
-    fn move_path(
+    fn move_over(
         &self,
         from: &RelPath,
         to: &RelPath,
         id: StoredInodeId,
-        over: Option<&ReplacedFileRecord>,
+        replaced: &ReplacedFileRecord,
     ) -> Result<(), StepApplyError> {
         let (source, old_name) = self.open_parent(from)?;
         let (target, new_name) = self.open_parent(to)?;
         ensure_same_file(&source, &old_name, id)?;
-        let Some(replaced) = over else {
-            source.rename(&old_name, &target, &new_name, ExistingTargetPolicy::Refuse)?;
-            let checked = ensure_same_file(&target, &new_name, id);
-            let back = || target.rename(&new_name, &source, &old_name, ExistingTargetPolicy::Refuse);
-            return self.verify_or_undo_rename(to, &target, checked, back);
-        };
         match source.rename(&old_name, &target, &new_name, ExistingTargetPolicy::Exchange) {
             Err(error) if error.kind == DiskErrorKind::Unsupported => {
                 return self.replace_without_exchange((&source, &old_name), (&target, &new_name), replaced);
@@ -224,15 +236,12 @@ impl FileApplyStepExecutor<'_> {
         Ok(source.rename(old_name, parent, name, ExistingTargetPolicy::Replace)?)
     }
 
-    pub(crate) fn open_parent(&self, path: &RelPath) -> Result<(DirectoryHandle, FileName), StepApplyError> {
+    pub(crate) fn open_parent(&self, path: &RelPath) -> Result<FilePlace, StepApplyError> {
         let (parent, name) = path.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&parent)?, name))
     }
 
-    pub(crate) fn open_staged_parent(
-        &self,
-        staged: &StagedFileRecord,
-    ) -> Result<(DirectoryHandle, FileName), StepApplyError> {
+    pub(crate) fn open_staged_parent(&self, staged: &StagedFileRecord) -> Result<FilePlace, StepApplyError> {
         let (_, name) = staged.name.0.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
@@ -340,33 +349,20 @@ impl FileApplyStepExecutor<'_> {
                     && parent.read_link(&name)? == *target;
                 if is_ours { Ok(parent.remove_file(&name)?) } else { Ok(()) }
             }
-            FileApplyStep::Move { from, to, id, over } => {
-                let (parent, name) = self.open_parent(&to.0)?;
-                let (back, old_name) = self.open_parent(&from.0)?;
-                if is_same_file(&parent, &name, *id)? {
-                    self.undo_move((&parent, &name), (&back, &old_name), over.as_ref())?;
+            FileApplyStep::Move { .. } | FileApplyStep::Remove { .. } | FileApplyStep::Restore { .. } => {
+                let Some((old, new, id)) = self.open_rename(step)? else { return Ok(()) };
+                if !is_same_file(&new.0, &new.1, id)? {
+                    return Ok(());
                 }
-                Ok(())
-            }
-            FileApplyStep::Remove { path, id, trash } => {
-                let (parent, name) = self.open_parent(&path.0)?;
-                let item = trash_name(trash)?;
-                if is_same_file(self.trash, &item, *id)? {
-                    self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse)?;
+                if let FileApplyStep::Move { over: Some(replaced), .. } = step {
+                    return self.undo_move_over(&new, &old, replaced);
                 }
-                Ok(())
+                Ok(new.0.rename(&new.1, &old.0, &old.1, ExistingTargetPolicy::Refuse)?)
             }
             FileApplyStep::RemoveDirectory { path, mode, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 parent.create_directory(&name, *mode)?;
                 Ok(parent.set_mode(&name, *mode)?)
-            }
-            FileApplyStep::Restore { path, id, trash } => {
-                let (parent, name) = self.open_parent(&path.0)?;
-                if is_same_file(&parent, &name, *id)? {
-                    parent.rename(&name, self.trash, &trash_name(trash)?, ExistingTargetPolicy::Refuse)?;
-                }
-                Ok(())
             }
         }
     }
@@ -401,15 +397,12 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    fn undo_move(
+    fn undo_move_over(
         &self,
-        (parent, name): (&DirectoryHandle, &FileName),
-        (back, old_name): (&DirectoryHandle, &FileName),
-        over: Option<&ReplacedFileRecord>,
+        (parent, name): &FilePlace,
+        (back, old_name): &FilePlace,
+        replaced: &ReplacedFileRecord,
     ) -> Result<(), StepApplyError> {
-        let Some(replaced) = over else {
-            return Ok(parent.rename(name, back, old_name, ExistingTargetPolicy::Refuse)?);
-        };
         if is_same_file(back, old_name, replaced.id)? {
             return Ok(back.rename(old_name, parent, name, ExistingTargetPolicy::Exchange)?);
         }

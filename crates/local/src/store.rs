@@ -66,13 +66,8 @@ impl SqliteStore {
             .and_then(|writer| writer.execute_batch(FILE_PRAGMAS).map(|()| writer))
             .map_err(errors::store_error)?;
         let id = prepare_schema(&writer, fresh_id)?;
-        let origin = JournalWorkspaceId::new(&id).map_err(|_| {
-            Error::new(
-                ErrorKind::AuditUnavailable,
-                "the database in the state directory is damaged: the workspace id cannot be read",
-            )
-            .with_next_step("restore the state directory from a backup")
-        })?;
+        let origin = JournalWorkspaceId::new(&id)
+            .map_err(|_| errors::damaged_database_error("the workspace id cannot be read"))?;
         Ok(Self {
             file,
             writer: Mutex::new(writer),
