@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 
 /// The record of one call in the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalEntry {
     /// The position of the entry in the journal, counted from 1 without gaps.
@@ -54,7 +54,7 @@ pub struct JournalEntry {
 }
 
 /// The caller of a recorded call: the principal, the user it acts for, the session and the protocol.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalEntryCaller {
     /// The principal who made the call, as `user:name` or `agent:name`.
@@ -70,10 +70,11 @@ pub struct JournalEntryCaller {
 }
 
 /// Whether a recorded call succeeded, was refused or failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournaledCallOutcomeStatus {
     /// The call was permitted and succeeded.
+    #[default]
     Allowed,
     /// The call was not permitted and changed nothing.
     Refused,
@@ -169,10 +170,11 @@ pub enum PathState {
 }
 
 /// The relation of an entry to an earlier entry or trash item.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalEntryRelation {
     /// The entry does not refer to an earlier entry or trash item.
+    #[default]
     None,
     /// The recorded call undid the journal entry with this number.
     Undoes(u64),

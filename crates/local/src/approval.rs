@@ -19,16 +19,6 @@ const APPROVAL_COLUMNS: &str = "id, principal, session, operation, tool, call, p
                        expires_ms, created_uptime_ms, boot, state, answered_by, reason, used";
 
 impl LocalWorkspace {
-    pub(crate) fn approval_by_id(&self, id: &str) -> Result<Option<Approval>, Error> {
-        let now = self.clock.now();
-        self.store.run_query(|connection| load_approval(connection, id, &now))
-    }
-
-    pub(crate) fn find_approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
-        let now = self.clock.now();
-        self.store.run_query(|connection| select_approvals(connection, filter, &now))
-    }
-
     pub(crate) fn insert_approval_request(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
         let id = random_name("ap-")?;
         let now = self.clock.now();
@@ -118,12 +108,16 @@ fn already_answered(approval: &Approval) -> Error {
         .with_next_step("see `stead approvals list`; repeating the call requests approval again")
 }
 
-fn load_approval(connection: &Connection, id: &str, now: &ClockReading) -> rusqlite::Result<Option<Approval>> {
+pub(crate) fn load_approval(
+    connection: &Connection,
+    id: &str,
+    now: &ClockReading,
+) -> rusqlite::Result<Option<Approval>> {
     let sql = format!("SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ?1");
     query_optional(connection, &sql, params![id], |row| approval_from_row(row, now))
 }
 
-fn select_approvals(
+pub(crate) fn select_approvals(
     connection: &Connection,
     filter: &ApprovalFilter,
     now: &ClockReading,

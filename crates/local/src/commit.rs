@@ -193,8 +193,11 @@ impl LocalWorkspace {
             Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => JournaledCallOutcomeStatus::Failed,
         };
         let caller = journal_entry_caller(record.caller);
-        let blank = blank_entry(self.clock.now().wall_ms, caller, record.operation, record.entry_arguments());
         let entry = JournalEntry {
+            time_ms: self.clock.now().wall_ms,
+            caller,
+            operation: record.operation.to_owned(),
+            arguments: record.entry_arguments(),
             request_id: record.idempotency_key.map(str::to_owned),
             tool: record.tool.map(str::to_owned),
             decision,
@@ -206,7 +209,7 @@ impl LocalWorkspace {
             relation,
             bytes: bytes.max(record.bytes),
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
-            ..blank
+            ..JournalEntry::default()
         };
         UnnumberedJournalEntry { entry, touched }
     }
@@ -226,12 +229,13 @@ impl LocalWorkspace {
     pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> UnnumberedJournalEntry {
         let caller = JournalEntryCaller {
             principal: Principal::System.to_string(),
-            on_behalf_of: None,
             session: self.process_id.clone(),
             protocol: "server".to_owned(),
+            ..JournalEntryCaller::default()
         };
-        let blank = blank_entry(self.clock.now().wall_ms, caller, operation, arguments);
-        let entry = JournalEntry { policy_version: self.policy_version(), ..blank };
+        let (time_ms, operation) = (self.clock.now().wall_ms, operation.to_owned());
+        let policy_version = self.policy_version();
+        let entry = JournalEntry { time_ms, caller, operation, arguments, policy_version, ..JournalEntry::default() };
         UnnumberedJournalEntry { entry, touched: Vec::new() }
     }
 }
@@ -242,32 +246,6 @@ fn journal_entry_caller(caller: &Caller) -> JournalEntryCaller {
         on_behalf_of: caller.on_behalf_of.as_ref().map(ToString::to_string),
         session: caller.session.clone(),
         protocol: caller.protocol.to_owned(),
-    }
-}
-
-pub(crate) fn blank_entry(
-    time_ms: i64,
-    caller: JournalEntryCaller,
-    operation: &str,
-    arguments: String,
-) -> JournalEntry {
-    JournalEntry {
-        number: 0,
-        time_ms,
-        caller,
-        request_id: None,
-        operation: operation.to_owned(),
-        tool: None,
-        arguments,
-        decision: JournaledCallOutcomeStatus::Allowed,
-        reason: None,
-        policy_version: 0,
-        tier: None,
-        approval: None,
-        changes: Vec::new(),
-        relation: JournalEntryRelation::None,
-        bytes: 0,
-        duration_us: 0,
     }
 }
 

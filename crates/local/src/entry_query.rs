@@ -14,12 +14,6 @@ use crate::{
 };
 
 impl LocalWorkspace {
-    pub(crate) fn entry_by_number(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error> {
-        let sql = "SELECT bytes, hash FROM entries WHERE number = ?1";
-        let row = self.store.query_optional(sql, params![to_sql_integer(number)], |row| Ok((row.get(0)?, row.get(1)?)));
-        row?.map(stored_entry_from_row).transpose()
-    }
-
     pub(crate) fn find_entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error> {
         let mut query = JournalEntryQueryBuilder::default();
         match filter.selection {
@@ -90,10 +84,6 @@ impl LocalWorkspace {
         let sql = "SELECT 1 FROM touched WHERE (path = ?1 OR (path >= ?2 AND path < ?3))
                    AND number IN (SELECT number FROM pending)";
         self.store.has_row(sql, params![wire, format!("{wire}/"), format!("{wire}0")])
-    }
-
-    pub(crate) fn entry_with_key(&self, principal: &str, key: &str) -> Result<Option<u64>, Error> {
-        self.store.run_query(|connection| entry_with_key(connection, principal, key))
     }
 }
 
@@ -167,7 +157,7 @@ impl JournalEntryQueryBuilder {
     }
 }
 
-fn stored_entry_from_row((bytes, hash): (Vec<u8>, Vec<u8>)) -> Result<StoredJournalEntry, Error> {
+pub(crate) fn stored_entry_from_row((bytes, hash): (Vec<u8>, Vec<u8>)) -> Result<StoredJournalEntry, Error> {
     let malformed = || {
         Error::new(ErrorKind::CorruptHistory, "an entry in the journal cannot be read")
             .with_next_step("run stead log verify")

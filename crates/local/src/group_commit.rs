@@ -278,19 +278,12 @@ fn append_batch(
 
 #[cfg(test)]
 mod tests {
-    use stead_journal::JournalEntryCaller;
+    use stead_journal::JournalEntry;
 
     use super::*;
-    use crate::commit::blank_entry;
 
     fn test_entry(operation: &str) -> UnnumberedJournalEntry {
-        let caller = JournalEntryCaller {
-            principal: "agent:a".to_owned(),
-            on_behalf_of: None,
-            session: "s".to_owned(),
-            protocol: "test".to_owned(),
-        };
-        let entry = blank_entry(0, caller, operation, "{}".to_owned());
+        let entry = JournalEntry { operation: operation.to_owned(), ..JournalEntry::default() };
         UnnumberedJournalEntry { entry, touched: Vec::new() }
     }
 

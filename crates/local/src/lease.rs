@@ -4,7 +4,6 @@
 
 use rusqlite::{Connection, Row, params};
 use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseAcquireOrReleaseRequest, limits};
-use stead_path::RelPath;
 
 use crate::{
     group_commit::TransactionError,
@@ -34,18 +33,12 @@ impl LocalWorkspace {
             Ok(Some(lease))
         })
     }
-
-    pub(crate) fn leases_overlapping(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
-        let now = self.clock.now();
-        let active = self.store.run_query(|connection| active_leases(connection, &now))?;
-        Ok(active.into_iter().filter(|lease| paths.iter().any(|path| overlaps(&lease.path, path))).collect())
-    }
 }
 
 const LEASE_COLUMNS: &str = "SELECT path, holder, fence, ends_ms, lasting_ms, taken_uptime_ms, boot
                       FROM leases LEFT JOIN lease_times USING (path) ORDER BY path";
 
-fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Result<Vec<Lease>> {
+pub(crate) fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Result<Vec<Lease>> {
     let read = |row: &Row<'_>| Ok(is_active(row, now)?.then(|| lease_from_row(row)));
     query_rows(connection, LEASE_COLUMNS, [], read)?.into_iter().flatten().collect()
 }

@@ -12,7 +12,7 @@ use std::{
 
 use stead_disk::{
     DiskErrorKind, RootDirectory, RootDirectoryOptions, ServerOnlyDirectoryHandle, StateDirectory,
-    landlock::{LandlockOutcome, LandlockReport},
+    landlock::LandlockReport,
 };
 use stead_engine::{ActivePolicy, Error, ErrorKind, ImmutableWorkspaceProperties};
 use stead_path::{FileName, RelPath};
@@ -77,7 +77,7 @@ pub struct LocalWorkspace {
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeRecorderHandle,
     pub(crate) watch_start: ExternalChangeRecordingStartPolicy,
-    maintenance_signal: Arc<MaintenanceSignal>,
+    pub(crate) maintenance_signal: Arc<MaintenanceSignal>,
     maintenance: Mutex<Option<MaintenanceThread>>,
     background_failures: AtomicU64,
     recovery: RecoveryReport,
@@ -218,13 +218,10 @@ impl LocalWorkspace {
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
         let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
         if active.policy.has_quota() && !self.default_directory.is_root() {
-            return Err(Error::new(
-                ErrorKind::PolicyDenied,
-                "all calls are refused: the policy sets a quota, but the workspace is the whole machine and cannot be measured",
-            )
-            .with_next_step(
-                "ask the operator to remove the quota or to choose a smaller workspace root",
-            ));
+            let unmeasurable = "all calls are refused: the policy sets a quota, but the workspace is the whole machine \
+                                and cannot be measured";
+            return Err(Error::new(ErrorKind::PolicyDenied, unmeasurable)
+                .with_next_step("ask the operator to remove the quota or to choose a smaller workspace root"));
         }
         Ok(active)
     }
@@ -248,10 +245,6 @@ impl LocalWorkspace {
         self.policy.write_policy(text)
     }
 
-    pub(crate) fn is_fully_durable(&self) -> bool {
-        self.durability == Durability::Full
-    }
-
     pub(crate) fn mark_applied(&self, number: u64) {
         lock_ignoring_poison(&self.applied_entries).push(number);
     }
@@ -267,10 +260,6 @@ impl LocalWorkspace {
         if directories.len() < LEFTOVER_DIRECTORIES_MAX {
             directories.insert(path.clone());
         }
-    }
-
-    pub(crate) fn wake_maintenance(&self) {
-        self.maintenance_signal.wake();
     }
 
     pub(crate) fn count_background_failure(&self) {
@@ -299,14 +288,8 @@ impl Drop for LocalWorkspace {
 
 /// The text of the Landlock report keeps the format of version 0.1.0, because clients may parse the text.
 fn format_landlock_report(report: &LandlockReport) -> String {
-    let status = match report.status {
-        LandlockOutcome::Full => "Full",
-        LandlockOutcome::Partial => "Partial",
-        LandlockOutcome::None => "None",
-    };
-    let abi = report.abi.map_or_else(|| "None".to_owned(), |abi| format!("Some({abi})"));
-    let reason = report.reason.as_ref().map_or_else(|| "None".to_owned(), |reason| format!("Some(\"{reason}\")"));
-    format!("WallReport {{ standing: {status}, abi: {abi}, reason: {reason} }}")
+    let LandlockReport { status, abi, reason } = report;
+    format!("WallReport {{ standing: {status:?}, abi: {abi:?}, reason: {reason:?} }}")
 }
 
 /// A removal is a single rename to the trash, which cannot cross a mount. The trash is on the same mount as the files:
@@ -392,6 +375,8 @@ impl LocalWorkspace {
 
 #[cfg(test)]
 mod tests {
+    use stead_disk::landlock::LandlockOutcome;
+
     use super::*;
 
     #[test]

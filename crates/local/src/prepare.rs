@@ -21,6 +21,7 @@ use crate::{
     },
     limits::INLINE_BYTES_MAX,
     open::LocalWorkspace,
+    options::Durability,
     trash,
     workspace::{to_engine_file_type, to_engine_fingerprint},
 };
@@ -250,7 +251,7 @@ impl LocalWorkspace {
                 return Err(changed(put.path));
             }
         }
-        if self.is_fully_durable() {
+        if self.durability == Durability::Full {
             let synced = staged.sync().and_then(|()| directory.sync());
             if let Err(error) = synced {
                 self.store.mark_read_only();
@@ -351,7 +352,7 @@ impl LocalWorkspace {
     /// Recent changes of a path are synced before the path is moved or replaced by a move. Without the sync, recovery
     /// after a power cut could create a moved file a second time at its old path.
     fn sync_before_move(&self, path: &RelPath) -> Result<(), Error> {
-        if !self.is_fully_durable() || !self.has_unsynced_changes(path)? {
+        if self.durability == Durability::Fast || !self.has_unsynced_changes(path)? {
             return Ok(());
         }
         self.mark_synced_entries()?;

@@ -11,7 +11,7 @@ use crate::{
     errors,
     limits::RETAINED_READ_BYTES_MAX,
     open::LocalWorkspace,
-    store::{self, TransactionSyncPolicy, execute_cached, to_sql_integer},
+    store::{self, TransactionSyncPolicy, execute_cached},
 };
 
 const PRUNE_BATCH_ROWS: i64 = 256;
@@ -160,17 +160,5 @@ impl LocalWorkspace {
 
     pub(crate) fn retained_bytes_total(&self) -> Result<u64, Error> {
         Ok(self.store.query_number("SELECT coalesce(sum(size), 0) FROM kept", [])?.unwrap_or_default())
-    }
-
-    pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
-        let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
-        let values = params![path, version.0.as_bytes().as_slice()];
-        self.store.query_number(sql, values)
-    }
-
-    /// An entry whose undo was itself undone does not count as undone.
-    pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
-        let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
-        self.store.query_number(sql, params![to_sql_integer(number)])
     }
 }

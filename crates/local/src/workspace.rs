@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use rusqlite::params;
 use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, OpenFile};
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
@@ -17,12 +18,13 @@ use stead_journal::Digest;
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
-    errors,
+    approval, entry_query, errors,
     group_commit::{JournalAppendOutcome, TransactionBodyFn},
-    maintenance,
+    lease, maintenance,
     open::LocalWorkspace,
     path_locks,
-    store::{self, TransactionSyncPolicy},
+    recovery::overlaps,
+    store::{self, TransactionSyncPolicy, to_sql_integer},
 };
 
 /// The most retries of a path lookup when a symlink replaces a directory of the path meanwhile.
@@ -95,10 +97,9 @@ impl Workspace for LocalWorkspace {
     }
 
     fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
-        let file = self.root.open_file(path).map_err(errors::at_path(path))?;
         let mut bytes = Vec::new();
-        file.read_into(&mut bytes, limit_bytes, &|_| true).map_err(errors::at_path(path))?;
-        Ok(bytes)
+        let read = self.root.open_file(path).and_then(|file| file.read_into(&mut bytes, limit_bytes, &|_| true));
+        read.map(|()| bytes).map_err(errors::at_path(path))
     }
 
     fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
@@ -129,8 +130,8 @@ impl Workspace for LocalWorkspace {
     }
 
     fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
-        let directory = self.root.open_directory(path).map_err(errors::at_path(path))?;
-        Ok(self.to_engine_listing(path, directory.list().map_err(errors::at_path(path))?))
+        let listed = self.root.open_directory(path).and_then(|directory| directory.list());
+        Ok(self.to_engine_listing(path, listed.map_err(errors::at_path(path))?))
     }
 
     fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error> {
@@ -163,7 +164,7 @@ impl Workspace for LocalWorkspace {
             if self.group_commit.defer_entry(draft, lost).is_multiple_of(maintenance::DEFERRED_ENTRIES_FLUSH_AT) {
                 self.flush_if_possible();
             }
-            self.wake_maintenance();
+            self.maintenance_signal.wake();
             return Ok(());
         }
         let sync = if approval.is_needed() { TransactionSyncPolicy::Now } else { TransactionSyncPolicy::Later };
@@ -183,7 +184,10 @@ impl Workspace for LocalWorkspace {
     }
 
     fn entry(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error> {
-        self.entry_by_number(number)
+        let sql = "SELECT bytes, hash FROM entries WHERE number = ?1";
+        let values = params![to_sql_integer(number)];
+        let row = self.store.query_optional(sql, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        row.map(entry_query::stored_entry_from_row).transpose()
     }
 
     fn entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error> {
@@ -199,11 +203,12 @@ impl Workspace for LocalWorkspace {
     }
 
     fn entry_of_version(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Error> {
-        self.last_entry_with_version(&path.to_wire(), version)
+        let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
+        self.store.query_number(sql, params![path.to_wire(), version.0.as_bytes().as_slice()])
     }
 
     fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Error> {
-        self.entry_with_key(&principal.to_string(), key)
+        self.store.run_query(|connection| entry_query::entry_with_key(connection, &principal.to_string(), key))
     }
 
     fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
@@ -227,7 +232,10 @@ impl Workspace for LocalWorkspace {
     }
 
     fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
-        self.leases_overlapping(paths)
+        let now = self.clock.now();
+        let mut active = self.store.run_query(|connection| lease::active_leases(connection, &now))?;
+        active.retain(|lease| paths.iter().any(|path| overlaps(&lease.path, path)));
+        Ok(active)
     }
 
     fn active_policy(&self) -> Result<ActivePolicy, Error> {
@@ -235,11 +243,11 @@ impl Workspace for LocalWorkspace {
     }
 
     fn approval(&self, id: &str) -> Result<Option<Approval>, Error> {
-        self.approval_by_id(id)
+        self.store.run_query(|connection| approval::load_approval(connection, id, &self.clock.now()))
     }
 
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
-        self.find_approvals(filter)
+        self.store.run_query(|connection| approval::select_approvals(connection, filter, &self.clock.now()))
     }
 
     fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
@@ -268,7 +276,9 @@ impl Workspace for LocalWorkspace {
     }
 
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
-        self.entry_that_undid(number)
+        // An entry whose undo was itself undone does not count as undone.
+        let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
+        self.store.query_number(sql, params![to_sql_integer(number)])
     }
 }
 
