@@ -58,22 +58,8 @@ impl OpenFile {
 
     /// Reads the whole file; fails with `TooLarge` if the file content exceeds `limit_bytes`.
     pub fn read_all(&self, limit_bytes: u64) -> Result<Vec<u8>, DiskError> {
-        let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
-        if self.stat.size > limit_bytes {
-            return Err(too_large);
-        }
-        let mut bytes: Vec<u8> = Vec::new();
-        // Room for one byte more than the expected size lets a read detect the end of the file without growing the
-        // buffer.
-        reserve_buffer(&mut bytes, self.stat.size.saturating_add(1))?;
-        while file_io::read_next(self.file.as_fd(), &mut bytes)? > 0 {
-            if bytes.len() as u64 > limit_bytes {
-                return Err(too_large);
-            }
-            if bytes.len() == bytes.capacity() {
-                reserve_buffer(&mut bytes, CHUNK_BYTES as u64)?;
-            }
-        }
+        let mut bytes = Vec::new();
+        self.read_rest(&mut bytes, limit_bytes)?;
         Ok(bytes)
     }
 
@@ -86,10 +72,7 @@ impl OpenFile {
         continue_after: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), DiskError> {
         bytes.clear();
-        if self.stat.size > limit_bytes {
-            return Err(DiskError::new(DiskErrorKind::TooLarge, "read"));
-        }
-        if self.stat.size > FIRST_READ_BYTES as u64 {
+        if (FIRST_READ_BYTES as u64 + 1..=limit_bytes).contains(&self.stat.size) {
             bytes.resize(FIRST_READ_BYTES, 0);
             let count = file_io::read_at(self.file.as_fd(), bytes, 0)?;
             bytes.truncate(count);
@@ -97,15 +80,25 @@ impl OpenFile {
                 return Ok(());
             }
         }
+        self.read_rest(bytes, limit_bytes)
+    }
+
+    /// Appends the content of the file after its first `bytes.len()` bytes.
+    fn read_rest(&self, bytes: &mut Vec<u8>, limit_bytes: u64) -> Result<(), DiskError> {
+        let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
+        if self.stat.size > limit_bytes {
+            return Err(too_large);
+        }
         loop {
             // The buffer has room for one byte more than the expected size. So a read that does not fill the buffer has
             // reached the end of the file.
             let expected = self.stat.size.saturating_sub(bytes.len() as u64);
-            reserve_buffer(bytes, expected.saturating_add(1))?;
+            let more = usize::try_from(expected.saturating_add(1)).map_err(|_| too_large)?;
+            bytes.try_reserve(more).map_err(|_| too_large)?;
             let room = bytes.capacity() - bytes.len();
             let count = file_io::read_next(self.file.as_fd(), bytes)?;
             if bytes.len() as u64 > limit_bytes {
-                return Err(DiskError::new(DiskErrorKind::TooLarge, "read"));
+                return Err(too_large);
             }
             if count == 0 || (count < room && bytes.len() as u64 >= self.stat.size) {
                 return Ok(());
@@ -164,10 +157,4 @@ pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 
         offset += count as u64;
     }
     Ok((hasher.finalize().into(), offset))
-}
-
-fn reserve_buffer(bytes: &mut Vec<u8>, more: u64) -> Result<(), DiskError> {
-    let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
-    let more = usize::try_from(more).map_err(|_| too_large)?;
-    bytes.try_reserve(more).map_err(|_| too_large)
 }

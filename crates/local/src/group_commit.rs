@@ -136,7 +136,8 @@ impl GroupCommitQueue {
             if let Some(outcome) = lock_ignoring_poison(&result).take() {
                 return outcome;
             }
-            self.commit_batch(store, durability);
+            // Each request of the batch gets the error as its own result.
+            self.commit_batch(store, durability, self.next_batch()).unwrap_or_default();
             drop(turn);
         }
     }
@@ -155,26 +156,23 @@ impl GroupCommitQueue {
 
     pub(crate) fn flush(&self, store: &SqliteStore, durability: Durability) -> Result<(), Error> {
         let _turn = lock_ignoring_poison(&self.leader_lock);
-        let mut deferred = std::mem::take(&mut *lock_ignoring_poison(&self.deferred));
-        if deferred.entries.is_empty() {
-            return Ok(());
-        }
-        let written = store.run_transaction(TransactionSyncPolicy::Later, durability, |transaction| {
-            append_batch(transaction, store, &mut deferred, Vec::new())
-        });
-        if written.is_err() {
-            // The entries are written later; no caller waits for them.
-            lock_ignoring_poison(&self.deferred).restore_unwritten(deferred);
-        }
-        written.map(|_| ())
+        if self.deferred_count() == 0 { Ok(()) } else { self.commit_batch(store, durability, Vec::new()) }
     }
 
-    fn commit_batch(&self, store: &SqliteStore, durability: Durability) {
-        let batch: Vec<QueuedTransaction> = {
-            let mut queue = lock_ignoring_poison(&self.queue);
-            let end = queue.len().min(BATCH_MAX);
-            queue.drain(..end).collect()
-        };
+    fn next_batch(&self) -> Vec<QueuedTransaction> {
+        let mut queue = lock_ignoring_poison(&self.queue);
+        let end = queue.len().min(BATCH_MAX);
+        queue.drain(..end).collect()
+    }
+
+    /// The requests of the batch and the deferred entries are written in one transaction. If the transaction fails, the
+    /// deferred entries are written later; no caller waits for them.
+    fn commit_batch(
+        &self,
+        store: &SqliteStore,
+        durability: Durability,
+        batch: Vec<QueuedTransaction>,
+    ) -> Result<(), Error> {
         let sync = batch.iter().map(|request| request.sync).max().unwrap_or(TransactionSyncPolicy::Later);
         let mut deferred = std::mem::take(&mut *lock_ignoring_poison(&self.deferred));
         let (bodies, results): (Vec<TransactionBodyFn>, Vec<_>) =
@@ -186,12 +184,14 @@ impl GroupCommitQueue {
                 for (result, outcome) in results.iter().zip(outcomes) {
                     *lock_ignoring_poison(result) = Some(Ok(outcome));
                 }
+                Ok(())
             }
             Err(error) => {
                 lock_ignoring_poison(&self.deferred).restore_unwritten(deferred);
                 for result in &results {
                     *lock_ignoring_poison(result) = Some(Err(error.clone()));
                 }
+                Err(error)
             }
         }
     }

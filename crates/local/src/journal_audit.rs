@@ -67,28 +67,16 @@ impl LocalWorkspace {
             Ok(()) => self.feed_verifier(&mut verifier, start, against, &mut entries)?,
             Err(error) => Err(error),
         };
-        Ok(match outcome.and_then(|()| verifier.finish()) {
-            Ok(VerifiedJournalSummary { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count }) => {
-                let integrity_error = None;
-                JournalVerifyReport {
-                    entries,
-                    covered_by_checkpoint,
-                    checkpoint_count,
-                    verified_prefix,
-                    integrity_error,
-                }
+        let (summary, integrity_error) = match outcome.and_then(|()| verifier.finish()) {
+            Ok(summary) => (summary, None),
+            Err(error) => {
+                let head = stead_journal::genesis_hash(&self.store.origin);
+                let prefix = VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() };
+                (VerifiedJournalSummary { prefix, covered_by_checkpoint: 0, checkpoint_count: 0 }, Some(error))
             }
-            Err(error) => JournalVerifyReport {
-                entries,
-                covered_by_checkpoint: 0,
-                checkpoint_count: 0,
-                verified_prefix: VerifiedJournalPrefix {
-                    head: stead_journal::genesis_hash(&self.store.origin),
-                    frontier: MerkleFrontier::new(),
-                },
-                integrity_error: Some(error),
-            },
-        })
+        };
+        let VerifiedJournalSummary { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count } = summary;
+        Ok(JournalVerifyReport { entries, covered_by_checkpoint, checkpoint_count, verified_prefix, integrity_error })
     }
 
     fn feed_verifier(

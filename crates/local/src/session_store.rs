@@ -20,6 +20,7 @@ use crate::{
         TransactionSyncPolicy, execute_cached, lock_ignoring_poison, number_at, path_at, query_number, query_optional,
         to_sql_integer,
     },
+    usage::stored_usage_before,
 };
 
 const ALERT_COLUMNS: &str =
@@ -104,7 +105,7 @@ impl SessionStore for LocalWorkspace {
     }
 
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
-        self.usage_before(number)
+        self.store.run_query(|connection| stored_usage_before(connection, number))
     }
 
     fn history_bytes(&self, principal: &Principal) -> Result<u64, Error> {

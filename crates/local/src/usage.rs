@@ -74,10 +74,6 @@ impl LocalWorkspace {
         })
     }
 
-    pub(crate) fn usage_before(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
-        self.store.run_query(|connection| stored_usage_before(connection, number))
-    }
-
     /// If the usage count is in doubt, the next call under a quota counts the workspace again.
     pub(crate) fn mark_count_in_doubt(&self) {
         self.is_recount_needed.store(true, Ordering::Relaxed);
@@ -264,7 +260,7 @@ fn stored_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorks
     })
 }
 
-fn stored_usage_before(connection: &Connection, number: u64) -> rusqlite::Result<Option<WorkspaceUsage>> {
+pub(crate) fn stored_usage_before(connection: &Connection, number: u64) -> rusqlite::Result<Option<WorkspaceUsage>> {
     let read = |row: &Row<'_>| Ok(WorkspaceUsage { bytes: number_at(row, 0)?, files: number_at(row, 1)? });
     let sql = "SELECT bytes, files FROM held WHERE number = ?1";
     query_optional(connection, sql, params![to_sql_integer(number)], read)

@@ -25,25 +25,14 @@ const INDEX_SECRET_NAME: &str = "index";
 
 pub(super) type RandomIndexFileId = [u8; 16];
 
+/// The number of a block's kind is part of the block's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexBlockKind {
-    Manifest,
-    Trailer,
-    Contents,
-    DirectoryFiles,
-    Grams,
-}
-
-impl IndexBlockKind {
-    fn tag(self) -> u8 {
-        match self {
-            Self::Manifest => 1,
-            Self::Trailer => 2,
-            Self::Contents => 3,
-            Self::DirectoryFiles => 4,
-            Self::Grams => 5,
-        }
-    }
+    Manifest = 1,
+    Trailer = 2,
+    Contents = 3,
+    DirectoryFiles = 4,
+    Grams = 5,
 }
 
 #[derive(Clone)]
@@ -76,15 +65,13 @@ impl SearchIndexBlockHashKey {
         let mut hasher = Sha256::new();
         // The length precedes the block's bytes, so that two different blocks never have the same hash input.
         hasher.update(self.0);
-        hasher.update([kind.tag()]);
+        hasher.update([kind as u8]);
         hasher.update(file);
         hasher.update(offset.to_le_bytes());
         hasher.update((bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
         let whole: [u8; 32] = hasher.finalize().into();
-        let mut hash = [0; BLOCK_HASH_BYTES];
-        hash.copy_from_slice(&whole[..BLOCK_HASH_BYTES]);
-        hash
+        std::array::from_fn(|at| whole[at])
     }
 
     pub(super) fn verify_block<'a>(

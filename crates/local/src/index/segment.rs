@@ -57,20 +57,8 @@ struct PostingBlockLocation {
     length: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SelectedIndexedFilesOfSegment {
-    All,
-    Only(Vec<u32>),
-}
-
-impl SelectedIndexedFilesOfSegment {
-    pub(super) fn contains(&self, number: u32) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(numbers) => numbers.binary_search(&number).is_ok(),
-        }
-    }
-}
+/// The sorted numbers of the files of a segment that may match; `None` if every file may match.
+pub(super) type MatchingFilesOfSegment = Option<Vec<u32>>;
 
 pub(super) fn segment_file_name(name: &RandomIndexFileId) -> String {
     let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -174,32 +162,27 @@ impl IndexSegment {
         IndexedDirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }
 
-    pub(super) fn files_matching(
-        &self,
-        required: &RequiredTrigrams,
-    ) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
+    pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<MatchingFilesOfSegment, IndexCorrupt> {
         match required {
-            RequiredTrigrams::Anything => Ok(SelectedIndexedFilesOfSegment::All),
-            RequiredTrigrams::Trigram(gram) => Ok(SelectedIndexedFilesOfSegment::Only(self.files_containing(*gram)?)),
+            RequiredTrigrams::Anything => Ok(None),
+            RequiredTrigrams::Trigram(gram) => self.files_containing(*gram).map(Some),
             RequiredTrigrams::All(needs) => self.files_matching_all(needs),
             RequiredTrigrams::Any(needs) => {
                 let mut numbers = Vec::new();
                 for required in needs {
-                    match self.files_matching(required)? {
-                        SelectedIndexedFilesOfSegment::All => return Ok(SelectedIndexedFilesOfSegment::All),
-                        SelectedIndexedFilesOfSegment::Only(more) => numbers.extend(more),
-                    }
+                    let Some(more) = self.files_matching(required)? else { return Ok(None) };
+                    numbers.extend(more);
                 }
                 numbers.sort_unstable();
                 numbers.dedup();
-                Ok(SelectedIndexedFilesOfSegment::Only(numbers))
+                Ok(Some(numbers))
             }
         }
     }
 
     /// Rare trigrams are looked up first. Once few candidate files are left, the lookup skips the other trigrams,
     /// because reading the files costs less.
-    fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
+    fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<MatchingFilesOfSegment, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
             RequiredTrigrams::Anything | RequiredTrigrams::All(_) | RequiredTrigrams::Any(_) => u32::MAX,
@@ -207,17 +190,16 @@ impl IndexSegment {
         let mut needs: Vec<(u32, &RequiredTrigrams)> =
             needs.iter().map(|required| (cost(required), required)).collect();
         needs.sort_by_key(|(cost, _)| *cost);
-        let mut left = SelectedIndexedFilesOfSegment::All;
+        let mut left: MatchingFilesOfSegment = None;
         for (_, required) in needs {
             left = match (left, self.files_matching(required)?) {
-                (SelectedIndexedFilesOfSegment::All, files) => files,
-                (files, SelectedIndexedFilesOfSegment::All) => files,
-                (SelectedIndexedFilesOfSegment::Only(mut one), SelectedIndexedFilesOfSegment::Only(two)) => {
+                (Some(mut one), Some(two)) => {
                     one.retain(|number| two.binary_search(number).is_ok());
-                    SelectedIndexedFilesOfSegment::Only(one)
+                    Some(one)
                 }
+                (one, two) => one.or(two),
             };
-            if matches!(&left, SelectedIndexedFilesOfSegment::Only(numbers) if numbers.len() <= FEW_FILES) {
+            if left.as_ref().is_some_and(|numbers| numbers.len() <= FEW_FILES) {
                 break;
             }
         }
@@ -283,25 +265,18 @@ impl IndexSegment {
     }
 }
 
+/// The number of a file's kind is stored in the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexedFileKind {
-    Text,
-    Binary,
+    Text = 0,
+    Binary = 1,
     /// Every search reads the file, because the file is too large, has too long a line or has too many trigrams.
-    AlwaysRead,
+    AlwaysRead = 2,
 }
 
 impl IndexedFileKind {
-    fn to_number(self) -> u8 {
-        match self {
-            Self::Text => 0,
-            Self::Binary => 1,
-            Self::AlwaysRead => 2,
-        }
-    }
-
     fn from_number(number: u8) -> Option<Self> {
-        [Self::Text, Self::Binary, Self::AlwaysRead].into_iter().find(|sort| sort.to_number() == number)
+        [Self::Text, Self::Binary, Self::AlwaysRead].into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
@@ -354,9 +329,9 @@ impl IndexedDirectoryFiles {
 
 fn encode_directory_files(out: &mut Vec<u8>, device: u64, rows: &[NamedIndexedFile]) {
     write_leb128(out, device);
-    for (name, IndexedFile { kind: sort, fingerprint: stamp }) in rows {
+    for (name, IndexedFile { kind, fingerprint: stamp }) in rows {
         write_bytes(out, name);
-        out.push(sort.to_number());
+        out.push(*kind as u8);
         write_leb128(out, stamp.device_and_inode.1);
         write_leb128(out, stamp.size);
         for time in [stamp.modified_ns, stamp.changed_ns] {

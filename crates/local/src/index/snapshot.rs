@@ -20,8 +20,7 @@ use stead_path::{FileName, RelPath};
 use super::{
     blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, RandomIndexFileId, SearchIndexBlockHashKey},
     segment::{
-        self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind,
-        SelectedIndexedFilesOfSegment,
+        self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind, MatchingFilesOfSegment,
     },
 };
 
@@ -122,7 +121,7 @@ impl IndexSnapshot {
     pub(super) fn files_matching(
         &self,
         required: &RequiredTrigrams,
-    ) -> Result<Vec<SelectedIndexedFilesOfSegment>, IndexCorrupt> {
+    ) -> Result<Vec<MatchingFilesOfSegment>, IndexCorrupt> {
         self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
@@ -157,7 +156,7 @@ impl DirectoryFilesBySegment {
 
 pub(super) struct IndexSnapshotWithSearchCandidates {
     pub(super) snapshot: Arc<IndexSnapshot>,
-    pub(super) files: Vec<SelectedIndexedFilesOfSegment>,
+    pub(super) files: Vec<MatchingFilesOfSegment>,
     /// Set if a block of the index turns out to be damaged.
     pub(super) is_distrusted: Arc<AtomicBool>,
 }
@@ -176,7 +175,7 @@ impl IndexBasedSearchFilter for IndexSnapshotWithSearchCandidates {
 }
 
 struct IndexBasedDirectoryFileFilter<'s> {
-    files: &'s [SelectedIndexedFilesOfSegment],
+    files: &'s [MatchingFilesOfSegment],
     segments: DirectoryFilesBySegment,
 }
 
@@ -188,8 +187,11 @@ impl IndexBasedFileFilter for IndexBasedDirectoryFileFilter<'_> {
     fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<IndexBasedFileSkipReason> {
         let (segment, number, row) = self.segments.find_file(name, stamp)?;
         match row.kind {
-            IndexedFileKind::Text if self.files.get(segment)?.contains(number) => None,
-            IndexedFileKind::Text => Some(IndexBasedFileSkipReason::TextWithoutMatch { bytes: row.fingerprint.size }),
+            IndexedFileKind::Text => {
+                let is_excluded = self.files.get(segment)?.as_ref()?.binary_search(&number).is_err();
+                let bytes = row.fingerprint.size;
+                is_excluded.then_some(IndexBasedFileSkipReason::TextWithoutMatch { bytes })
+            }
             IndexedFileKind::Binary => Some(IndexBasedFileSkipReason::Binary),
             IndexedFileKind::AlwaysRead => None,
         }

@@ -20,11 +20,7 @@ use stead_engine::{
 };
 use stead_path::{FileName, RelPath};
 
-use super::{
-    IndexContext,
-    segment::{IndexCorrupt, SelectedIndexedFilesOfSegment},
-    snapshot::IndexSnapshot,
-};
+use super::{IndexContext, segment::IndexCorrupt, snapshot::IndexSnapshot};
 
 const NO_DIRECTORY: u32 = u32::MAX;
 /// The most reads of the event queue in a row; if the queue is still not empty, its events count as lost.
@@ -424,7 +420,7 @@ impl IndexedTreeCache {
         for ((segment, files), owners) in self.snapshot.segments.iter().zip(holding).zip(&self.directory_of_files) {
             let is_met = |owner: u32| owner != NO_DIRECTORY && met.get(owner as usize).copied().unwrap_or(false);
             let stands_here = |file: &u32| owners.get(*file as usize).is_some_and(|owner| is_met(*owner));
-            let SelectedIndexedFilesOfSegment::Only(mut files) = files else { return Ok(None) };
+            let Some(mut files) = files else { return Ok(None) };
             files.retain(stands_here);
             if walk.candidates.len() + files.len() > CANDIDATES_MAX {
                 return Ok(None);
