@@ -9,6 +9,7 @@
 mod approval;
 mod buffers;
 mod clock;
+mod concurrency;
 mod fixture;
 mod journal;
 mod lease;
@@ -125,8 +126,10 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
         (None, buffers::CASES),
         (None, watches::CASES),
         (None, clock::CASES),
+        (None, concurrency::CASES),
         (Some(Behavior::ExternalChangeRecording), watches::EXTERNAL_CHANGE_CASES),
         (Some(Behavior::SecondOpening), second_opening::CASES),
+        (Some(Behavior::SecondOpening), concurrency::TWO_OPENINGS_CASES),
         (Some(Behavior::PathLocks), path_locks::CASES),
         (Some(Behavior::OpenDirectories), open_directories::CASES),
         (Some(Behavior::SteadyClock), steady_clock::CASES),

@@ -86,6 +86,7 @@ fn wrong_item_kind_is_an_error(factory: &dyn ConformanceWorkspaceFactory) {
     assert_fails(workspace.list(&rel_path("f")), ErrorKind::NotDirectory);
     assert_fails(workspace.list(&rel_path("none")), ErrorKind::NotFound);
     assert!(workspace.read_link(&rel_path("f")).is_err());
+    assert_fails(workspace.read_link(&rel_path("none")), ErrorKind::NotFound);
     assert_eq!(fixture.stat("l").kind, FileKind::Link);
     assert_eq!(workspace.read_link(&rel_path("l")).unwrap(), b"f");
 }
@@ -126,6 +127,7 @@ fn escaping_links_are_refused(factory: &dyn ConformanceWorkspaceFactory) {
     link("out", "../elsewhere");
     link("absolute", "/etc");
     link("ring", "ring");
+    link("missing", "none/../f");
     fixture.create_file("f", b"f");
     let locate = |path: &str| fixture.workspace.locate(&rel_path(path), FinalSymlink::Follow);
     assert_fails(locate("out"), ErrorKind::PathEscape);
@@ -133,6 +135,7 @@ fn escaping_links_are_refused(factory: &dyn ConformanceWorkspaceFactory) {
     assert_fails(locate("absolute"), ErrorKind::PathEscape);
     assert_fails(locate("ring"), ErrorKind::LinkLoop);
     assert_fails(locate("f/x"), ErrorKind::NotDirectory);
+    assert_fails(locate("missing"), ErrorKind::NotFound);
 }
 
 fn absolute_links_into_the_root_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
