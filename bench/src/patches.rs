@@ -7,7 +7,8 @@
 use std::{collections::BTreeMap, process::Command};
 
 use stead_text::patch::{
-    PatchApplyErrorKind, PatchChunkPlacementRules, PatchParseOptions, PatchSectionKind, apply_chunks, parse_patch,
+    PatchApplyErrorKind, PatchChunkMatching, PatchChunkPlacementRules, PatchGrammar, PatchSectionKind, apply_chunks,
+    parse_patch,
 };
 
 const COMMITS_MAX: &str = "2000";
@@ -90,10 +91,10 @@ fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
 
 /// Applies a patch with the given hunks to `old`, and compares the result with the expected text.
 fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: BenchHunkHeadingInclusion) -> &'static str {
-    let patch = parse_patch(&patch_envelope(hunks, headings), PatchParseOptions::TOLERANT);
+    let patch = parse_patch(&patch_envelope(hunks, headings), PatchGrammar::Tolerant);
     let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
     let Some(PatchSectionKind::Update { chunks, .. }) = action else { return "not read" };
-    match (apply_chunks(old, &chunks, &PatchChunkPlacementRules::tolerant(name)), hunks) {
+    match (apply_chunks(old, &chunks, &PatchChunkPlacementRules::new(name, PatchChunkMatching::Tolerant)), hunks) {
         (Ok(applied), _) if applied.text == apply_hunks(old, hunks) => "right",
         (Ok(applied), [only]) if only.is_insertion() => insertion_outcome(old, only, headings, &applied.text),
         (Ok(_), _) => WRONG_RESULT,

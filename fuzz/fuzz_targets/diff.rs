@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stead_text::{
-    patch::{PatchParseOptions, PatchChunkPlacementRules, PatchSectionKind, apply_chunks, parse_patch},
+    patch::{PatchGrammar, PatchChunkMatching, PatchChunkPlacementRules, PatchSectionKind, apply_chunks, parse_patch},
     unified::{DiffLabels, unified_diff},
 };
 
@@ -14,11 +14,11 @@ fuzz_target!(|sides: (&str, &str)| {
     if old == new {
         return;
     }
-    let patch = parse_patch(&diff.text, PatchParseOptions::TOLERANT).expect("a generated diff parses");
+    let patch = parse_patch(&diff.text, PatchGrammar::Tolerant).expect("a generated diff parses");
     assert_eq!(patch.sections.len(), 1, "{}", diff.text);
     if let PatchSectionKind::Update { chunks, .. } = &patch.sections[0].kind {
         // A diff whose lines occur several times may be rejected, but is never applied at the wrong place.
-        if let Ok(patched) = apply_chunks(old, chunks, &PatchChunkPlacementRules::tolerant("f")) {
+        if let Ok(patched) = apply_chunks(old, chunks, &PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant)) {
             assert_eq!(patched.text, new, "{}", diff.text);
         }
     }

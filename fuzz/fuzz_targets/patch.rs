@@ -2,17 +2,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stead_text::patch::{PatchParseOptions, PatchChunkPlacementRules, PatchSectionKind, apply_chunks, parse_patch};
+use stead_text::patch::{PatchGrammar, PatchChunkMatching, PatchChunkPlacementRules, PatchSectionKind, apply_chunks, parse_patch};
 
 fuzz_target!(|input: (&str, &str)| {
     let (text, patch) = input;
     let wrapped = format!("*** Begin Patch\n*** Update File: f\n{patch}\n*** End Patch\n");
     for patch in [patch, &wrapped] {
-        for grammar in [PatchParseOptions::TOLERANT, PatchParseOptions::STRICT, PatchParseOptions::EXACT] {
+        for grammar in [PatchGrammar::Tolerant, PatchGrammar::Strict, PatchGrammar::Exact] {
             let Ok(parsed) = parse_patch(patch, grammar) else { continue };
             for section in &parsed.sections {
                 if let PatchSectionKind::Update { chunks, .. } = &section.kind {
-                    for rules in [PatchChunkPlacementRules::tolerant("f"), PatchChunkPlacementRules::strict("f")] {
+                    for rules in [PatchChunkMatching::Tolerant, PatchChunkMatching::Strict] {
+                        let rules = PatchChunkPlacementRules::new("f", rules);
                         drop(apply_chunks(text, chunks, &rules));
                     }
                 }

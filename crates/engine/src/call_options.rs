@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use stead_path::PathSyntax;
-pub use stead_text::patch::PatchParseOptions;
+pub use stead_text::patch::{PatchChunkMatching, PatchGrammar};
 
 use crate::{
     errors::Error, glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind,
@@ -247,7 +247,7 @@ pub enum BeforeAfterContentInclusion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchOptions {
     /// The patch syntax that the patch parser accepts.
-    pub grammar: PatchParseOptions,
+    pub grammar: PatchGrammar,
     /// How the position of a patch chunk in its file is found.
     pub chunk_placement: PatchChunkMatching,
     /// How the paths of base versions are compared with the paths in the patch.
@@ -263,7 +263,7 @@ pub struct PatchOptions {
 impl Default for PatchOptions {
     fn default() -> Self {
         Self {
-            grammar: PatchParseOptions::TOLERANT,
+            grammar: PatchGrammar::Tolerant,
             chunk_placement: PatchChunkMatching::Tolerant,
             base_matching: PatchBaseVersionPathMatching::ResolvedPath,
             repeated_files: PatchRepeatedFilePolicy::ApplyInOrder,
@@ -276,7 +276,7 @@ impl Default for PatchOptions {
 impl PatchOptions {
     /// The strict patch rules, for dialects whose clients expect exact matches.
     pub const STRICT: Self = Self {
-        grammar: PatchParseOptions::STRICT,
+        grammar: PatchGrammar::Strict,
         chunk_placement: PatchChunkMatching::Strict,
         base_matching: PatchBaseVersionPathMatching::ExactSpelling,
         repeated_files: PatchRepeatedFilePolicy::Refuse,
@@ -285,17 +285,7 @@ impl PatchOptions {
     };
 
     /// The strict patch rules, with a syntax that allows only one way to write each change.
-    pub const EXACT: Self = Self { grammar: PatchParseOptions::EXACT, ..Self::STRICT };
-}
-
-/// How the position of a patch chunk in its file is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatchChunkMatching {
-    /// A patch chunk may match inexactly, if the match is unambiguous. The patch chunks of one file are positioned
-    /// together, not one after the other.
-    Tolerant,
-    /// The lines of a patch chunk must match exactly, and each chunk must come after the previous one.
-    Strict,
+    pub const EXACT: Self = Self { grammar: PatchGrammar::Exact, ..Self::STRICT };
 }
 
 /// How the base versions that a `patch` call gives are assigned to the files of the patch.

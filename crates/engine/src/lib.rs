@@ -50,7 +50,7 @@ pub use call_options::{
     BeforeAfterContentInclusion, CallOptions, CallTrashRetentionOverride, ChangeApplierChoice,
     CopyMoveAllowedEntryKinds, DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
     MissingBaseVersionPolicy, MissingParentPolicy, OfferedToolAndOperation, OverwrittenFilePolicy,
-    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
+    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchGrammar, PatchOptions,
     PatchRepeatedFilePolicy, ReappliedPatchPolicy, SearchHitOrder, SecretTransport, TrashRestoreOverwritePolicy,
     WalkFilter, WrittenFileMode,
 };

@@ -44,25 +44,21 @@ pub struct DiffStat {
 }
 
 /// Computes the diff hunks that turn the text `old` into the text `new`.
-#[must_use]
 pub fn hunks(old: &str, new: &str) -> Vec<DiffHunkRanges> {
     byte_hunks(old.as_bytes(), new.as_bytes())
 }
 
 /// Computes the diff hunks between two texts in any encoding that keeps ASCII bytes as they are.
-#[must_use]
 pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunkRanges> {
     if old == new { Vec::new() } else { hunks_with_algorithm(old, new, DiffAlgorithm::Histogram) }
 }
 
 /// Counts the lines that a diff from `old` to `new` adds and removes.
-#[must_use]
 pub fn diff_stat(old: &str, new: &str) -> DiffStat {
     count_changed_lines(&hunks(old, new))
 }
 
 /// Counts the lines that the diff hunks `hunks` add and remove.
-#[must_use]
 pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     hunks.iter().fold(DiffStat::default(), |change, hunk| DiffStat {
         added: change.added + hunk.new.len(),

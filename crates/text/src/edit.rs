@@ -41,7 +41,6 @@ pub struct FindReplaceEdit<'a> {
 
 impl<'a> FindReplaceEdit<'a> {
     /// Creates an edit that replaces the only match of the quote `old` with `new`.
-    #[must_use]
     pub fn new(old: &'a str, new: &'a str) -> Self {
         Self { old, new, occurrence: OccurrenceSelector::Only }
     }
@@ -167,7 +166,6 @@ pub enum QuoteMatchMethod {
 
 impl QuoteMatchMethod {
     /// Whether the quote of an edit matched byte for byte; also true if the edit needed no match.
-    #[must_use]
     pub fn is_literal_match(&self) -> bool {
         match self {
             Self::Pass(pass) => *pass == FuzzyTextMatchPass::Exact,
@@ -177,7 +175,6 @@ impl QuoteMatchMethod {
     }
 
     /// Returns the name of the quote match method in replies to callers.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Pass(pass) => pass.name(),
@@ -236,19 +233,18 @@ pub fn apply_edits(
     rules: EditMatchingRules,
 ) -> Result<EditedText, Vec<EditError>> {
     let finder = QuoteSearchHaystack::new(text);
-    let selected = select_matches_of_all(&finder, edits, rules)?;
-    apply_selections(&finder, &selected)
+    let planned = plan_each_edit(edits, |index| select::select_matches(&finder, edits, index, rules))?;
+    apply_selections(&finder, &planned)
 }
 
-fn select_matches_of_all(
-    finder: &QuoteSearchHaystack<'_>,
+fn plan_each_edit(
     edits: &[FindReplaceEdit<'_>],
-    rules: EditMatchingRules,
+    plan: impl Fn(usize) -> Result<PlannedTextEditEffect, EditErrorKind>,
 ) -> Result<Vec<PlannedTextEditEffect>, Vec<EditError>> {
     let mut outcomes = Vec::new();
     let mut refusals = Vec::new();
     for index in 0..edits.len() {
-        match select::select_matches(finder, edits, index, rules) {
+        match plan(index) {
             Ok(outcome) => outcomes.push(outcome),
             Err(reason) => refusals.push(EditError { edit_index: index, reason }),
         }

@@ -64,7 +64,6 @@ pub struct TextEncodeError {
 
 impl Encoding {
     /// Returns the name of the encoding in replies to callers; [`Encoding::parse`] accepts this name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "utf-8",
@@ -80,7 +79,6 @@ impl Encoding {
     /// Parses the name of an encoding, ignoring case. For a legacy encoding, every label of the WHATWG encoding
     /// standard is accepted. The name `utf-16` means little-endian UTF-16 with a byte-order mark, because most programs
     /// write that form.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
         match name.as_str() {
@@ -104,7 +102,6 @@ impl Encoding {
     }
 
     /// Returns the byte-order mark of the encoding, or no bytes if the encoding has none.
-    #[must_use]
     pub fn byte_order_mark(self) -> &'static [u8] {
         match self {
             Self::Utf8Bom => UTF8_BOM,
@@ -146,7 +143,6 @@ fn encode_utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8
 
 impl LegacyEncoding {
     /// Returns the name of the legacy encoding in the WHATWG standard, such as `windows-1252` or `Shift_JIS`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
     }

@@ -25,7 +25,6 @@ pub enum LineEnding {
 
 impl LineEnding {
     /// Returns the name of the line ending in replies to callers.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Lf => "lf",
@@ -38,7 +37,6 @@ impl LineEnding {
 
     /// Returns the terminator characters of the line ending. The result is `None` for a text without line terminators
     /// or with mixed line terminators.
-    #[must_use]
     pub fn terminator(self) -> Option<&'static str> {
         match self {
             Self::Lf => Some("\n"),
@@ -62,13 +60,11 @@ pub struct LineEndingCounts {
 
 impl LineEndingCounts {
     /// Returns the number of line terminators of all kinds.
-    #[must_use]
     pub fn total(self) -> usize {
         self.lf + self.crlf + self.cr
     }
 
     /// Returns the kind of line ending of the whole text, or `Mixed` for several kinds.
-    #[must_use]
     pub fn uniform_ending(self) -> LineEnding {
         match (self.lf, self.crlf, self.cr) {
             (0, 0, 0) => LineEnding::None,
@@ -81,7 +77,6 @@ impl LineEndingCounts {
 
     /// Returns the most frequent kind of line ending, never `Mixed`. If two kinds of line endings are equally frequent,
     /// LF is preferred, then CRLF.
-    #[must_use]
     pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
             LineEnding::None
@@ -128,13 +123,11 @@ impl LineCounter {
     }
 
     /// Returns the number of line terminators of each kind that were counted so far.
-    #[must_use]
     pub fn endings(&self) -> LineEndingCounts {
         self.endings
     }
 
     /// Returns the number of lines counted so far, including an unterminated last line.
-    #[must_use]
     pub fn lines(&self) -> usize {
         let open = matches!(self.last, Some(byte) if byte != b'\n' && byte != b'\r');
         self.endings.total() + usize::from(open)
@@ -142,7 +135,6 @@ impl LineCounter {
 }
 
 /// Counts the line terminators of each kind in `text`.
-#[must_use]
 pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     let mut counter = LineCounter::default();
     counter.feed(text);
@@ -151,7 +143,6 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
 
 /// Converts `text` from LF to CRLF if `model` has only CRLF line endings and `text` only LF. A text that already has
 /// CRLF or mixed line endings is returned unchanged.
-#[must_use]
 pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     let (text_endings, model_endings) = (count_endings(text.as_bytes()), count_endings(model.as_bytes()));
     match (text_endings.uniform_ending(), model_endings.uniform_ending()) {
@@ -161,7 +152,6 @@ pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
 }
 
 /// Counts the lines of `text`, including an unterminated last line; an empty text has 0 lines.
-#[must_use]
 pub fn count_lines(text: &[u8]) -> usize {
     let mut counter = LineCounter::default();
     counter.feed(text);
@@ -170,7 +160,6 @@ pub fn count_lines(text: &[u8]) -> usize {
 
 /// Returns the 1-based number of the line that contains the byte at `offset`. For an offset past the end of the text,
 /// the line of an appended byte is returned.
-#[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     let mut ended = count_endings(before).total();
@@ -185,7 +174,6 @@ pub fn line_at(text: &[u8], offset: usize) -> usize {
 ///
 /// The result is `None` if the line range is empty, starts at line 0, or starts past the last line. A line range that
 /// ends past the last line of the text is cut at the last line.
-#[must_use]
 pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usize>> {
     let (first, last) = lines.into_inner();
     if first == 0 || first > last {
@@ -199,7 +187,6 @@ pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usi
 }
 
 /// Returns the text of the 1-based `lines`, with line terminators, or `None` if [`byte_range`] returns `None`.
-#[must_use]
 pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
     // Line boundaries are next to ASCII bytes, so they are always character boundaries.
     text.get(byte_range(text.as_bytes(), lines)?)
@@ -217,19 +204,16 @@ fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
 }
 
 /// Iterates over the lines of the string `text`, each with its terminator.
-#[must_use]
 pub fn iter(text: &str) -> LineIter<'_> {
     LineIter { rest: text }
 }
 
 /// Iterates over the lines of the bytes `text`, each with its terminator.
-#[must_use]
 pub fn iter_bytes(text: &[u8]) -> ByteLineIter<'_> {
     ByteLineIter { rest: text }
 }
 
 /// Splits a line into its body and its terminator; the terminator is empty for an unterminated line.
-#[must_use]
 pub fn split_terminator(line: &str) -> (&str, &str) {
     let length = if line.ends_with("\r\n") { 2 } else { usize::from(line.ends_with(['\n', '\r'])) };
     line.split_at(line.len() - length)

@@ -19,7 +19,7 @@ pub use indent::IndentationShift;
 pub use nearest::{NearestQuoteCandidate, QuoteLineDifference};
 
 use crate::lines::{self, LineEnding};
-use fold::{NormalizedText, TextNormalizationLevel};
+use fold::NormalizedText;
 use indent::IndentedLines;
 
 /// The longest text, in bytes, that the lenient matching passes search. A text longer than the limit is searched only
@@ -52,7 +52,6 @@ impl FuzzyTextMatchPass {
         &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
 
     /// Returns the name of the matching pass in replies to callers.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -155,21 +154,12 @@ pub struct QuoteSearchHaystack<'t> {
     text: &'t str,
     line_starts: Vec<usize>,
     ending: OnceCell<LineEnding>,
-    folded_endings: OnceCell<NormalizedText>,
-    folded_trailing_space: OnceCell<NormalizedText>,
-    folded_look_alikes: OnceCell<NormalizedText>,
+    folded: [OnceCell<NormalizedText>; FuzzyTextMatchPass::ALL.len()],
     indented: OnceCell<IndentedLines<'t>>,
-}
-
-/// Finds all matches of `quote` in `text`. To search for several quotes, create one [`QuoteSearchHaystack`].
-#[must_use]
-pub fn find_quote(text: &str, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
-    QuoteSearchHaystack::new(text).find(quote, options)
 }
 
 impl<'t> QuoteSearchHaystack<'t> {
     /// Prepares `text` for searching. Data for the lenient matching passes is built when a search first needs it.
-    #[must_use]
     pub fn new(text: &'t str) -> Self {
         let mut at = 0;
         let line_starts = lines::iter(text)
@@ -178,53 +168,44 @@ impl<'t> QuoteSearchHaystack<'t> {
                 at - line.len()
             })
             .collect();
-        Self {
-            text,
-            line_starts,
-            ending: OnceCell::new(),
-            folded_endings: OnceCell::new(),
-            folded_trailing_space: OnceCell::new(),
-            folded_look_alikes: OnceCell::new(),
-            indented: OnceCell::new(),
-        }
+        Self { text, line_starts, ending: OnceCell::new(), folded: Default::default(), indented: OnceCell::new() }
     }
 
     /// Returns the text that is searched for quotes.
-    #[must_use]
     pub fn text(&self) -> &'t str {
         self.text
     }
 
     /// Returns the number of lines in the searched text.
-    #[must_use]
     pub fn line_count(&self) -> usize {
         self.line_starts.len()
     }
 
     /// Returns the byte range of the line with the 1-based number `line`, including the line terminator. For a line
     /// number past the last line, the range is empty and at the end of the text.
-    #[must_use]
     pub fn line_bytes(&self, line: usize) -> Range<usize> {
         let start = |at: usize| self.line_starts.get(at).copied().unwrap_or(self.text.len());
         line.checked_sub(1).map_or(0..0, |at| start(at)..start(at + 1))
     }
 
+    /// Returns the byte range of the 1-based `lines`, including the last line terminator.
+    pub(crate) fn bytes_of_lines(&self, lines: &RangeInclusive<usize>) -> Range<usize> {
+        self.line_bytes(*lines.start()).start..self.line_bytes(*lines.end()).end
+    }
+
     /// Returns the line with the 1-based number `line`, without its terminator. A line number outside the text gives an
     /// empty line.
-    #[must_use]
     pub fn line(&self, line: usize) -> &'t str {
         lines::split_terminator(&self.text[self.line_bytes(line)]).0
     }
 
     /// Returns the 1-based number of the line that contains the byte at `offset`. An offset at or past the end of the
     /// text gives the number of the last line.
-    #[must_use]
     pub fn line_at(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
 
     /// Finds all matches of `quote` in the first matching pass that has a match. An empty quote has no match.
-    #[must_use]
     pub fn find(&self, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
         let mut found = QuoteMatches { pass: FuzzyTextMatchPass::Exact, matches: Vec::new(), limit: None };
         if quote.is_empty() {
@@ -284,7 +265,7 @@ impl<'t> QuoteSearchHaystack<'t> {
         pass: FuzzyTextMatchPass,
         options: QuoteSearchOptions,
     ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
-        let (cell, level) = match pass {
+        match pass {
             FuzzyTextMatchPass::Exact => {
                 let starts =
                     occurrences::in_text(self.text.as_bytes(), quote.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
@@ -293,26 +274,24 @@ impl<'t> QuoteSearchHaystack<'t> {
                     let splits = self.splits_crlf(bytes.end) && !quote.ends_with('\r');
                     literal || !(self.splits_crlf(bytes.start) || splits)
                 });
-                return self.filter_by_boundary(ranges, options);
+                self.filter_by_boundary(ranges, options)
             }
-            FuzzyTextMatchPass::LineEndings => (&self.folded_endings, TextNormalizationLevel::LineEndings),
-            FuzzyTextMatchPass::TrailingSpace => (&self.folded_trailing_space, TextNormalizationLevel::TrailingSpace),
-            FuzzyTextMatchPass::LookAlike => (&self.folded_look_alikes, TextNormalizationLevel::LookAlike),
-            FuzzyTextMatchPass::Indentation => return self.find_with_other_indentation(quote, options),
-        };
-        self.find_in_folded_text(cell, level, quote, options)
+            FuzzyTextMatchPass::LineEndings | FuzzyTextMatchPass::TrailingSpace | FuzzyTextMatchPass::LookAlike => {
+                self.find_in_folded_text(quote, pass, options)
+            }
+            FuzzyTextMatchPass::Indentation => self.find_with_other_indentation(quote, options),
+        }
     }
 
     fn find_in_folded_text(
         &self,
-        cell: &OnceCell<NormalizedText>,
-        level: TextNormalizationLevel,
         quote: &str,
+        pass: FuzzyTextMatchPass,
         options: QuoteSearchOptions,
     ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
-        let text = cell.get_or_init(|| NormalizedText::new(self.text, level));
+        let text = self.folded[pass as usize].get_or_init(|| NormalizedText::new(self.text, pass));
         let original = quote;
-        let quote = NormalizedText::new(quote, level);
+        let quote = NormalizedText::new(quote, pass);
         let mut starts =
             occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
         let mut length = quote.text.len();
@@ -408,7 +387,6 @@ pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
 }
 
 /// Whether `character` is non-ASCII and [`FuzzyTextMatchPass::LookAlike`] replaces it by an ASCII character.
-#[must_use]
 pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()
 }
@@ -420,7 +398,7 @@ mod tests {
     use super::*;
 
     fn find_texts<'t>(text: &'t str, quote: &str, options: QuoteSearchOptions) -> (FuzzyTextMatchPass, Vec<&'t str>) {
-        let found = find_quote(text, quote, options);
+        let found = QuoteSearchHaystack::new(text).find(quote, options);
         assert_eq!(found.limit, None);
         (found.pass, found.matches.into_iter().map(|found| &text[found.bytes]).collect())
     }
@@ -497,7 +475,9 @@ mod tests {
 
     #[test]
     fn matches_report_their_lines() {
-        let lines = |text, quote| find_quote(text, quote, QuoteSearchOptions::LENIENT).matches[0].lines.clone();
+        let lines = |text, quote| {
+            QuoteSearchHaystack::new(text).find(quote, QuoteSearchOptions::LENIENT).matches[0].lines.clone()
+        };
         assert_eq!(lines("a\nb\nc\n", "b\n"), 2..=2);
         assert_eq!(lines("a\nb\nc\n", "b\nc"), 2..=3);
         assert_eq!(lines("a\r\nb\r\nc", "a\nb"), 1..=2);

@@ -32,7 +32,6 @@ pub struct MergeConflictLineRanges {
 }
 
 /// Merges the change from `base` to `ours` with the change from `base` to `theirs`.
-#[must_use]
 pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult<String> {
     match merge_segments(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()) {
         Ok(segments) => MergeResult::Clean(segments.iter().map(|segment| segment.content(ours, theirs)).collect()),
@@ -41,7 +40,6 @@ pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult<String> {
 }
 
 /// Merges like [`merge`], for texts in any encoding that keeps ASCII bytes as they are.
-#[must_use]
 pub fn merge_bytes(base: &[u8], ours: &[u8], theirs: &[u8]) -> MergeResult<Vec<u8>> {
     match merge_segments(base, ours, theirs) {
         Ok(segments) => MergeResult::Clean(joined_bytes(&segments, ours, theirs)),

@@ -16,92 +16,32 @@ mod line_index;
 mod unified_diff;
 
 pub use apply::{
-    FinalNewlineChange, PatchAmbiguityCriterion, PatchApplyError, PatchApplyErrorKind, PatchChunkBaseTextPolicy,
-    PatchChunkMatch, PatchChunkPlacementRules, PatchPlacementBasis, PatchedText, UnanchoredInsertionPoint,
-    apply_chunks, find_already_applied,
+    FinalNewlineChange, PatchApplyError, PatchApplyErrorKind, PatchChunkMatch, PatchChunkMatching,
+    PatchChunkPlacementRules, PatchPlacementBasis, PatchedText, apply_chunks, find_already_applied,
 };
 pub use errors::{PatchParseError, PatchParseErrorKind};
-pub use interpretations::{PatchChunkRepair, PatchTypingSlipRepairMode};
-pub use line_edits::PatchFinalNewlineRule;
+pub use interpretations::PatchChunkRepair;
 
-/// Whether the patch parser accepts an optional form of patch syntax.
+/// How strictly a patch is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchSyntaxTolerance {
-    /// The patch parser accepts the optional syntax.
-    Accept,
-    /// The patch parser rejects the optional syntax as an error.
-    Reject,
+pub enum PatchGrammar {
+    /// The parser accepts every optional patch syntax that is unambiguous: a heredoc or a code fence around the patch,
+    /// white space around markers, a missing end marker, a leading `*** Environment ID:`, a first chunk without `@@`,
+    /// lines without a sign, and a unified diff instead of the envelope. The text after `@@` is an anchor: a line of
+    /// the file above the chunk, which narrows the search.
+    Tolerant,
+    /// The parser accepts only the exact envelope, `*** Move to:` and `*** End of File`. The text after `@@` is a
+    /// comment without meaning.
+    Strict,
+    /// The parser accepts only the exact envelope without `*** Move to:` and `*** End of File`. The text after `@@` is
+    /// a comment without meaning.
+    Exact,
 }
 
-/// The meaning of the text after `@@` in a patch: an anchor or a comment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HunkHeadingMeaning {
-    /// The text after `@@` is an anchor: a line of the file above the chunk, which narrows the search.
-    Anchors,
-    /// The text after `@@` is a comment without meaning.
-    Comments,
-}
-
-/// The options that set how strictly a patch is parsed. Every combination of the patch parse options is valid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PatchParseOptions {
-    /// Whether white space is accepted around the markers of a patch.
-    pub space_around_markers: PatchSyntaxTolerance,
-    /// Whether a heredoc or a code fence is accepted around the patch.
-    pub outer_wrapper: PatchSyntaxTolerance,
-    /// Whether the end marker `*** End Patch` may be missing from a patch.
-    pub missing_end_marker: PatchSyntaxTolerance,
-    /// Whether the first chunk of a file may start without `@@`.
-    pub chunk_without_header: PatchSyntaxTolerance,
-    /// Whether a line of a chunk may lack its sign (`+`, `-` or a space).
-    pub line_without_sign: PatchSyntaxTolerance,
-    /// Whether the header `*** Move to:` is accepted in a patch.
-    pub move_to_header: PatchSyntaxTolerance,
-    /// Whether the marker `*** End of File` is accepted in a patch.
-    pub end_of_file_marker: PatchSyntaxTolerance,
-    /// Whether a leading header `*** Environment ID:` is accepted in a patch.
-    pub environment_header: PatchSyntaxTolerance,
-    /// Whether a unified diff is accepted instead of the envelope.
-    pub unified_diff: PatchSyntaxTolerance,
-    /// The meaning of the text after `@@` in a patch: an anchor or a comment.
-    pub headings: HunkHeadingMeaning,
-}
-
-impl PatchParseOptions {
-    /// The most lenient parse options: every optional patch syntax that is unambiguous is accepted.
-    pub const TOLERANT: Self = Self {
-        space_around_markers: PatchSyntaxTolerance::Accept,
-        outer_wrapper: PatchSyntaxTolerance::Accept,
-        missing_end_marker: PatchSyntaxTolerance::Accept,
-        chunk_without_header: PatchSyntaxTolerance::Accept,
-        line_without_sign: PatchSyntaxTolerance::Accept,
-        move_to_header: PatchSyntaxTolerance::Accept,
-        end_of_file_marker: PatchSyntaxTolerance::Accept,
-        environment_header: PatchSyntaxTolerance::Accept,
-        unified_diff: PatchSyntaxTolerance::Accept,
-        headings: HunkHeadingMeaning::Anchors,
-    };
-
-    /// The strict parse options: only the exact envelope, `*** Move to:` and `*** End of File` are accepted.
-    pub const STRICT: Self = Self {
-        move_to_header: PatchSyntaxTolerance::Accept,
-        end_of_file_marker: PatchSyntaxTolerance::Accept,
-        ..Self::EXACT
-    };
-
-    /// The strictest parse options: only the exact envelope without `*** Move to:` and `*** End of File` is accepted.
-    pub const EXACT: Self = Self {
-        space_around_markers: PatchSyntaxTolerance::Reject,
-        outer_wrapper: PatchSyntaxTolerance::Reject,
-        missing_end_marker: PatchSyntaxTolerance::Reject,
-        chunk_without_header: PatchSyntaxTolerance::Reject,
-        line_without_sign: PatchSyntaxTolerance::Reject,
-        move_to_header: PatchSyntaxTolerance::Reject,
-        end_of_file_marker: PatchSyntaxTolerance::Reject,
-        environment_header: PatchSyntaxTolerance::Reject,
-        unified_diff: PatchSyntaxTolerance::Reject,
-        headings: HunkHeadingMeaning::Comments,
-    };
+impl PatchGrammar {
+    fn is_tolerant(self) -> bool {
+        self == Self::Tolerant
+    }
 }
 
 /// A parsed patch, with one section per changed file.
@@ -160,85 +100,58 @@ pub enum PatchSectionKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchChunk {
     /// The 1-based line of the patch where the chunk starts.
-    pub line: usize,
+    line: usize,
     /// The anchors of the chunk, outermost first. An anchor is a line of the file above the chunk.
-    pub anchors: Vec<String>,
-    /// The position that a unified diff states for the chunk; `None` if the patch states no position.
-    pub declared_position: Option<DeclaredChunkPosition>,
-    /// Whether the chunk has an end-of-file marker.
-    pub end_of_file: EndOfFileMarker,
+    anchors: Vec<String>,
+    /// The 1-based number of the first old line of the chunk that a unified diff states, counting only `\n` as a line
+    /// end. For a chunk that only inserts lines, the number is that of the line before the insertion.
+    declared_start: Option<usize>,
+    has_end_of_file_marker: bool,
     /// The context, removed and added lines of the chunk; the list is never empty.
-    pub lines: Vec<PatchLine>,
+    lines: Vec<PatchLine>,
 }
 
-/// The position that a unified diff states for a chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeclaredChunkPosition {
-    /// The 1-based number of the first old line of the chunk, counting only `\n` as a line end. For a chunk that only
-    /// inserts lines, the number is that of the line before the insertion.
-    pub start: usize,
-}
-
-/// Whether a chunk is marked as the end of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndOfFileMarker {
-    /// The chunk has no end-of-file marker.
-    Absent,
-    /// The chunk has an end-of-file marker.
-    Present,
-}
-
-/// A line of a chunk, which is context, removed or added.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatchLine {
-    /// Whether the line of the chunk is context, removed or added.
-    pub kind: PatchLineKind,
+struct PatchLine {
+    kind: PatchLineKind,
     /// The text of the line in the chunk, without sign and terminator.
-    pub text: String,
-    /// Whether the line of the chunk is marked as having no newline.
-    pub no_newline_marker: PatchLineNoNewlineMarker,
+    text: String,
+    /// Whether the line is followed by the marker `\ No newline at end of file`.
+    has_no_newline_marker: bool,
 }
 
-/// Whether a line of a chunk is context, removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchLineKind {
-    /// The line is context: it is in the file and stays unchanged.
+enum PatchLineKind {
     Context,
-    /// The line is removed from the file by the patch.
     Remove,
-    /// The line is added to the file by the patch.
     Add,
     /// A line without a sign is treated as context. The repair of typing slips turns an unsigned line between added
     /// lines into an added line.
     Unmarked,
 }
 
-/// Whether a line of a chunk is marked as having no newline at the end of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchLineNoNewlineMarker {
-    /// The line ends with a newline, because no marker `\ No newline at end of file` follows the line.
-    Absent,
-    /// The line is followed by the marker `\ No newline at end of file`.
-    Present,
-}
-
 impl PatchChunk {
-    /// Whether the chunk has only added lines.
-    #[must_use]
-    pub fn only_adds(&self) -> bool {
+    fn new(line: usize) -> Self {
+        Self { line, anchors: Vec::new(), declared_start: None, has_end_of_file_marker: false, lines: Vec::new() }
+    }
+
+    fn only_adds(&self) -> bool {
         self.lines.iter().all(|line| line.kind == PatchLineKind::Add)
     }
 }
 
+impl PatchLine {
+    fn new(kind: PatchLineKind, text: &str) -> Self {
+        Self { kind, text: text.to_owned(), has_no_newline_marker: false }
+    }
+}
+
 /// Parses a patch. A syntax error is reported with the number of the erroneous line.
-pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch, PatchParseError> {
+pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {
         Ok(first) => envelope::parse_sections(&lines, first, grammar)?,
-        Err(_)
-            if grammar.unified_diff == PatchSyntaxTolerance::Accept
-                && unified_diff::looks_like_unified_diff(&lines) =>
-        {
+        Err(_) if grammar.is_tolerant() && unified_diff::looks_like_unified_diff(&lines) => {
             unified_diff::parse_sections(&lines)?
         }
         Err(error) => return Err(error),

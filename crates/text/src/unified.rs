@@ -35,7 +35,6 @@ pub struct UnifiedDiffText {
 
 impl UnifiedDiffText {
     /// Whether lines of the unified diff were omitted because of the line limit.
-    #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.omitted_lines > 0
     }
@@ -44,7 +43,6 @@ impl UnifiedDiffText {
 /// Writes the unified diff from `old` to `new`, of at most `limit_lines` lines.
 ///
 /// Invisible or misleading characters and line breaks in the names after `---` and `+++` are escaped.
-#[must_use]
 pub fn unified_diff(
     old: &str,
     new: &str,

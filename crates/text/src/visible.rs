@@ -7,19 +7,16 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Escapes invisible and misleading characters in the form `\u{202e}`; newlines and tabs stay as they are.
-#[must_use]
 pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
 /// Escapes like [`escape_deceptive`], but also escapes newlines and tabs, for text that must stay on one line.
-#[must_use]
 pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)
 }
 
 /// Whether the character is a control character, reorders text, or is invisible.
-#[must_use]
 pub fn is_deceptive(c: char) -> bool {
     c.is_control() || is_reordering(c) || is_invisible(c)
 }

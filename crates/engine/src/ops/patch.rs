@@ -25,7 +25,7 @@ use self::{base_versions::PatchBaseVersions, errors::PatchSectionLocation, files
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::{MissingParentPolicy, PatchChunkMatching, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
+    call_options::{MissingParentPolicy, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -361,10 +361,7 @@ impl MultiFilePatchApplier<'_, '_> {
     }
 
     fn chunk_rules<'n>(&self, name: &'n str) -> PatchChunkPlacementRules<'n> {
-        match self.context.options.patch_options.chunk_placement {
-            PatchChunkMatching::Tolerant => PatchChunkPlacementRules::tolerant(name),
-            PatchChunkMatching::Strict => PatchChunkPlacementRules::strict(name),
-        }
+        PatchChunkPlacementRules::new(name, self.context.options.patch_options.chunk_placement)
     }
 
     fn apply_chunks(

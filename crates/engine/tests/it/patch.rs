@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Engine, Error, ErrorKind, MissingParentPolicy,
-    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
+    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchGrammar, PatchOptions,
     PatchRepeatedFilePolicy,
 };
 use testkit::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
@@ -135,7 +135,7 @@ fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Va
 #[test]
 fn strict_options_reject_patches_that_tolerant_ones_accept() {
     let patching = PatchOptions::STRICT;
-    assert_eq!(patching.grammar, PatchParseOptions::STRICT);
+    assert_eq!(patching.grammar, PatchGrammar::Strict);
     assert_eq!(
         (patching.chunk_placement, patching.base_matching),
         (PatchChunkMatching::Strict, PatchBaseVersionPathMatching::ExactSpelling)

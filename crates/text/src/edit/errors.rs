@@ -106,7 +106,6 @@ pub struct AmbiguousQuoteCandidate {
 }
 
 /// Describes the first [`DESCRIBED_MATCHES_MAX`] matches of a quote for an edit error.
-#[must_use]
 pub fn describe_matches(
     finder: &QuoteSearchHaystack<'_>,
     found_matches: &[QuoteMatch],

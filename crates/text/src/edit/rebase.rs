@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 use super::select::{PlannedEditReplacement, PlannedTextEditEffect};
 use super::{
     EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteMatchMethod,
-    QuoteNotFoundPolicy, RESULT_BYTES_MAX, TextSplice, apply_selections, apply_splices, replacement, select,
+    QuoteNotFoundPolicy, RESULT_BYTES_MAX, TextSplice, apply_selections, apply_splices, plan_each_edit, replacement,
+    select,
 };
 use crate::diff::{self, DiffHunkRanges};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack, QuoteSearchOptions};
@@ -31,7 +32,9 @@ pub fn apply_to_newer_text(
     edits: &[FindReplaceEdit<'_>],
     rules: EditMatchingRules,
 ) -> Result<EditedText, Vec<EditError>> {
-    apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Significant)
+    let versions = TextVersions::new(base, current);
+    let planned = plan_each_edit(edits, |index| versions.rebase_edit(edits, index, rules))?;
+    apply_selections(&versions.current, &planned)
 }
 
 /// Applies edits like [`apply_to_newer_text`], but accepts changes of white space in the quoted lines. Lines that the
@@ -42,44 +45,19 @@ pub fn apply_ignoring_whitespace(
     edits: &[FindReplaceEdit<'_>],
     rules: EditMatchingRules,
 ) -> Result<EditedText, Vec<EditError>> {
-    apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Ignored)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhitespaceStalenessRule {
-    Significant,
-    Ignored,
-}
-
-fn apply_to_newer_text_with(
-    base: &str,
-    current: &str,
-    edits: &[FindReplaceEdit<'_>],
-    rules: EditMatchingRules,
-    whitespace: WhitespaceStalenessRule,
-) -> Result<EditedText, Vec<EditError>> {
-    let hunks = diff::hunks(base, current);
-    let (base, current) = (QuoteSearchHaystack::new(base), QuoteSearchHaystack::new(current));
-    let mut outcomes = Vec::new();
-    let mut refusals = Vec::new();
-    for index in 0..edits.len() {
-        match rebase_edit(&base, &current, &hunks, edits, index, rules) {
-            Ok(outcome) => outcomes.push(outcome),
-            Err(reason @ EditErrorKind::StaleQuote(_)) if whitespace == WhitespaceStalenessRule::Ignored => {
-                match match_after_reformatting(&base, &current, &hunks, edits, index, rules) {
-                    Some(selected) => outcomes.push(PlannedTextEditEffect::Replace(selected)),
-                    None => refusals.push(EditError { edit_index: index, reason }),
-                }
-            }
-            Err(reason) => refusals.push(EditError { edit_index: index, reason }),
+    let versions = TextVersions::new(base, current);
+    let planned = plan_each_edit(edits, |index| match versions.rebase_edit(edits, index, rules) {
+        Err(stale @ EditErrorKind::StaleQuote(_)) => {
+            let selected = versions.match_after_reformatting(edits, index, rules);
+            selected.map(PlannedTextEditEffect::Replace).ok_or(stale)
         }
-    }
-    if refusals.is_empty() { apply_selections(&current, &outcomes) } else { Err(refusals) }
+        planned => planned,
+    })?;
+    apply_selections(&versions.current, &planned)
 }
 
 /// Maps the 1-based `lines` of the text `base` to the corresponding lines of `current`. The function returns `None` if
 /// `current` has no corresponding lines.
-#[must_use]
 pub fn map_lines(base: &str, current: &str, lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let hunks = diff::hunks(base, current);
     let last = crate::lines::count_lines(current.as_bytes());
@@ -87,150 +65,134 @@ pub fn map_lines(base: &str, current: &str, lines: &RangeInclusive<usize>) -> Op
     (first <= last).then(|| first..=end.min(last))
 }
 
-fn rebase_edit(
-    base: &QuoteSearchHaystack<'_>,
-    current: &QuoteSearchHaystack<'_>,
-    hunks: &[DiffHunkRanges],
-    edits: &[FindReplaceEdit<'_>],
-    index: usize,
-    rules: EditMatchingRules,
-) -> Result<PlannedTextEditEffect, EditErrorKind> {
-    let in_base = select::select_matches(base, edits, index, rules);
-    let mut moved = edits.to_vec();
-    if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
-        moved[index].occurrence = OccurrenceSelector::NearestToLine(map_nearest_line(hunks, line));
+struct TextVersions<'t> {
+    base: QuoteSearchHaystack<'t>,
+    current: QuoteSearchHaystack<'t>,
+    hunks: Vec<DiffHunkRanges>,
+}
+
+impl<'t> TextVersions<'t> {
+    fn new(base: &'t str, current: &'t str) -> Self {
+        let hunks = diff::hunks(base, current);
+        Self { base: QuoteSearchHaystack::new(base), current: QuoteSearchHaystack::new(current), hunks }
     }
-    let in_current = select::select_matches(current, &moved, index, rules);
-    let in_base = match in_base {
-        Ok(PlannedTextEditEffect::Replace(selected)) => selected,
-        Ok(outcome @ (PlannedTextEditEffect::Unchanged | PlannedTextEditEffect::AlreadyApplied(_))) => {
-            return in_current.or(Ok(outcome));
+
+    fn rebase_edit(
+        &self,
+        edits: &[FindReplaceEdit<'_>],
+        index: usize,
+        rules: EditMatchingRules,
+    ) -> Result<PlannedTextEditEffect, EditErrorKind> {
+        let in_base = select::select_matches(&self.base, edits, index, rules);
+        let mut moved = edits.to_vec();
+        if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
+            moved[index].occurrence = OccurrenceSelector::NearestToLine(map_nearest_line(&self.hunks, line));
         }
-        // One match of the ambiguous quote may have changed while another match stayed the same.
-        Err(EditErrorKind::Ambiguous { .. } | EditErrorKind::WrongCount { .. }) if !hunks.is_empty() => {
-            return reject_ambiguous_match(in_current);
-        }
-        // If only the current text contains the quote, then the author of the edit saw the current text.
-        Err(_) => return match_only_in_current(in_current, hunks),
-    };
-    let mapped: Option<Vec<_>> =
-        in_base.matches.iter().map(|target| map_unchanged_lines(hunks, &target.lines)).collect();
-    let stale = || {
-        let base_lines = in_base.matches.first().map(|target| target.lines.clone());
-        let lines = base_lines.as_ref().and_then(|lines| map_surrounding_lines(hunks, lines));
-        Err(EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines, lines }))
-    };
-    match (in_current, mapped) {
-        (Ok(PlannedTextEditEffect::Replace(selected)), Some(mapped)) => {
-            let is_same_place = selected.matches.iter().map(|target| target.lines.clone()).eq(mapped);
-            if is_same_place { Ok(PlannedTextEditEffect::Replace(selected)) } else { stale() }
-        }
-        (Ok(PlannedTextEditEffect::AlreadyApplied(lines)), _) => Ok(PlannedTextEditEffect::AlreadyApplied(lines)),
-        (Ok(PlannedTextEditEffect::Replace(_) | PlannedTextEditEffect::Unchanged), _) => stale(),
-        (Err(EditErrorKind::NotFound(_)), _) => match find_equivalent_change(base, current, hunks, &in_base) {
-            Some(lines) if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips => {
-                Ok(PlannedTextEditEffect::AlreadyApplied(lines))
+        let in_current = select::select_matches(&self.current, &moved, index, rules);
+        let in_base = match in_base {
+            Ok(PlannedTextEditEffect::Replace(selected)) => selected,
+            Ok(outcome @ (PlannedTextEditEffect::Unchanged | PlannedTextEditEffect::AlreadyApplied(_))) => {
+                return in_current.or(Ok(outcome));
             }
-            Some(_) | None => stale(),
-        },
-        (Err(reason), _) => Err(reason),
-    }
-}
-
-/// Finds the lines in which another writer already made the change that the edit requests.
-fn find_equivalent_change(
-    base: &QuoteSearchHaystack<'_>,
-    current: &QuoteSearchHaystack<'_>,
-    hunks: &[DiffHunkRanges],
-    in_base: &PlannedEditReplacement,
-) -> Option<Vec<RangeInclusive<usize>>> {
-    let [target] = in_base.matches.as_slice() else { return None };
-    let splices = replacement::build_splices(base, in_base, &mut { RESULT_BYTES_MAX }).ok()?;
-    let splices: Vec<TextSplice> = splices.into_iter().map(|(_, splice)| splice).collect();
-    let edited = apply_splices(base.text(), &splices);
-    let start = base.line_bytes(*target.lines.start()).start;
-    let length_after = base.text().len() - base.line_bytes(*target.lines.end()).end;
-    let edited = edited.get(start..edited.len().checked_sub(length_after)?)?;
-    let lines = map_surrounding_lines(hunks, &target.lines)?;
-    let bytes = current.line_bytes(*lines.start()).start..current.line_bytes(*lines.end()).end;
-    (!edited.is_empty() && current.text().get(bytes) == Some(edited)).then(|| vec![lines])
-}
-
-/// Finds the lines to replace if only the white space within the quoted lines changed since the base.
-fn match_after_reformatting(
-    base: &QuoteSearchHaystack<'_>,
-    current: &QuoteSearchHaystack<'_>,
-    hunks: &[DiffHunkRanges],
-    edits: &[FindReplaceEdit<'_>],
-    index: usize,
-    rules: EditMatchingRules,
-) -> Option<PlannedEditReplacement> {
-    let Ok(PlannedTextEditEffect::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
-        return None;
-    };
-    let [target] = in_base.matches.as_slice() else { return None };
-    let lines = map_surrounding_lines(hunks, &target.lines)?;
-    let whole = |finder: &QuoteSearchHaystack<'_>, lines: &RangeInclusive<usize>| {
-        finder.line_bytes(*lines.start()).start..finder.line_bytes(*lines.end()).end
-    };
-    let (base_bytes, bytes) = (whole(base, &target.lines), whole(current, &lines));
-    let (old, text) = (&base.text()[base_bytes.clone()], &current.text()[bytes.clone()]);
-    let without_space = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-    if lines.clone().count() != target.lines.clone().count() || without_space(old) != without_space(text) {
-        return None;
-    }
-    let splices = replacement::build_splices(base, &in_base, &mut { RESULT_BYTES_MAX }).ok()?;
-    let shift = |at: usize| at - base_bytes.start;
-    let moved = splices
-        .into_iter()
-        .map(|(_, splice)| TextSplice { bytes: shift(splice.bytes.start)..shift(splice.bytes.end), text: splice.text });
-    let new = apply_splices(old, &moved.collect::<Vec<_>>());
-    let options = QuoteSearchOptions { passes: &[FuzzyTextMatchPass::Indentation], ..QuoteSearchOptions::WHOLE_LINES };
-    let found = current.find(old, options).matches.into_iter().find(|found| found.bytes.start == bytes.start);
-    let indentation_shift = found.and_then(|found| found.indentation_shift);
-    Some(PlannedEditReplacement {
-        method: QuoteMatchMethod::Pass(FuzzyTextMatchPass::Indentation),
-        matches: vec![QuoteMatch { bytes, lines, indentation_shift }],
-        old: old.to_owned(),
-        new,
-        terminators: rules.terminator_rule,
-    })
-}
-
-/// Checks an edit whose quote occurs in the current text but not in the base version. The edit is stale if the quote
-/// and its match differ in more than line terminators.
-fn match_only_in_current(
-    in_current: Result<PlannedTextEditEffect, EditErrorKind>,
-    hunks: &[DiffHunkRanges],
-) -> Result<PlannedTextEditEffect, EditErrorKind> {
-    match in_current {
-        Ok(PlannedTextEditEffect::Replace(selected))
-            if !hunks.is_empty()
-                && !matches!(
-                    selected.method,
-                    QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings)
-                ) =>
-        {
-            Err(stale_without_base_lines(&selected))
+            Err(_) if self.hunks.is_empty() => return in_current,
+            Err(base_error) => return accept_match_only_in_current(in_current, &base_error),
+        };
+        let mapped: Option<Vec<_>> =
+            in_base.matches.iter().map(|target| map_unchanged_lines(&self.hunks, &target.lines)).collect();
+        let stale = || {
+            let base_lines = in_base.matches.first().map(|target| target.lines.clone());
+            let lines = base_lines.as_ref().and_then(|lines| map_surrounding_lines(&self.hunks, lines));
+            Err(EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines, lines }))
+        };
+        match (in_current, mapped) {
+            (Ok(PlannedTextEditEffect::Replace(selected)), Some(mapped)) => {
+                let is_same_place = selected.matches.iter().map(|target| target.lines.clone()).eq(mapped);
+                if is_same_place { Ok(PlannedTextEditEffect::Replace(selected)) } else { stale() }
+            }
+            (Ok(PlannedTextEditEffect::AlreadyApplied(lines)), _) => Ok(PlannedTextEditEffect::AlreadyApplied(lines)),
+            (Ok(PlannedTextEditEffect::Replace(_) | PlannedTextEditEffect::Unchanged), _) => stale(),
+            (Err(EditErrorKind::NotFound(_)), _) => match self.find_equivalent_change(&in_base) {
+                Some(lines) if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips => {
+                    Ok(PlannedTextEditEffect::AlreadyApplied(lines))
+                }
+                Some(_) | None => stale(),
+            },
+            (Err(reason), _) => Err(reason),
         }
-        other => other,
+    }
+
+    /// Finds the lines in which another writer already made the change that the edit requests.
+    fn find_equivalent_change(&self, in_base: &PlannedEditReplacement) -> Option<Vec<RangeInclusive<usize>>> {
+        let [target] = in_base.matches.as_slice() else { return None };
+        let edited = apply_splices(self.base.text(), &splices_of(&self.base, in_base)?);
+        let replaced = self.base.bytes_of_lines(&target.lines);
+        let length_after = self.base.text().len() - replaced.end;
+        let edited = edited.get(replaced.start..edited.len().checked_sub(length_after)?)?;
+        let lines = map_surrounding_lines(&self.hunks, &target.lines)?;
+        let current = self.current.text().get(self.current.bytes_of_lines(&lines));
+        (!edited.is_empty() && current == Some(edited)).then(|| vec![lines])
+    }
+
+    /// Finds the lines to replace if only the white space within the quoted lines changed since the base.
+    fn match_after_reformatting(
+        &self,
+        edits: &[FindReplaceEdit<'_>],
+        index: usize,
+        rules: EditMatchingRules,
+    ) -> Option<PlannedEditReplacement> {
+        let Ok(PlannedTextEditEffect::Replace(in_base)) = select::select_matches(&self.base, edits, index, rules)
+        else {
+            return None;
+        };
+        let [target] = in_base.matches.as_slice() else { return None };
+        let lines = map_surrounding_lines(&self.hunks, &target.lines)?;
+        let (base_bytes, bytes) = (self.base.bytes_of_lines(&target.lines), self.current.bytes_of_lines(&lines));
+        let (old, text) = (&self.base.text()[base_bytes.clone()], &self.current.text()[bytes.clone()]);
+        let without_space = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        if lines.clone().count() != target.lines.clone().count() || without_space(old) != without_space(text) {
+            return None;
+        }
+        let mut splices = splices_of(&self.base, &in_base)?;
+        for splice in &mut splices {
+            splice.bytes = splice.bytes.start - base_bytes.start..splice.bytes.end - base_bytes.start;
+        }
+        let new = apply_splices(old, &splices);
+        let options =
+            QuoteSearchOptions { passes: &[FuzzyTextMatchPass::Indentation], ..QuoteSearchOptions::WHOLE_LINES };
+        let found = self.current.find(old, options).matches.into_iter().find(|found| found.bytes.start == bytes.start);
+        let indentation_shift = found.and_then(|found| found.indentation_shift);
+        Some(PlannedEditReplacement {
+            method: QuoteMatchMethod::Pass(FuzzyTextMatchPass::Indentation),
+            matches: vec![QuoteMatch { bytes, lines, indentation_shift }],
+            old: old.to_owned(),
+            new,
+            terminators: rules.terminator_rule,
+        })
     }
 }
 
-/// Rejects an edit whose quote has several matches in the base. The author of the edit may have meant a match that no
-/// longer exists.
-fn reject_ambiguous_match(
+fn splices_of(finder: &QuoteSearchHaystack<'_>, selected: &PlannedEditReplacement) -> Option<Vec<TextSplice>> {
+    let splices = replacement::build_splices(finder, selected, &mut { RESULT_BYTES_MAX }).ok()?;
+    Some(splices.into_iter().map(|(_, splice)| splice).collect())
+}
+
+/// Checks an edit whose quote is missing or ambiguous in the base version. If only the current text contains the quote,
+/// then the author of the edit saw the current text, unless the quote and its match differ in more than line
+/// terminators. If the quote has several matches in the base, then the author may have meant a match that no longer
+/// exists.
+fn accept_match_only_in_current(
     in_current: Result<PlannedTextEditEffect, EditErrorKind>,
+    base_error: &EditErrorKind,
 ) -> Result<PlannedTextEditEffect, EditErrorKind> {
-    match in_current {
-        Ok(PlannedTextEditEffect::Replace(selected)) => Err(stale_without_base_lines(&selected)),
-        other => other,
+    let Ok(PlannedTextEditEffect::Replace(selected)) = &in_current else { return in_current };
+    let is_ambiguous = matches!(base_error, EditErrorKind::Ambiguous { .. } | EditErrorKind::WrongCount { .. });
+    let is_same_text =
+        matches!(selected.method, QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings));
+    if is_same_text && !is_ambiguous {
+        return in_current;
     }
-}
-
-fn stale_without_base_lines(selected: &PlannedEditReplacement) -> EditErrorKind {
     let lines = selected.matches.first().map(|target| target.lines.clone());
-    EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines })
+    Err(EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines }))
 }
 
 /// Maps base lines to their position in the current text. The function returns `None` if one of the base lines changed.

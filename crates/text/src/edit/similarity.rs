@@ -22,7 +22,6 @@ pub enum QuoteSimilarityRule {
 
 impl QuoteSimilarityRule {
     /// Returns the name of the similarity rule in replies to callers.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::TrimmedLines => "trimmed_lines",

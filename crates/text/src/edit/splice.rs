@@ -15,7 +15,6 @@ pub struct TextSplice {
 }
 
 /// Applies splices, which must be in order of position, to a text. A splice that overlaps an earlier splice is skipped.
-#[must_use]
 pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();
     let mut result = String::with_capacity(text.len() + inserted);
@@ -34,7 +33,6 @@ pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
 }
 
 /// Computes the splices that turn the result of applying `splices` to `text` back into `text`.
-#[must_use]
 pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
     let (mut removed, mut inserted) = (0, 0);
     splices

@@ -29,7 +29,6 @@ pub enum DetectedContentKind {
 }
 
 /// Detects whether `bytes` are text and in which encoding. Empty content is detected as UTF-8 text.
-#[must_use]
 pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
     match find_encoding(bytes) {
         Some(encoding) => DetectedContentKind::Text { encoding },
@@ -38,7 +37,6 @@ pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
 }
 
 /// Whether the first bytes of a file already prove that the file is binary.
-#[must_use]
 pub fn starts_like_binary(first: &[u8]) -> bool {
     let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
     let even = first.len() - first.len() % 2;

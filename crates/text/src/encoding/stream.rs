@@ -25,14 +25,12 @@ pub struct TextStreamDecoder {
 
 impl TextStreamDecoder {
     /// Creates a stream decoder for text in the given encoding.
-    #[must_use]
     pub fn new(encoding: Encoding) -> Self {
         let decoder = encoding.without_mark().new_decoder_without_bom_handling();
         Self { encoding, decoder, byte_order_mark: encoding.byte_order_mark() }
     }
 
     /// Returns the encoding of the bytes that the stream decoder decodes.
-    #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
@@ -62,7 +60,6 @@ impl TextStreamDecoder {
 
 /// Detects from the first bytes of a file whether the file is text, and in which encoding. The first bytes of the file
 /// may end within a character.
-#[must_use]
 pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     if starts_like_binary(first) {
         return DetectedContentKind::Binary;

@@ -62,7 +62,6 @@ pub struct SuggestedDisambiguatingLines {
 
 impl QuoteSearchHaystack<'_> {
     /// Finds the definition that contains the 1-based `line`, by indentation and keywords.
-    #[must_use]
     pub fn enclosing_definition(&self, line: usize) -> Option<EnclosingDefinition> {
         let mut depth = usize::MAX;
         let lowest = line.saturating_sub(DEFINITION_SEARCH_LINES_MAX);
@@ -89,7 +88,6 @@ impl QuoteSearchHaystack<'_> {
 
     /// Finds the shortest context that distinguishes the match `hit` from all other `hits`. The function returns `None`
     /// if no short context distinguishes the match.
-    #[must_use]
     pub fn disambiguating_context(
         &self,
         hit: &QuoteMatch,
@@ -149,7 +147,7 @@ fn is_definition(body: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locate::{QuoteSearchOptions, find_quote};
+    use crate::locate::QuoteSearchOptions;
 
     const RUST: &str = "impl A {\n    fn one() {\n        if x {\n            stop();\n        }\n        go();\n    }\n\n    fn two() {\n        go();\n    }\n}\ngo();\n";
 
@@ -185,8 +183,8 @@ mod tests {
     #[test]
     fn finds_the_shortest_disambiguating_context() {
         let extras = |text: &str, quote: &str| -> Vec<Option<(DisambiguatingContextPosition, String)>> {
-            let found = find_quote(text, quote, QuoteSearchOptions::LENIENT);
             let finder = QuoteSearchHaystack::new(text);
+            let found = finder.find(quote, QuoteSearchOptions::LENIENT);
             let extra = |hit| finder.disambiguating_context(hit, &found.matches).map(|extra| (extra.side, extra.text));
             found.matches.iter().map(extra).collect()
         };

@@ -4,15 +4,8 @@
 
 use std::ops::Range;
 
+use super::FuzzyTextMatchPass;
 use crate::lines;
-
-/// Each level of folding also removes the differences of the earlier levels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextNormalizationLevel {
-    LineEndings,
-    TrailingSpace,
-    LookAlike,
-}
 
 #[derive(Debug)]
 pub(super) struct NormalizedText {
@@ -32,14 +25,14 @@ struct NormalizedTextRun {
 }
 
 impl NormalizedText {
-    pub(super) fn new(text: &str, level: TextNormalizationLevel) -> Self {
+    pub(super) fn new(text: &str, pass: FuzzyTextMatchPass) -> Self {
         let mut folded = Self { text: String::with_capacity(text.len()), runs: Vec::new(), tail_dropped: false };
         let mut at = 0;
         let mut verbatim_to = None;
         for line in lines::iter(text) {
             let (body, terminator) = lines::split_terminator(line);
-            let trimmed = trim_trailing_space(body, level);
-            folded.push_body(trimmed, at, level, &mut verbatim_to);
+            let trimmed = trim_trailing_space(body, pass);
+            folded.push_body(trimmed, at, pass, &mut verbatim_to);
             if trimmed.len() < body.len() {
                 folded.tail_dropped = terminator.is_empty();
             }
@@ -75,8 +68,8 @@ impl NormalizedText {
         self.runs.get(after.wrapping_sub(1)).copied().unwrap_or(start)
     }
 
-    fn push_body(&mut self, body: &str, at: usize, level: TextNormalizationLevel, verbatim_to: &mut Option<usize>) {
-        if level != TextNormalizationLevel::LookAlike || body.is_ascii() {
+    fn push_body(&mut self, body: &str, at: usize, pass: FuzzyTextMatchPass, verbatim_to: &mut Option<usize>) {
+        if pass < FuzzyTextMatchPass::LookAlike || body.is_ascii() {
             self.push_verbatim(body, at, verbatim_to);
             return;
         }
@@ -108,11 +101,11 @@ impl NormalizedText {
     }
 }
 
-fn trim_trailing_space(body: &str, level: TextNormalizationLevel) -> &str {
-    match level {
-        TextNormalizationLevel::LineEndings => body,
-        TextNormalizationLevel::TrailingSpace => body.trim_end_matches([' ', '\t']),
-        TextNormalizationLevel::LookAlike => {
+fn trim_trailing_space(body: &str, pass: FuzzyTextMatchPass) -> &str {
+    match pass {
+        FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => body,
+        FuzzyTextMatchPass::TrailingSpace => body.trim_end_matches([' ', '\t']),
+        FuzzyTextMatchPass::LookAlike | FuzzyTextMatchPass::Indentation => {
             body.trim_end_matches(|c| matches!(plain_look_alike(c).unwrap_or(c), ' ' | '\t'))
         }
     }
@@ -130,7 +123,7 @@ pub(super) fn plain_look_alike(character: char) -> Option<char> {
 
 /// Removes trailing white space from `body` and replaces look-alike characters by ASCII characters.
 pub(crate) fn replace_look_alikes(body: &str) -> String {
-    let trimmed = trim_trailing_space(body, TextNormalizationLevel::LookAlike);
+    let trimmed = trim_trailing_space(body, FuzzyTextMatchPass::LookAlike);
     if trimmed.is_ascii() {
         return trimmed.to_owned();
     }
@@ -144,7 +137,7 @@ mod tests {
     #[test]
     fn every_folded_byte_maps_back_to_the_original() {
         let text = "a \r\n\u{201c}b\u{201d}\u{a0}\t\rc\n\nd – e ";
-        let folded = NormalizedText::new(text, TextNormalizationLevel::LookAlike);
+        let folded = NormalizedText::new(text, FuzzyTextMatchPass::LookAlike);
         assert_eq!(folded.text, "a\n\"b\"\nc\n\nd - e");
         assert!(folded.tail_dropped);
         let back = |from, to| &text[folded.original_range(&(from..to))];
@@ -160,9 +153,9 @@ mod tests {
     #[test]
     fn each_fold_level_ignores_only_its_differences() {
         let text = "x \r\ny–\n";
-        assert_eq!(NormalizedText::new(text, TextNormalizationLevel::LineEndings).text, "x \ny–\n");
-        assert_eq!(NormalizedText::new(text, TextNormalizationLevel::TrailingSpace).text, "x\ny–\n");
-        assert_eq!(NormalizedText::new(text, TextNormalizationLevel::LookAlike).text, "x\ny-\n");
-        assert!(!NormalizedText::new(text, TextNormalizationLevel::LookAlike).tail_dropped);
+        assert_eq!(NormalizedText::new(text, FuzzyTextMatchPass::LineEndings).text, "x \ny–\n");
+        assert_eq!(NormalizedText::new(text, FuzzyTextMatchPass::TrailingSpace).text, "x\ny–\n");
+        assert_eq!(NormalizedText::new(text, FuzzyTextMatchPass::LookAlike).text, "x\ny-\n");
+        assert!(!NormalizedText::new(text, FuzzyTextMatchPass::LookAlike).tail_dropped);
     }
 }

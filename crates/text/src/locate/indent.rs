@@ -63,7 +63,6 @@ impl IndentationShift {
 
     /// Shifts a line that is indented like the quote to the indentation of the text. Blank lines are not shifted. The
     /// function returns `None` for a line with too little indentation.
-    #[must_use]
     pub fn apply_to_line<'l>(&self, line: &'l str) -> Option<Cow<'l, str>> {
         if line.trim().is_empty() {
             return Some(Cow::Borrowed(line));

@@ -68,7 +68,6 @@ pub struct QuoteLineDifference {
 impl QuoteSearchHaystack<'_> {
     /// Guesses the most likely position of `quote` in the text. No position is returned if the quote and the text share
     /// no line or word.
-    #[must_use]
     pub fn nearest_candidate(&self, quote: &str) -> Option<NearestQuoteCandidate> {
         let quote: Vec<&str> =
             lines::iter(quote).map(|line| lines::split_terminator(line).0).take(QUOTE_LINES_MAX).collect();

@@ -51,9 +51,8 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         anchor: &str,
         outer: Option<&[PatchAnchorMatch]>,
     ) -> Result<Vec<PatchAnchorMatch>, PatchSearchBudgetExceeded> {
-        let all = 0..self.index.lines.len();
         for &pass in self.passes {
-            let hits = self.index.find_line_run(&[LineToFind { text: anchor, alternative: None }], pass, &all)?;
+            let hits = self.index.find_line_run(&[LineToFind { text: anchor, alternative: None }], pass)?;
             let lines: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
             let found = self.matches_in_scopes(outer, &lines);
             if !found.is_empty() {
@@ -61,7 +60,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
             }
         }
         let begins = |at: &usize| self.index.lines[*at].body.trim_start().starts_with(anchor.trim());
-        let lines: Vec<usize> = all.filter(begins).collect();
+        let lines: Vec<usize> = (0..self.index.lines.len()).filter(begins).collect();
         Ok(self.matches_in_scopes(outer, &lines))
     }
 

@@ -8,91 +8,49 @@ use crate::locate::FuzzyTextMatchPass;
 
 use super::chunk_search::PatchChunkLocator;
 use super::interpretations::{PatchChunkLine, PatchStatedLineTerminator, PatchTypingSlipRepairMode, ResolvedLineKind};
-use super::line_edits::{
-    PatchFinalNewlineRule, PatchInsertedLine, PatchLineEdits, default_terminator, static_terminator,
-};
+use super::line_edits::{PatchInsertedLine, PatchLineEdits, default_terminator, static_terminator};
 use super::line_index::{LineLookupIndex, LineWithTerminator};
 use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
-/// The condition under which the place of a chunk in the text is ambiguous, which is an error.
+/// How strictly the chunks of a patch are matched with the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchAmbiguityCriterion {
-    /// The place of a chunk is ambiguous if its lines match several times after the previous chunk. An anchor, a line
-    /// number or an end-of-file marker of the chunk can select one of several matches.
-    RepeatedLines,
-    /// The place of a chunk is ambiguous if its old lines occur more than once in the text, even within longer lines.
-    RepeatedText,
-}
-
-/// Where a chunk without context and anchor inserts its lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UnanchoredInsertionPoint {
-    /// A chunk without context and anchor inserts its lines after the last line of the text.
-    AtEnd,
-    /// A chunk without context and anchor inserts its lines before the first line of the text.
-    AtTop,
-}
-
-/// Whether a chunk of a patch is applied to the original text or to the result of the previous chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchChunkBaseTextPolicy {
-    /// Every chunk is applied to the original text, so a chunk cannot quote lines that other chunks add.
-    OriginalText,
-    /// Each chunk of a patch is applied to the result of the previous chunks.
-    PreviousResult,
+pub enum PatchChunkMatching {
+    /// Every unambiguous match is accepted. Every chunk is applied to the original text, so a chunk cannot quote lines
+    /// that other chunks add. The place of a chunk is ambiguous if its lines match several times after the previous
+    /// chunk; an anchor, a line number or an end-of-file marker of the chunk can select one of several matches. A chunk
+    /// without context and anchor inserts its lines after the last line of the text. A new last line gets a newline
+    /// unless a no-newline marker follows it, but a line appended to a text without a final newline gets none.
+    Tolerant,
+    /// Lines must match exactly, except for their terminators. Each chunk is applied to the result of the previous
+    /// chunks. The place of a chunk is ambiguous if its old lines occur more than once in the text, even within longer
+    /// lines. A chunk without context and anchor inserts its lines before the first line of the text. The text ends
+    /// with a newline if it did before the patch; a no-newline marker in the patch overrides this rule.
+    Strict,
 }
 
 /// The rules for finding the place of each chunk of a patch in the text.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchChunkPlacementRules<'a> {
-    /// The name of the patched file, which decides about some repairs of typing slips.
-    pub name: &'a str,
-    /// The matching passes of the search for a chunk, in order; each pass ignores more differences.
-    pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether the search for a chunk repairs known typing slips in the chunk.
-    pub slip_repair: PatchTypingSlipRepairMode,
-    /// The condition under which the place of a chunk is ambiguous, which is an error.
-    pub ambiguity: PatchAmbiguityCriterion,
-    /// Where a chunk without context and anchor inserts its lines.
-    pub insertion: UnanchoredInsertionPoint,
-    /// Whether a chunk is applied to the original text or to the result of the previous chunks.
-    pub chunk_base: PatchChunkBaseTextPolicy,
-    /// Whether the text ends with a newline if the patch replaces its last line.
-    pub file_end: PatchFinalNewlineRule,
+    /// The name of the patched file decides about some repairs of typing slips.
+    pub(super) name: &'a str,
+    pub(super) matching: PatchChunkMatching,
+    pub(super) passes: &'static [FuzzyTextMatchPass],
+    pub(super) slip_repair: PatchTypingSlipRepairMode,
 }
 
 impl<'a> PatchChunkPlacementRules<'a> {
-    /// Returns lenient rules for placing chunks: every unambiguous match is accepted.
-    #[must_use]
-    pub fn tolerant(name: &'a str) -> Self {
-        Self {
-            name,
-            passes: &[
-                FuzzyTextMatchPass::LineEndings,
-                FuzzyTextMatchPass::TrailingSpace,
-                FuzzyTextMatchPass::LookAlike,
-                FuzzyTextMatchPass::Indentation,
-            ],
-            slip_repair: PatchTypingSlipRepairMode::Undo,
-            ambiguity: PatchAmbiguityCriterion::RepeatedLines,
-            insertion: UnanchoredInsertionPoint::AtEnd,
-            chunk_base: PatchChunkBaseTextPolicy::OriginalText,
-            file_end: PatchFinalNewlineRule::FromPatch,
+    /// Returns the rules for placing chunks in the file `name`.
+    pub fn new(name: &'a str, matching: PatchChunkMatching) -> Self {
+        let passes = &FuzzyTextMatchPass::ALL[1..];
+        let tolerant = Self { name, matching, passes, slip_repair: PatchTypingSlipRepairMode::Undo };
+        match matching {
+            PatchChunkMatching::Tolerant => tolerant,
+            PatchChunkMatching::Strict => tolerant.without_leniency(),
         }
     }
 
-    /// Returns strict rules for placing chunks: lines must match exactly, except for their terminators.
-    #[must_use]
-    pub fn strict(name: &'a str) -> Self {
-        Self {
-            name,
-            passes: &[FuzzyTextMatchPass::LineEndings],
-            slip_repair: PatchTypingSlipRepairMode::Off,
-            ambiguity: PatchAmbiguityCriterion::RepeatedText,
-            insertion: UnanchoredInsertionPoint::AtTop,
-            chunk_base: PatchChunkBaseTextPolicy::PreviousResult,
-            file_end: PatchFinalNewlineRule::FromFile,
-        }
+    pub(super) fn without_leniency(self) -> Self {
+        Self { passes: &[FuzzyTextMatchPass::LineEndings], slip_repair: PatchTypingSlipRepairMode::Off, ..self }
     }
 }
 
@@ -142,7 +100,7 @@ pub enum PatchPlacementBasis {
     Content,
     /// The chunk quotes no line and was placed by the line number that it states.
     LineNumber,
-    /// The chunk quotes no line and states no line number, so it was placed at the [`UnanchoredInsertionPoint`].
+    /// The chunk quotes no line and states no line number, so it was placed at the start or the end of the text.
     Default,
 }
 
@@ -208,9 +166,9 @@ pub fn apply_chunks(
     chunks: &[PatchChunk],
     rules: &PatchChunkPlacementRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
-    let mut applied = match rules.chunk_base {
-        PatchChunkBaseTextPolicy::OriginalText => apply_to_original(text, chunks, 0, rules)?,
-        PatchChunkBaseTextPolicy::PreviousResult => {
+    let mut applied = match rules.matching {
+        PatchChunkMatching::Tolerant => apply_to_original(text, chunks, 0, rules)?,
+        PatchChunkMatching::Strict => {
             let mut result = apply_to_original(text, &[], 0, rules)?;
             for (number, chunk) in chunks.iter().enumerate() {
                 let next = apply_to_original(&result.text, std::slice::from_ref(chunk), number, rules)?;
@@ -259,7 +217,7 @@ fn apply_to_original(
         basis,
     };
     Ok(PatchedText {
-        text: edits.text(&index.lines, rules.file_end),
+        text: edits.text(&index.lines, rules.matching),
         matches: placed.iter().map(to_match).collect(),
         added: edits.added_count(),
         removed: edits.removed_count(),
@@ -367,7 +325,6 @@ fn neighbouring_terminator(lines: &[LineWithTerminator<'_>], at: usize) -> &'sta
 /// Finds the 1-based lines where the text already has the result of each chunk. A patch counts as already applied if
 /// the text has the new lines of every chunk and no old lines. A chunk that adds only common lines does not count as
 /// applied, because common lines occur by chance.
-#[must_use]
 pub fn find_already_applied(
     text: &str,
     chunks: &[PatchChunk],
@@ -384,12 +341,7 @@ pub fn find_already_applied(
     if reversed.iter().any(PatchChunk::only_adds) {
         return None;
     }
-    let exact = PatchChunkPlacementRules {
-        passes: &[FuzzyTextMatchPass::LineEndings],
-        slip_repair: PatchTypingSlipRepairMode::Off,
-        ..*rules
-    };
-    let undone = apply_chunks(text, &reversed, &exact).ok()?;
+    let undone = apply_chunks(text, &reversed, &rules.without_leniency()).ok()?;
     Some(undone.matches.iter().map(|matched| matched.line).collect())
 }
 
@@ -424,5 +376,5 @@ fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
         };
         PatchLine { kind, ..line.clone() }
     };
-    PatchChunk { lines: chunk.lines.iter().map(reverse).collect(), declared_position: None, ..chunk.clone() }
+    PatchChunk { lines: chunk.lines.iter().map(reverse).collect(), declared_start: None, ..chunk.clone() }
 }

@@ -2,8 +2,7 @@
 
 use super::envelope::{MARKER, PatchParseCursor, marker_text};
 use super::{
-    EndOfFileMarker, HunkHeadingMeaning, PatchChunk, PatchLine, PatchLineKind, PatchLineNoNewlineMarker,
-    PatchParseError, PatchParseErrorKind, PatchSourceLine, PatchSyntaxTolerance,
+    PatchChunk, PatchGrammar, PatchLine, PatchLineKind, PatchParseError, PatchParseErrorKind, PatchSourceLine,
 };
 
 const HEADING: &str = "@@";
@@ -17,15 +16,12 @@ pub(super) fn is_no_newline_marker(text: &str) -> bool {
 pub(super) fn parse_chunks(cursor: &mut PatchParseCursor<'_, '_>) -> Result<Vec<PatchChunk>, PatchParseError> {
     let mut chunks: Vec<PatchChunk> = Vec::new();
     while let Some(line) = cursor.peek() {
-        let headed = parse_heading(&line, cursor).is_some();
-        let may_be_bare = cursor.grammar.chunk_without_header == PatchSyntaxTolerance::Accept && chunks.is_empty();
+        let headed = line.text.starts_with(HEADING);
+        let may_be_bare = cursor.grammar.is_tolerant() && chunks.is_empty();
         if !headed && line.text.starts_with(MARKER) {
             break;
         }
-        if !headed
-            && cursor.grammar.space_around_markers == PatchSyntaxTolerance::Accept
-            && is_blank_between_chunks(&line, cursor, &chunks)
-        {
+        if !headed && cursor.grammar.is_tolerant() && is_blank_between_chunks(&line, cursor, &chunks) {
             cursor.position += 1;
             continue;
         }
@@ -47,32 +43,17 @@ fn is_blank_between_chunks(
     }
     // A blank line at the start of a chunk without heading belongs to it only if more lines follow.
     let next = cursor.lines[cursor.position..].iter().find(|line| !line.text.trim().is_empty());
-    let nothing_follows =
-        next.is_none_or(|next| next.text.starts_with(MARKER) || parse_heading(next, cursor).is_some());
+    let nothing_follows = next.is_none_or(|next| next.text.starts_with(MARKER) || next.text.starts_with(HEADING));
     nothing_follows || !chunks.is_empty()
-}
-
-fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchParseCursor<'_, '_>) -> Option<&'a str> {
-    match cursor.grammar.space_around_markers {
-        // A leading space is the sign of a context line.
-        PatchSyntaxTolerance::Accept if line.text.starts_with(' ') => None,
-        PatchSyntaxTolerance::Accept | PatchSyntaxTolerance::Reject => line.text.strip_prefix(HEADING),
-    }
 }
 
 fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, PatchParseError> {
     let start = cursor.peek().map_or(1, |line| line.number);
-    let mut chunk = PatchChunk {
-        line: start,
-        anchors: Vec::new(),
-        declared_position: None,
-        end_of_file: EndOfFileMarker::Absent,
-        lines: Vec::new(),
-    };
+    let mut chunk = PatchChunk::new(start);
     while let Some(line) = cursor.peek()
-        && let Some(text) = parse_heading(&line, cursor)
+        && let Some(text) = line.text.strip_prefix(HEADING)
     {
-        if cursor.grammar.headings == HunkHeadingMeaning::Anchors {
+        if cursor.grammar.is_tolerant() {
             chunk.anchors.extend(anchor_from_heading(text));
         } else if line.number != start {
             return Err(PatchParseErrorKind::EmptyChunk.at_line(start));
@@ -80,29 +61,23 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
         cursor.position += 1;
     }
     while let Some(line) = cursor.peek() {
-        if parse_heading(&line, cursor).is_some() {
+        if line.text.starts_with(HEADING) {
             break;
         }
         if line.text.starts_with(MARKER) {
             parse_end_of_file(cursor, &line, &mut chunk);
             break;
         }
-        if is_no_newline_marker(line.text) && !chunk.lines.is_empty() {
-            if let Some(last) = chunk.lines.last_mut() {
-                last.no_newline_marker = PatchLineNoNewlineMarker::Present;
-            }
+        if is_no_newline_marker(line.text)
+            && let Some(last) = chunk.lines.last_mut()
+        {
+            last.has_no_newline_marker = true;
+        } else if let Some(line) = parse_signed_line(line.text) {
+            chunk.lines.push(line);
+        } else if cursor.grammar.is_tolerant() {
+            chunk.lines.push(PatchLine::new(PatchLineKind::Unmarked, line.text));
         } else {
-            match parse_signed_line(line.text) {
-                Some(line) => chunk.lines.push(line),
-                None if cursor.grammar.line_without_sign == PatchSyntaxTolerance::Accept => {
-                    chunk.lines.push(PatchLine {
-                        kind: PatchLineKind::Unmarked,
-                        text: line.text.to_owned(),
-                        no_newline_marker: PatchLineNoNewlineMarker::Absent,
-                    })
-                }
-                None => break,
-            }
+            break;
         }
         cursor.position += 1;
     }
@@ -113,10 +88,8 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
 }
 
 fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
-    if cursor.grammar.end_of_file_marker == PatchSyntaxTolerance::Accept
-        && marker_text(line, cursor.grammar) == END_OF_FILE
-    {
-        chunk.end_of_file = EndOfFileMarker::Present;
+    if cursor.grammar != PatchGrammar::Exact && marker_text(line, cursor.grammar) == END_OF_FILE {
+        chunk.has_end_of_file_marker = true;
         cursor.position += 1;
     }
 }
@@ -132,7 +105,7 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
         Some(b'\r') if text.len() == 1 => (PatchLineKind::Context, text),
         Some(_) => return None,
     };
-    Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: PatchLineNoNewlineMarker::Absent })
+    Some(PatchLine::new(kind, text))
 }
 
 /// Line numbers after `@@` that were copied from a unified diff are not an anchor.

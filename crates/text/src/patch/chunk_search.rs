@@ -7,17 +7,14 @@ use std::borrow::Cow;
 use crate::edit::is_distinctive;
 use crate::locate::FuzzyTextMatchPass;
 
+use super::PatchChunk;
 use super::anchor::{PatchAnchorFinder, PatchAnchorLineInclusion, PatchAnchorMatch};
 use super::apply::{
-    PatchAmbiguityCriterion, PatchApplyErrorKind, PatchChunkPlacementRules, PatchPlacementBasis, PlacedPatchChunk,
-    UnanchoredInsertionPoint,
+    PatchApplyErrorKind, PatchChunkMatching, PatchChunkPlacementRules, PatchPlacementBasis, PlacedPatchChunk,
 };
-use super::interpretations::{
-    PatchChunkInterpretation, PatchChunkLine, PatchTypingSlipRepairMode, ResolvedLineKind, interpretations,
-};
+use super::interpretations::{PatchChunkInterpretation, PatchChunkLine, ResolvedLineKind, interpretations};
 use super::line_edits::PatchLineEdits;
 use super::line_index::{LineLookupIndex, LineRunMatch, LineToFind, PatchSearchBudgetExceeded};
-use super::{DeclaredChunkPosition, EndOfFileMarker, PatchChunk, PatchLineNoNewlineMarker};
 
 pub(super) struct PatchChunkLocator<'i, 't> {
     text: &'t str,
@@ -181,14 +178,14 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
 
     /// Returns the 0-based line where a chunk is expected: the stated line plus the offset of the previous chunk.
     fn expected_line(&self, chunk: &PatchChunk) -> Option<usize> {
-        let number = chunk.declared_position?.start.checked_sub(1)?;
+        let number = chunk.declared_start?.checked_sub(1)?;
         let line = self.numbered_line_starts.get(number).copied().unwrap_or(self.index.lines.len());
         line.checked_add_signed(self.line_offset)
     }
 
     fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PatchPlacementBasis), PatchApplyErrorKind> {
         let end = self.index.lines.len();
-        if let Some(DeclaredChunkPosition { start }) = chunk.declared_position {
+        if let Some(start) = chunk.declared_start {
             let last = self.numbered_line_starts.len().min(end);
             return match self.numbered_line_starts.get(start).copied() {
                 Some(line) => Ok((line, PatchPlacementBasis::LineNumber)),
@@ -196,14 +193,12 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
                 None => Err(PatchApplyErrorKind::NumberOnly { line: start }),
             };
         }
-        if chunk.end_of_file == EndOfFileMarker::Present {
+        if chunk.has_end_of_file_marker {
             return Ok((end, PatchPlacementBasis::Content));
         }
         if chunk.anchors.is_empty() {
-            return Ok(match self.rules.insertion {
-                UnanchoredInsertionPoint::AtTop => (0, PatchPlacementBasis::Default),
-                UnanchoredInsertionPoint::AtEnd => (end, PatchPlacementBasis::Default),
-            });
+            let line = if self.rules.matching == PatchChunkMatching::Strict { 0 } else { end };
+            return Ok((line, PatchPlacementBasis::Default));
         }
         match self.anchors.find_nested(&chunk.anchors)?.as_slice() {
             [] => Err(self.anchor_not_found(chunk)),
@@ -232,7 +227,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         let pattern: Vec<LineToFind<'_>> = old_lines(&interpretation.lines)
             .map(|line| LineToFind { text: &line.text, alternative: line.alternative.as_deref() })
             .collect();
-        let mut hits = self.index.find_line_run(&pattern, pass, &(0..self.index.lines.len()))?;
+        let mut hits = self.index.find_line_run(&pattern, pass)?;
         hits.retain(|hit| matches_indentation(hit, &interpretation.lines));
         if !chunk.anchors.is_empty() {
             let starts: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
@@ -242,7 +237,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             let allowed: Vec<usize> = anchored.iter().flat_map(below).copied().collect();
             hits.retain(|hit| allowed.binary_search(&hit.start).is_ok());
         }
-        if self.rules.ambiguity == PatchAmbiguityCriterion::RepeatedText && occurs_repeatedly(self.text, &pattern) {
+        if self.rules.matching == PatchChunkMatching::Strict && occurs_repeatedly(self.text, &pattern) {
             return Ok(PatchChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()));
         }
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
@@ -258,8 +253,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     ) -> PatchChunkSearchResult {
         let old: Vec<&PatchChunkLine> = old_lines(lines).collect();
         let line_count = self.index.lines.len();
-        let marks_end = chunk.end_of_file == EndOfFileMarker::Present
-            || chunk.lines.iter().any(|line| line.no_newline_marker == PatchLineNoNewlineMarker::Present);
+        let marks_end = chunk.has_end_of_file_marker || chunk.lines.iter().any(|line| line.has_no_newline_marker);
         let at_end = hits.iter().rposition(|hit| marks_end && hit.start + old.len() == line_count);
         let expected = self.expected_line(chunk);
         let at_expected_line = hits.iter().position(|hit| Some(hit.start) == expected);
@@ -293,18 +287,14 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     }
 
     fn chunk_not_found(&self, chunk: &PatchChunk) -> PatchApplyErrorKind {
-        let mut literal = interpretations(
-            chunk,
-            &PatchChunkPlacementRules { slip_repair: PatchTypingSlipRepairMode::Off, ..*self.rules },
-        );
+        let mut literal = interpretations(chunk, &self.rules.without_leniency());
         let lines = literal.pop().map(|interpretation| interpretation.lines).unwrap_or_default();
         let quoted: String = old_lines(&lines).flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let added = lines.iter().filter(|line| !line.is_in_old_text());
         let added: String = added.flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let new = lines.iter().filter(|line| line.kind != ResolvedLineKind::Remove);
         let new: Vec<LineToFind<'_>> = new.map(|line| LineToFind { text: &line.text, alternative: None }).collect();
-        let end = self.index.lines.len();
-        let hits = self.index.find_line_run(&new, FuzzyTextMatchPass::LineEndings, &(0..end)).unwrap_or_default();
+        let hits = self.index.find_line_run(&new, FuzzyTextMatchPass::LineEndings).unwrap_or_default();
         let already = match hits.as_slice() {
             [only] if is_distinctive(&quoted, &added) => Some(only.start + 1),
             [] | [_] | [_, ..] => None,

@@ -2,8 +2,8 @@
 //! heredoc or a code fence that a model added around the patch.
 
 use super::{
-    FilePatch, PatchChunk, PatchParseError, PatchParseErrorKind, PatchParseOptions, PatchSectionKind, PatchSourceLine,
-    PatchSyntaxTolerance, chunk_parser,
+    FilePatch, PatchChunk, PatchGrammar, PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
+    chunk_parser,
 };
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
@@ -22,7 +22,7 @@ const ARROW: &str = " -> ";
 /// whose first line ends in `\n` only, a `\r` at the end of a line is part of the line.
 pub(super) fn split_patch_lines(
     text: &str,
-    grammar: PatchParseOptions,
+    grammar: PatchGrammar,
 ) -> Result<Vec<PatchSourceLine<'_>>, PatchParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.split('\n').find(|line| !line.trim().is_empty());
@@ -35,7 +35,7 @@ pub(super) fn split_patch_lines(
             PatchSourceLine { number, text }
         })
         .collect();
-    if grammar.outer_wrapper == PatchSyntaxTolerance::Accept {
+    if grammar.is_tolerant() {
         strip_outer_wrapper(&mut lines)?;
     }
     Ok(lines)
@@ -89,14 +89,11 @@ fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     Some(if is_closed && !word.is_empty() { Ok(word) } else { Err(()) })
 }
 
-pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOptions) -> &'a str {
-    match grammar.space_around_markers {
-        PatchSyntaxTolerance::Accept => line.text.trim(),
-        PatchSyntaxTolerance::Reject => line.text,
-    }
+pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchGrammar) -> &'a str {
+    if grammar.is_tolerant() { line.text.trim() } else { line.text }
 }
 
-pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
+pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchGrammar) -> Result<usize, PatchParseError> {
     let first = lines.iter().find(|line| is_filled(line));
     let number = first.map_or(1, |line| line.number);
     let Some(at) = lines.iter().position(|line| marker_text(line, grammar) == BEGIN) else {
@@ -113,7 +110,7 @@ pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptio
 pub(super) struct PatchParseCursor<'l, 'a> {
     pub(super) lines: &'l [PatchSourceLine<'a>],
     pub(super) position: usize,
-    pub(super) grammar: PatchParseOptions,
+    pub(super) grammar: PatchGrammar,
 }
 
 impl<'a> PatchParseCursor<'_, 'a> {
@@ -135,10 +132,7 @@ impl<'a> PatchParseCursor<'_, 'a> {
     fn path(&self, header: &str) -> Option<Result<&'a str, PatchParseError>> {
         let line = self.peek()?;
         let rest = marker_text(&line, self.grammar).strip_prefix(header)?;
-        let path = match self.grammar.space_around_markers {
-            PatchSyntaxTolerance::Accept => rest.trim(),
-            PatchSyntaxTolerance::Reject => rest.strip_prefix(' ').unwrap_or(rest),
-        };
+        let path = if self.grammar.is_tolerant() { rest.trim() } else { rest.strip_prefix(' ').unwrap_or(rest) };
         if path.trim().is_empty() {
             return Some(Err(PatchParseErrorKind::MissingPath(line.text.to_owned()).at_line(line.number)));
         }
@@ -149,16 +143,16 @@ impl<'a> PatchParseCursor<'_, 'a> {
 pub(super) fn parse_sections(
     lines: &[PatchSourceLine<'_>],
     first: usize,
-    grammar: PatchParseOptions,
+    grammar: PatchGrammar,
 ) -> Result<Vec<FilePatch>, PatchParseError> {
     let end = find_end(lines, first, grammar)?;
     let mut cursor = PatchParseCursor { lines: &lines[..end], position: first, grammar };
-    if grammar.environment_header == PatchSyntaxTolerance::Accept {
+    if grammar.is_tolerant() {
         skip_environment(&mut cursor)?;
     }
     let mut sections = Vec::new();
     loop {
-        if grammar.space_around_markers == PatchSyntaxTolerance::Accept {
+        if grammar.is_tolerant() {
             cursor.skip_blank();
         }
         let Some(line) = cursor.peek() else { break };
@@ -171,12 +165,9 @@ pub(super) fn parse_sections(
 }
 
 /// Returns the index of the line where the sections of the patch end.
-fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
-    let is_end = |line: &PatchSourceLine<'_>| match grammar.space_around_markers {
-        // An indented end marker may be a line of the patched file, so only white space after the marker is ignored.
-        PatchSyntaxTolerance::Accept => line.text.trim_end() == END,
-        PatchSyntaxTolerance::Reject => line.text == END,
-    };
+fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchGrammar) -> Result<usize, PatchParseError> {
+    // An indented end marker may be a line of the patched file, so only white space after the marker is ignored.
+    let is_end = |line: &PatchSourceLine<'_>| line.text == END || grammar.is_tolerant() && line.text.trim_end() == END;
     if let Some(at) = lines[first..].iter().position(is_end) {
         return match lines[first + at + 1..].iter().find(|line| is_filled(line)) {
             Some(line) => Err(PatchParseErrorKind::TextAfterEnd.at_line(line.number)),
@@ -186,7 +177,7 @@ fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOpti
     let last = lines[first..].iter().rposition(is_filled).map(|at| first + at);
     match last {
         Some(last) if marker_text(&lines[last], grammar) == END => Ok(last),
-        Some(_) | None if grammar.missing_end_marker == PatchSyntaxTolerance::Accept => Ok(lines.len()),
+        Some(_) | None if grammar.is_tolerant() => Ok(lines.len()),
         Some(_) | None => Err(PatchParseErrorKind::MissingEnd.at_line(lines.last().map_or(1, |line| line.number))),
     }
 }
@@ -243,7 +234,7 @@ fn parse_update_section(
 ) -> Result<PatchSectionKind, PatchParseError> {
     cursor.position += 1;
     let mut to = None;
-    if cursor.grammar.move_to_header == PatchSyntaxTolerance::Accept
+    if cursor.grammar != PatchGrammar::Exact
         && let Some(found) = cursor.path(MOVE_TO)
     {
         to = Some(found?.to_owned());
@@ -268,7 +259,7 @@ fn parse_added_content(cursor: &mut PatchParseCursor<'_, '_>) -> Result<String, 
             content.pop();
         } else if cursor.peek_marker().is_some_and(|text| text.starts_with(MARKER)) {
             break;
-        } else if cursor.grammar.line_without_sign == PatchSyntaxTolerance::Accept && !is_filled(&line) {
+        } else if cursor.grammar.is_tolerant() && !is_filled(&line) {
             // An empty line between signed lines is part of the file, but not an empty line after the last signed line.
             let next = cursor.lines[cursor.position..].iter().find(|line| is_filled(line));
             if next.is_some_and(|line| line.text.starts_with('+')) {

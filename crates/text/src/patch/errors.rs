@@ -67,7 +67,6 @@ pub enum PatchParseErrorKind {
 
 impl PatchParseErrorKind {
     /// Returns the stable code of the syntax error, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::MissingBegin => "no_begin",
@@ -90,7 +89,6 @@ impl PatchParseErrorKind {
     }
 
     /// Returns the patch syntax that the parser expected instead of the erroneous line.
-    #[must_use]
     pub fn expected(&self) -> &'static str {
         match self {
             Self::MissingBegin | Self::TextBeforeBegin | Self::MalformedWrapper => BEGIN,
@@ -109,7 +107,6 @@ impl PatchParseErrorKind {
     }
 
     /// Returns the text of the erroneous line, if the error quotes the line.
-    #[must_use]
     pub fn got(&self) -> Option<&str> {
         if let Self::UnknownHeader(got)
         | Self::MissingPath(got)

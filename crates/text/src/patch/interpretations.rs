@@ -4,7 +4,7 @@
 use crate::edit::decode_leading_tabs;
 use crate::lines;
 
-use super::{PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind, PatchLineNoNewlineMarker};
+use super::{PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind};
 
 /// The repair of a typing slip in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,7 +23,6 @@ pub enum PatchChunkRepair {
 
 impl PatchChunkRepair {
     /// Returns the name of the chunk repair in replies to callers.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::MissingSigns => "unsigned_lines",
@@ -74,12 +73,9 @@ pub(super) struct PatchChunkInterpretation {
     pub(super) lines: Vec<PatchChunkLine>,
 }
 
-/// Whether known typing slips of models in a chunk are repaired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchTypingSlipRepairMode {
-    /// The chunks of a patch are applied literally, without repair of typing slips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PatchTypingSlipRepairMode {
     Off,
-    /// Known typing slips in a chunk are repaired if the literal chunk does not match.
     Undo,
 }
 
@@ -125,9 +121,10 @@ fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
         alternative: None,
         stated_terminator,
     };
-    let end = match line.no_newline_marker {
-        PatchLineNoNewlineMarker::Absent => PatchStatedLineTerminator::Unstated,
-        PatchLineNoNewlineMarker::Present => PatchStatedLineTerminator::NoNewline,
+    let end = if line.has_no_newline_marker {
+        PatchStatedLineTerminator::NoNewline
+    } else {
+        PatchStatedLineTerminator::Unstated
     };
     let mut result: Vec<PatchChunkLine> = lines::iter(&line.text)
         .map(|line| match lines::split_terminator(line) {

@@ -1,20 +1,11 @@
-//! Builds the patched text from the old lines that the patch keeps and the lines that the patch inserts. An unchanged line keeps its bytes, except that a line before
-//! an inserted line gets a missing terminator.
+//! Builds the patched text from the old lines that the patch keeps and the lines that the patch inserts. An unchanged
+//! line keeps its bytes, except that a line before an inserted line gets a missing terminator.
 
 use std::collections::BTreeMap;
 
+use super::apply::PatchChunkMatching;
 use super::interpretations::PatchStatedLineTerminator;
 use super::line_index::LineWithTerminator;
-
-/// Whether the text ends with a newline if the patch replaces its last line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchFinalNewlineRule {
-    /// A new last line gets a newline unless a no-newline marker follows it. A line appended to a text without a final
-    /// newline gets no newline either.
-    FromPatch,
-    /// The text ends with a newline if it did before the patch; a no-newline marker in the patch overrides this rule.
-    FromFile,
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct PatchInsertedLine {
@@ -56,7 +47,7 @@ impl PatchLineEdits {
         self.removed_by.iter().flatten().count()
     }
 
-    pub(super) fn text(&self, lines: &[LineWithTerminator<'_>], file_end: PatchFinalNewlineRule) -> String {
+    pub(super) fn text(&self, lines: &[LineWithTerminator<'_>], matching: PatchChunkMatching) -> String {
         let mut out: Vec<PatchedOutputLine<'_>> = Vec::with_capacity(lines.len() + self.added_count());
         for at in 0..=lines.len() + 1 {
             for new in self.inserted.get(&at).into_iter().flatten() {
@@ -75,7 +66,7 @@ impl PatchLineEdits {
             previous = line.terminator;
         }
         if let Some(line) = out.last_mut() {
-            line.terminator = self.last_terminator(line, lines, file_end);
+            line.terminator = self.last_terminator(line, lines, matching);
         }
         out.iter().flat_map(|line| [line.text, line.terminator]).collect()
     }
@@ -84,15 +75,15 @@ impl PatchLineEdits {
         &self,
         line: &PatchedOutputLine<'a>,
         lines: &[LineWithTerminator<'_>],
-        file_end: PatchFinalNewlineRule,
+        matching: PatchChunkMatching,
     ) -> &'a str {
         let lacked_newline = lines.last().is_some_and(|line| line.terminator.is_empty());
         let was_replaced = self.removed_by.last().is_some_and(Option::is_some);
-        let ends_without = match (line.new, file_end) {
+        let ends_without = match (line.new, matching) {
             (Some(new), _) if new.is_explicit => new.stated_terminator == PatchStatedLineTerminator::NoNewline,
-            (Some(_), PatchFinalNewlineRule::FromPatch) => lacked_newline && !was_replaced,
-            (None, PatchFinalNewlineRule::FromPatch) => false,
-            (Some(_) | None, PatchFinalNewlineRule::FromFile) => lacked_newline,
+            (Some(_), PatchChunkMatching::Tolerant) => lacked_newline && !was_replaced,
+            (None, PatchChunkMatching::Tolerant) => false,
+            (Some(_) | None, PatchChunkMatching::Strict) => lacked_newline,
         };
         if ends_without { "" } else { line.terminator }
     }

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::lines;
 use crate::locate::{FuzzyTextMatchPass, IndentationShift, replace_look_alikes};
@@ -36,7 +35,7 @@ pub(super) struct PatchSearchBudgetExceeded;
 
 pub(super) struct LineLookupIndex<'t> {
     pub(super) lines: Vec<LineWithTerminator<'t>>,
-    pass_indexes: [OnceCell<LinePositionsByNormalizedText>; 4],
+    pass_indexes: [OnceCell<LinePositionsByNormalizedText>; FuzzyTextMatchPass::ALL.len()],
     work: Cell<usize>,
 }
 
@@ -61,13 +60,13 @@ impl<'t> LineLookupIndex<'t> {
         &self,
         pattern: &[LineToFind<'_>],
         pass: FuzzyTextMatchPass,
-        within: &Range<usize>,
     ) -> Result<Vec<LineRunMatch>, PatchSearchBudgetExceeded> {
         let is_blank = pattern.iter().all(|line| line.text.trim().is_empty());
         if pattern.is_empty() || (is_blank && pass > FuzzyTextMatchPass::LineEndings) {
             return Ok(Vec::new());
         }
-        let index = self.pass_index(pass);
+        let new_index = || LinePositionsByNormalizedText::new(&self.lines, pass);
+        let index = self.pass_indexes[pass as usize].get_or_init(new_index);
         let mut pattern_numbers: Vec<[Option<usize>; 2]> = Vec::with_capacity(pattern.len());
         for line in pattern {
             let numbers = [Some(line.text), line.alternative].map(|text| index.line_number(text?, pass));
@@ -78,9 +77,8 @@ impl<'t> LineLookupIndex<'t> {
         }
         let Some((rarest, starts)) = index.rarest_line(&pattern_numbers) else { return Ok(Vec::new()) };
         let mut hits = Vec::new();
-        let first = starts.partition_point(|&at| at < within.start + rarest);
-        for start in starts[first..].iter().map(|at| at - rarest) {
-            if start >= within.end || start + pattern.len() > self.lines.len() {
+        for start in starts.iter().filter_map(|at| at.checked_sub(rarest)) {
+            if start + pattern.len() > self.lines.len() {
                 break;
             }
             if self.matches_at(index, &pattern_numbers, start)?
@@ -116,37 +114,19 @@ impl<'t> LineLookupIndex<'t> {
         pass: FuzzyTextMatchPass,
         start: usize,
     ) -> Option<Option<IndentationShift>> {
-        match pass {
-            FuzzyTextMatchPass::Exact
-            | FuzzyTextMatchPass::LineEndings
-            | FuzzyTextMatchPass::TrailingSpace
-            | FuzzyTextMatchPass::LookAlike => Some(None),
-            FuzzyTextMatchPass::Indentation => {
-                let pairs = || {
-                    pattern
-                        .iter()
-                        .zip(&self.lines[start..])
-                        .filter(|(line, _)| !line.text.trim().is_empty())
-                        .map(|(line, actual)| (indentation(line.text), indentation(actual.body)))
-                };
-                IndentationShift::from_uniform_difference(&pairs).map(Some)
-            }
+        if pass != FuzzyTextMatchPass::Indentation {
+            return Some(None);
         }
+        let pairs = || {
+            let pairs = pattern.iter().zip(&self.lines[start..]).filter(|(line, _)| !line.text.trim().is_empty());
+            pairs.map(|(line, actual)| (indentation(line.text), indentation(actual.body)))
+        };
+        IndentationShift::from_uniform_difference(&pairs).map(Some)
     }
 
     fn spend_budget(&self, lines: usize) -> Result<(), PatchSearchBudgetExceeded> {
         self.work.set(self.work.get().saturating_add(lines));
         if self.work.get() > WORK_MAX { Err(PatchSearchBudgetExceeded) } else { Ok(()) }
-    }
-
-    fn pass_index(&self, pass: FuzzyTextMatchPass) -> &LinePositionsByNormalizedText {
-        let at = match pass {
-            FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => 0,
-            FuzzyTextMatchPass::TrailingSpace => 1,
-            FuzzyTextMatchPass::LookAlike => 2,
-            FuzzyTextMatchPass::Indentation => 3,
-        };
-        self.pass_indexes[at].get_or_init(|| LinePositionsByNormalizedText::new(&self.lines, pass))
     }
 }
 

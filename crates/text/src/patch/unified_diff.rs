@@ -3,8 +3,8 @@
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
-    DeclaredChunkPosition, EndOfFileMarker, FilePatch, PatchChunk, PatchLine, PatchLineKind, PatchLineNoNewlineMarker,
-    PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
+    FilePatch, PatchChunk, PatchLine, PatchLineKind, PatchParseError, PatchParseErrorKind, PatchSectionKind,
+    PatchSourceLine,
 };
 
 const GIT: &str = "diff --git ";
@@ -142,7 +142,7 @@ fn added_content(chunks: &[PatchChunk]) -> String {
     let mut content = String::new();
     for line in chunks.iter().flat_map(|chunk| &chunk.lines).filter(|line| line.kind == PatchLineKind::Add) {
         content.push_str(&line.text);
-        if line.no_newline_marker == PatchLineNoNewlineMarker::Absent {
+        if !line.has_no_newline_marker {
             content.push('\n');
         }
     }
@@ -233,19 +233,14 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     if range.is_none() && !numbers.trim().is_empty() {
         return Err(PatchParseErrorKind::NotHunkHeader(header.text.to_owned()).at_line(header.number));
     }
-    let mut chunk = PatchChunk {
-        line: header.number,
-        anchors: Vec::new(),
-        declared_position: range.map(|range| DeclaredChunkPosition { start: range.start }),
-        end_of_file: EndOfFileMarker::Absent,
-        lines: Vec::new(),
-    };
+    let declared_start = range.map(|range| range.start);
+    let mut chunk = PatchChunk { declared_start, ..PatchChunk::new(header.number) };
     let mut remaining = range.map_or((0, 0), |range| (range.old, range.new));
     let mut at = start + 1;
     while let Some(line) = lines.get(at) {
         if is_no_newline_marker(line.text) {
             if let Some(last) = chunk.lines.last_mut() {
-                last.no_newline_marker = PatchLineNoNewlineMarker::Present;
+                last.has_no_newline_marker = true;
             }
             at += 1;
             continue;

@@ -14,7 +14,6 @@ const STEPS_MAX: usize = 4_000_000;
 const NO_NODE: usize = usize::MAX;
 
 /// Writes the diff of one file from `old` to `new` in the format of jsdiff. Equal texts give an empty diff.
-#[must_use]
 pub fn jsdiff_patch(name: &str, old: &str, new: &str) -> String {
     if old == new {
         return String::new();

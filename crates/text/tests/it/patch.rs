@@ -5,8 +5,9 @@
 use proptest::prelude::*;
 use serde::Deserialize;
 use stead_text::patch::{
-    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchChunkPlacementRules, PatchParseOptions,
-    PatchSectionKind, PatchedText, apply_chunks, find_already_applied, parse_patch,
+    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchChunkMatching,
+    PatchChunkPlacementRules, PatchGrammar, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
+    parse_patch,
 };
 use stead_text::unified::{DiffLabels, unified_diff};
 
@@ -50,10 +51,13 @@ fn run_case(case: &PatchTableCase) {
         .patch
         .clone()
         .unwrap_or_else(|| format!("*** Begin Patch\n{}*** End Patch\n", case.body.as_ref().unwrap()));
-    let grammar = if case.strict { PatchParseOptions::STRICT } else { PatchParseOptions::TOLERANT };
+    let grammar = if case.strict { PatchGrammar::Strict } else { PatchGrammar::Tolerant };
     let name = case.name.as_deref().unwrap_or("f");
-    let rules =
-        if case.strict { PatchChunkPlacementRules::strict(name) } else { PatchChunkPlacementRules::tolerant(name) };
+    let rules = if case.strict {
+        PatchChunkPlacementRules::new(name, PatchChunkMatching::Strict)
+    } else {
+        PatchChunkPlacementRules::new(name, PatchChunkMatching::Tolerant)
+    };
     let patch = match (parse_patch(&text, grammar), &case.fault) {
         (Ok(patch), None) => patch,
         (Err(error), Some(fault)) => {
@@ -131,7 +135,7 @@ fn sections_are_parsed() {
     let written = "*** Begin Patch\n*** Add File: a b.txt\n+one\n+\n+two\n*** Delete File: d\n\
         *** Move File: x -> y/z\n*** Move File: p -> q\n@@\n-1\n+2\n*** Update File: u\n*** Move to: v\n@@\n-1\n+2\n\
         *** Add File: open\n+x\n\\ No newline at end of file\n*** Add File: empty\n*** End Patch";
-    for grammar in [PatchParseOptions::TOLERANT, PatchParseOptions::STRICT] {
+    for grammar in [PatchGrammar::Tolerant, PatchGrammar::Strict] {
         let patch = parse_patch(written, grammar).unwrap();
         let sections: Vec<String> = patch
             .sections
@@ -160,7 +164,7 @@ fn sections_are_parsed() {
         ];
         assert_eq!(sections, expected);
     }
-    assert!(parse_patch(written, PatchParseOptions::EXACT).is_err(), "to the letter a move has one spelling");
+    assert!(parse_patch(written, PatchGrammar::Exact).is_err(), "to the letter a move has one spelling");
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn unified_headers_give_the_section_kind() {
         diff --git \"a/caf\\303\\251\" \"b/caf\\303\\251\"\n\
         --- \"a/caf\\303\\251\"\t2020-01-01\n+++ \"b/caf\\303\\251\"\t2020-01-02\n@@ -1 +1 @@\n-1\n+2\n\
         diff --git a/e b/e\nnew file mode 100644\nindex 000..e69\n";
-    let patch = parse_patch(written, PatchParseOptions::TOLERANT).unwrap();
+    let patch = parse_patch(written, PatchGrammar::Tolerant).unwrap();
     let actions: Vec<&PatchSectionKind> = patch.sections.iter().map(|section| &section.kind).collect();
     assert!(matches!(actions[0], PatchSectionKind::Add { path, content } if path == "n" && content == "x\ny"));
     assert!(matches!(actions[1], PatchSectionKind::Delete { path, chunks } if path == "g" && chunks.len() == 1));
@@ -198,8 +202,7 @@ fn mode_changes_are_rejected_not_dropped() {
         ("index 123..456 120000", hunk, 2),
         ("index 123..456 160000", hunk, 2),
     ] {
-        let error =
-            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchParseOptions::TOLERANT).unwrap_err();
+        let error = parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchGrammar::Tolerant).unwrap_err();
         assert_eq!((error.fault.code(), error.line), ("unsupported", line), "{headers}");
     }
     for (headers, body) in [
@@ -210,7 +213,7 @@ fn mode_changes_are_rejected_not_dropped() {
         ("index 123..456", hunk),
     ] {
         assert!(
-            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchParseOptions::TOLERANT).is_ok(),
+            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchGrammar::Tolerant).is_ok(),
             "{headers}"
         );
     }
@@ -223,7 +226,7 @@ fn truncated_patches_never_delete_a_file() {
         *** Delete File: i\n*** End Patch";
     let mut most = 0;
     for end in 0..=written.len() {
-        if let Ok(patch) = parse_patch(&written[..end], PatchParseOptions::TOLERANT) {
+        if let Ok(patch) = parse_patch(&written[..end], PatchGrammar::Tolerant) {
             assert!(patch.sections.len() >= most);
             most = patch.sections.len();
         }
@@ -235,17 +238,18 @@ fn truncated_patches_never_delete_a_file() {
 fn repetitive_text_is_patched_in_bounded_time() {
     let before = "x\n".repeat(200_000);
     let body: String = "-x\n".repeat(50_000) + "-y\n";
-    let patch = parse_patch(
-        &format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"),
-        PatchParseOptions::TOLERANT,
+    let patch =
+        parse_patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), PatchGrammar::Tolerant);
+    assert!(
+        apply_to_text(&before, &patch.unwrap(), &PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant))
+            .is_err()
     );
-    assert!(apply_to_text(&before, &patch.unwrap(), &PatchChunkPlacementRules::tolerant("f")).is_err());
     let body: String = " x\n".repeat(50_000) + "+y\n";
-    let patch = parse_patch(
-        &format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"),
-        PatchParseOptions::TOLERANT,
-    );
-    let error = apply_to_text(&before, &patch.unwrap(), &PatchChunkPlacementRules::tolerant("f")).unwrap_err();
+    let patch =
+        parse_patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), PatchGrammar::Tolerant);
+    let error =
+        apply_to_text(&before, &patch.unwrap(), &PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant))
+            .unwrap_err();
     assert!(matches!(error.reason, PatchApplyErrorKind::Exhausted | PatchApplyErrorKind::Ambiguous { .. }));
 }
 
@@ -296,8 +300,8 @@ proptest! {
             prop_assert!(written.is_empty());
             return Ok(());
         }
-        let patch = parse_patch(&written, PatchParseOptions::TOLERANT).unwrap();
-        let applied = apply_to_text(&old, &patch, &PatchChunkPlacementRules::tolerant("f"));
+        let patch = parse_patch(&written, PatchGrammar::Tolerant).unwrap();
+        let applied = apply_to_text(&old, &patch, &PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant));
         prop_assert_eq!(applied.map(|applied| applied.text), Ok(new), "{}", written);
     }
 
@@ -306,14 +310,14 @@ proptest! {
         written in prop_oneof![any_patch_text(), any_patch_text().prop_map(|s| format!("*** Begin Patch\n*** Update File: f\n{s}")), ".{0,200}"],
         before in any_text(),
     ) {
-        for grammar in [PatchParseOptions::TOLERANT, PatchParseOptions::STRICT, PatchParseOptions::EXACT] {
+        for grammar in [PatchGrammar::Tolerant, PatchGrammar::Strict, PatchGrammar::Exact] {
             let Ok(patch) = parse_patch(&written, grammar) else { continue };
             prop_assert!(!patch.sections.is_empty());
             for section in &patch.sections {
                 let (PatchSectionKind::Update { chunks, .. } | PatchSectionKind::Move { chunks, .. } | PatchSectionKind::Delete { chunks, .. }) =
                     &section.kind
                 else { continue };
-                for rules in [PatchChunkPlacementRules::tolerant("f"), PatchChunkPlacementRules::strict("f")] {
+                for rules in [PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant), PatchChunkPlacementRules::new("f", PatchChunkMatching::Strict)] {
                     let _applied = apply_chunks(&before, chunks, &rules);
                 }
             }
@@ -331,7 +335,7 @@ proptest! {
             body(at - 1), body(at), body(at + 1)
         );
         let before = lines.concat();
-        let applied = apply_to_text(&before, &parse_patch(&written, PatchParseOptions::TOLERANT).unwrap(), &PatchChunkPlacementRules::tolerant("f")).unwrap();
+        let applied = apply_to_text(&before, &parse_patch(&written, PatchGrammar::Tolerant).unwrap(), &PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant)).unwrap();
         let (head, tail) = (lines[..at].concat(), lines[at + 1..].concat());
         prop_assert!(applied.text.starts_with(&head) && applied.text.ends_with(&tail));
         prop_assert_eq!(applied.text.len() - head.len() - tail.len(), "new".len() + stead_text::lines::split_terminator(&lines[at]).1.len());

@@ -4,7 +4,7 @@
 
 use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, MissingParentPolicy, PatchOptions, PatchParseOptions};
+use stead_engine::{CallOptions, MissingParentPolicy, PatchGrammar, PatchOptions};
 
 use super::{
     super::{
@@ -26,7 +26,7 @@ pub(super) fn patch_call(
         // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
         PatchOptions::STRICT
     } else {
-        PatchOptions { grammar: PatchParseOptions::EXACT, ..PatchOptions::STRICT }
+        PatchOptions { grammar: PatchGrammar::Exact, ..PatchOptions::STRICT }
     };
     let missing_parents = MissingParentPolicy::Refuse;
     TranslatedCall::new("patch", arguments, CallOptions { missing_parents, patch_options, ..options })
