@@ -5,8 +5,8 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use stead_text::edit::{
-    EditMatchingRules, QuoteNotFoundPolicy, OccurrenceSelector, FindReplaceEdit, apply_edits, apply_splices, apply_to_newer_text,
-    inverse_splices,
+    EditMatchingRules, QuoteNotFoundPolicy, OccurrenceSelector, FindReplaceEdit, apply_edits, TextSplice, apply_splices,
+    apply_to_newer_text,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -67,3 +67,17 @@ fuzz_target!(|input: EditFuzzInput| {
         assert_eq!(apply_splices(&edited.text, &inverse), input.text);
     }
 });
+
+/// Computes the splices that turn the result of applying `splices` to `text` back into `text`.
+fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
+    let (mut removed, mut inserted) = (0, 0);
+    splices
+        .iter()
+        .map(|splice| {
+            let start = splice.bytes.start - removed + inserted;
+            removed += splice.bytes.len();
+            inserted += splice.text.len();
+            TextSplice { bytes: start..start + splice.text.len(), text: text[splice.bytes.clone()].to_owned() }
+        })
+        .collect()
+}

@@ -43,14 +43,10 @@ pub struct DiffStat {
     pub removed: usize,
 }
 
-/// Computes the diff hunks that turn the text `old` into the text `new`.
+/// Computes the diff hunks that turn the text `old` into the text `new`. The histogram algorithm pairs the rarest equal
+/// lines, which gives the most readable hunks.
 pub fn hunks(old: &str, new: &str) -> Vec<DiffHunkRanges> {
-    byte_hunks(old.as_bytes(), new.as_bytes())
-}
-
-/// Computes the diff hunks between two texts in any encoding that keeps ASCII bytes as they are.
-pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunkRanges> {
-    if old == new { Vec::new() } else { hunks_with_algorithm(old, new, DiffAlgorithm::Histogram) }
+    if old == new { Vec::new() } else { hunks_with_algorithm(old, new, Algorithm::Histogram) }
 }
 
 /// Counts the lines that a diff from `old` to `new` adds and removes.
@@ -66,18 +62,9 @@ pub fn count_changed_lines(hunks: &[DiffHunkRanges]) -> DiffStat {
     })
 }
 
-/// The algorithm that decides which old line a diff pairs with which new line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DiffAlgorithm {
-    /// The histogram algorithm pairs the rarest equal lines, which gives the most readable hunks.
-    Histogram,
-    /// The Myers algorithm finds the smallest possible number of differing lines.
-    Myers,
-}
-
-pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<DiffHunkRanges> {
-    let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
-    let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
+pub(crate) fn hunks_with_algorithm(old: &str, new: &str, algorithm: Algorithm) -> Vec<DiffHunkRanges> {
+    let old: Vec<&[u8]> = lines::iter_bytes(old.as_bytes()).collect();
+    let new: Vec<&[u8]> = lines::iter_bytes(new.as_bytes()).collect();
     hunks_within(&old, &new, &DiffAlgorithmAndLimits { algorithm, ..DiffAlgorithmAndLimits::DEFAULT })
 }
 
@@ -90,7 +77,7 @@ struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,
     total_work: u64,
-    algorithm: DiffAlgorithm,
+    algorithm: Algorithm,
 }
 
 impl DiffAlgorithmAndLimits {
@@ -98,7 +85,7 @@ impl DiffAlgorithmAndLimits {
         detailed_work: DETAILED_WORK_MAX,
         block_work: blocks::WORK_TARGET,
         total_work: WORK_MAX,
-        algorithm: DiffAlgorithm::Histogram,
+        algorithm: Algorithm::Histogram,
     };
 }
 
@@ -131,11 +118,7 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -
 }
 
 /// Runs the diff algorithm without a limit on its work.
-fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec<DiffHunkRanges> {
-    let algorithm = match algorithm {
-        DiffAlgorithm::Histogram => Algorithm::Histogram,
-        DiffAlgorithm::Myers => Algorithm::Myers,
-    };
+fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<DiffHunkRanges> {
     let mut input = InternedInput::default();
     input.update_before(old.iter().copied());
     input.update_after(new.iter().copied());

@@ -22,7 +22,7 @@ pub use errors::{
 };
 pub use rebase::{StaleQuoteLineRanges, apply_ignoring_whitespace, apply_to_newer_text, map_lines};
 pub use similarity::QuoteSimilarityRule;
-pub use splice::{TextSplice, apply_splices, inverse_splices};
+pub use splice::{TextSplice, apply_splices};
 
 use crate::locate::{FuzzyTextMatchPass, MatchOverlapRule, QuoteSearchHaystack};
 use replacement::ReplacementTextBuildError;

@@ -5,7 +5,6 @@
 //! ASCII bytes as they are.
 
 use std::borrow::Cow;
-use std::iter::FusedIterator;
 use std::ops::{Range, RangeInclusive};
 
 /// The kind of line terminators in a whole text.
@@ -32,17 +31,6 @@ impl LineEnding {
             Self::Cr => "cr",
             Self::Mixed => "mixed",
             Self::None => "none",
-        }
-    }
-
-    /// Returns the terminator characters of the line ending. The result is `None` for a text without line terminators
-    /// or with mixed line terminators.
-    pub fn terminator(self) -> Option<&'static str> {
-        match self {
-            Self::Lf => Some("\n"),
-            Self::Crlf => Some("\r\n"),
-            Self::Cr => Some("\r"),
-            Self::Mixed | Self::None => None,
         }
     }
 }
@@ -72,20 +60,6 @@ impl LineEndingCounts {
             (0, _, 0) => LineEnding::Crlf,
             (0, 0, _) => LineEnding::Cr,
             (_, _, _) => LineEnding::Mixed,
-        }
-    }
-
-    /// Returns the most frequent kind of line ending, never `Mixed`. If two kinds of line endings are equally frequent,
-    /// LF is preferred, then CRLF.
-    pub fn dominant_ending(self) -> LineEnding {
-        if self.total() == 0 {
-            LineEnding::None
-        } else if self.lf >= self.crlf && self.lf >= self.cr {
-            LineEnding::Lf
-        } else if self.crlf >= self.cr {
-            LineEnding::Crlf
-        } else {
-            LineEnding::Cr
         }
     }
 }
@@ -158,18 +132,6 @@ pub fn count_lines(text: &[u8]) -> usize {
     counter.lines()
 }
 
-/// Returns the 1-based number of the line that contains the byte at `offset`. For an offset past the end of the text,
-/// the line of an appended byte is returned.
-pub fn line_at(text: &[u8], offset: usize) -> usize {
-    let before = text.get(..offset).unwrap_or(text);
-    let mut ended = count_endings(before).total();
-    if before.last() == Some(&b'\r') && text.get(before.len()) == Some(&b'\n') {
-        // The offset is between `\r` and its `\n`, where the line has not ended yet.
-        ended -= 1;
-    }
-    ended + 1
-}
-
 /// Returns the byte range of the 1-based `lines` in `text`.
 ///
 /// The result is `None` if the line range is empty, starts at line 0, or starts past the last line. A line range that
@@ -194,23 +156,35 @@ pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
 
 /// Returns the offset that is `count` lines after the line start `from`.
 fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
-    let mut lines = iter_bytes(text.get(from..).unwrap_or_default());
-    for _ in 0..count {
-        if lines.next().is_none() {
-            break;
-        }
-    }
-    text.len() - lines.rest.len()
+    from + iter_bytes(&text[from..]).take(count).map(<[u8]>::len).sum::<usize>()
 }
 
 /// Iterates over the lines of the string `text`, each with its terminator.
-pub fn iter(text: &str) -> LineIter<'_> {
-    LineIter { rest: text }
+pub fn iter(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (line, after) = rest.split_at(line_length(rest.as_bytes())?);
+        rest = after;
+        Some(line)
+    })
 }
 
-/// Iterates over the lines of the bytes `text`, each with its terminator.
-pub fn iter_bytes(text: &[u8]) -> ByteLineIter<'_> {
-    ByteLineIter { rest: text }
+pub(crate) fn iter_bytes(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (line, after) = rest.split_at(line_length(rest)?);
+        rest = after;
+        Some(line)
+    })
+}
+
+/// Returns the byte offset of each line start, followed by the length of the text.
+pub(crate) fn starts(text: &[u8]) -> Vec<usize> {
+    let ends = iter_bytes(text).scan(0, |end, line| {
+        *end += line.len();
+        Some(*end)
+    });
+    std::iter::once(0).chain(ends).collect()
 }
 
 /// Splits a line into its body and its terminator; the terminator is empty for an unterminated line.
@@ -218,42 +192,6 @@ pub fn split_terminator(line: &str) -> (&str, &str) {
     let length = if line.ends_with("\r\n") { 2 } else { usize::from(line.ends_with(['\n', '\r'])) };
     line.split_at(line.len() - length)
 }
-
-/// An iterator over the lines of a `&str`, returned by [`iter`].
-#[derive(Debug, Clone)]
-pub struct LineIter<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Iterator for LineIter<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        let (line, rest) = self.rest.split_at(line_length(self.rest.as_bytes())?);
-        self.rest = rest;
-        Some(line)
-    }
-}
-
-impl FusedIterator for LineIter<'_> {}
-
-/// An iterator over the lines of a `&[u8]`, returned by [`iter_bytes`].
-#[derive(Debug, Clone)]
-pub struct ByteLineIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for ByteLineIter<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (line, rest) = self.rest.split_at(line_length(self.rest)?);
-        self.rest = rest;
-        Some(line)
-    }
-}
-
-impl FusedIterator for ByteLineIter<'_> {}
 
 fn line_length(text: &[u8]) -> Option<usize> {
     match memchr::memchr2(b'\n', b'\r', text) {
@@ -282,18 +220,16 @@ mod tests {
     #[test]
     fn line_endings_are_counted_and_classified() {
         assert_eq!(count_endings(MIXED.as_bytes()), LineEndingCounts { lf: 2, crlf: 2, cr: 2 });
-        assert_eq!(count_endings(MIXED.as_bytes()).dominant_ending(), LineEnding::Lf);
-        for (text, ending, dominant) in [
-            ("", LineEnding::None, LineEnding::None),
-            ("x", LineEnding::None, LineEnding::None),
-            ("x\ny", LineEnding::Lf, LineEnding::Lf),
-            ("x\r\ny\r\n", LineEnding::Crlf, LineEnding::Crlf),
-            ("x\ry", LineEnding::Cr, LineEnding::Cr),
-            ("x\r\ny\r\nz\n", LineEnding::Mixed, LineEnding::Crlf),
-            ("x\ry\rz\r\n", LineEnding::Mixed, LineEnding::Cr),
+        for (text, ending) in [
+            ("", LineEnding::None),
+            ("x", LineEnding::None),
+            ("x\ny", LineEnding::Lf),
+            ("x\r\ny\r\n", LineEnding::Crlf),
+            ("x\ry", LineEnding::Cr),
+            ("x\r\ny\r\nz\n", LineEnding::Mixed),
+            ("x\ry\rz\r\n", LineEnding::Mixed),
         ] {
-            let found = count_endings(text.as_bytes());
-            assert_eq!((found.uniform_ending(), found.dominant_ending()), (ending, dominant), "{text:?}");
+            assert_eq!(count_endings(text.as_bytes()).uniform_ending(), ending, "{text:?}");
         }
     }
 
@@ -319,14 +255,6 @@ mod tests {
         assert_eq!(slice_lines(MIXED, first..=last), None);
         assert_eq!(slice_lines("", 1..=1), None);
         assert_eq!(slice_lines("x\n", 2..=2), None);
-    }
-
-    #[test]
-    fn offsets_map_to_the_containing_line() {
-        let text = b"a\r\nb\n";
-        let lines: Vec<usize> = (0..=6).map(|offset| line_at(text, offset)).collect();
-        assert_eq!(lines, [1, 1, 1, 2, 2, 3, 3]);
-        assert_eq!(line_at(b"", 0), 1);
     }
 
     #[test]

@@ -161,13 +161,8 @@ pub struct QuoteSearchHaystack<'t> {
 impl<'t> QuoteSearchHaystack<'t> {
     /// Prepares `text` for searching. Data for the lenient matching passes is built when a search first needs it.
     pub fn new(text: &'t str) -> Self {
-        let mut at = 0;
-        let line_starts = lines::iter(text)
-            .map(|line| {
-                at += line.len();
-                at - line.len()
-            })
-            .collect();
+        let mut line_starts = lines::starts(text.as_bytes());
+        line_starts.pop();
         Self { text, line_starts, ending: OnceCell::new(), folded: Default::default(), indented: OnceCell::new() }
     }
 

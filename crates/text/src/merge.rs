@@ -6,16 +6,18 @@
 //! If the base repeats a line, two diff algorithms can assign a change to different copies of the line. A merge is a
 //! conflict if two diff algorithms give clean but different results.
 
-use std::ops::{Index, Range};
+use std::ops::Range;
 
-use crate::diff::{DiffAlgorithm, DiffHunkRanges, hunks_with_algorithm};
+use imara_diff::Algorithm;
+
+use crate::diff::{DiffHunkRanges, hunks_with_algorithm};
 use crate::lines;
 
 /// The result of a three-way merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MergeResult<T> {
+pub enum MergeResult {
     /// The merge is clean, with this merged text that has the changes of both sides.
-    Clean(T),
+    Clean(String),
     /// The merge failed, with at least one range of lines in conflict, in order of position.
     Conflict(Vec<MergeConflictLineRanges>),
 }
@@ -32,77 +34,44 @@ pub struct MergeConflictLineRanges {
 }
 
 /// Merges the change from `base` to `ours` with the change from `base` to `theirs`.
-pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult<String> {
-    match merge_segments(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()) {
-        Ok(segments) => MergeResult::Clean(segments.iter().map(|segment| segment.content(ours, theirs)).collect()),
-        Err(conflicts) => MergeResult::Conflict(conflicts),
+pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult {
+    match merge_with_algorithm(base, ours, theirs, Algorithm::Histogram) {
+        MergeResult::Clean(text) => match merge_with_algorithm(base, ours, theirs, Algorithm::Myers) {
+            MergeResult::Clean(other) if other != text => {
+                let whole = |text: &str| 0..lines::count_lines(text.as_bytes());
+                let ranges = MergeConflictLineRanges { base: whole(base), ours: whole(ours), theirs: whole(theirs) };
+                MergeResult::Conflict(vec![ranges])
+            }
+            MergeResult::Clean(_) | MergeResult::Conflict(_) => MergeResult::Clean(text),
+        },
+        conflict @ MergeResult::Conflict(_) => conflict,
     }
-}
-
-/// Merges like [`merge`], for texts in any encoding that keeps ASCII bytes as they are.
-pub fn merge_bytes(base: &[u8], ours: &[u8], theirs: &[u8]) -> MergeResult<Vec<u8>> {
-    match merge_segments(base, ours, theirs) {
-        Ok(segments) => MergeResult::Clean(joined_bytes(&segments, ours, theirs)),
-        Err(conflicts) => MergeResult::Conflict(conflicts),
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MergeSide {
-    Ours,
-    Theirs,
-}
-
-/// A part of the merged text: a byte range of whole lines in the text of one side.
-#[derive(Debug, Clone)]
-struct MergedTextSegment {
-    side: MergeSide,
-    bytes: Range<usize>,
-}
-
-impl MergedTextSegment {
-    fn content<'a, T: Index<Range<usize>, Output = T> + ?Sized>(&self, ours: &'a T, theirs: &'a T) -> &'a T {
-        match self.side {
-            MergeSide::Ours => &ours[self.bytes.clone()],
-            MergeSide::Theirs => &theirs[self.bytes.clone()],
-        }
-    }
-}
-
-fn joined_bytes(segments: &[MergedTextSegment], ours: &[u8], theirs: &[u8]) -> Vec<u8> {
-    segments.iter().flat_map(|segment| segment.content(ours, theirs)).copied().collect()
 }
 
 struct MergeSideCursor<'a> {
-    text: &'a [u8],
-    /// The byte offset of each line start, followed by the length of the text.
-    starts: Vec<usize>,
+    text: &'a str,
+    line_starts: Vec<usize>,
     hunks: std::iter::Peekable<std::vec::IntoIter<DiffHunkRanges>>,
     base: usize,
     line: usize,
 }
 
 impl<'a> MergeSideCursor<'a> {
-    fn new(base: &[u8], text: &'a [u8], algorithm: DiffAlgorithm) -> Self {
-        let mut starts = vec![0];
-        let mut end = 0;
-        starts.extend(lines::iter_bytes(text).map(|line| {
-            end += line.len();
-            end
-        }));
+    fn new(base: &str, text: &'a str, algorithm: Algorithm) -> Self {
         let hunks = hunks_with_algorithm(base, text, algorithm).into_iter().peekable();
-        Self { text, starts, hunks, base: 0, line: 0 }
+        Self { text, line_starts: lines::starts(text.as_bytes()), hunks, base: 0, line: 0 }
     }
 
     fn next_hunk_start(&mut self) -> Option<usize> {
         self.hunks.peek().map(|hunk| hunk.old.start)
     }
 
-    fn copy_unchanged_to(&mut self, base: usize) -> Range<usize> {
+    /// Advances the side to base line `base` and returns the passed text.
+    fn copy_unchanged_to(&mut self, base: usize) -> &'a str {
         let from = self.line;
         self.line += base - self.base;
         self.base = base;
-        from..self.line
+        self.text_of(&(from..self.line))
     }
 
     /// Consumes the next hunk of a side if the hunk starts at or before base line `end`.
@@ -113,60 +82,37 @@ impl<'a> MergeSideCursor<'a> {
         Some(end.max(hunk.old.end))
     }
 
-    fn bytes(&self, lines: &Range<usize>) -> Range<usize> {
-        self.starts[lines.start]..self.starts[lines.end]
-    }
-}
-
-fn merge_segments(
-    base: &[u8],
-    ours: &[u8],
-    theirs: &[u8],
-) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLineRanges>> {
-    let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
-    match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
-        Ok(others) if joined_bytes(&others, ours, theirs) != joined_bytes(&segments, ours, theirs) => {
-            let whole = |text: &[u8]| 0..lines::count_lines(text);
-            Err(vec![MergeConflictLineRanges { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
-        }
-        Ok(_) | Err(_) => Ok(segments),
+    fn text_of(&self, lines: &Range<usize>) -> &'a str {
+        &self.text[self.line_starts[lines.start]..self.line_starts[lines.end]]
     }
 }
 
 /// Hunks of the two sides that overlap or are adjacent are merged as one.
-fn merge_with_algorithm(
-    base: &[u8],
-    ours: &[u8],
-    theirs: &[u8],
-    algorithm: DiffAlgorithm,
-) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLineRanges>> {
-    let base_lines = lines::count_lines(base);
+fn merge_with_algorithm(base: &str, ours: &str, theirs: &str, algorithm: Algorithm) -> MergeResult {
     let mut ours = MergeSideCursor::new(base, ours, algorithm);
     let mut theirs = MergeSideCursor::new(base, theirs, algorithm);
-    let mut segments = Vec::new();
+    let mut merged = String::new();
     let mut conflicts = Vec::new();
     loop {
         let starts = [ours.next_hunk_start(), theirs.next_hunk_start()];
         let Some(start) = starts.into_iter().flatten().min() else { break };
-        let unchanged = ours.copy_unchanged_to(start);
+        merged.push_str(ours.copy_unchanged_to(start));
         theirs.copy_unchanged_to(start);
-        segments.push(MergedTextSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
         match merge_overlapping_hunks(&mut ours, &mut theirs, start) {
-            Ok(segment) => segments.push(segment),
+            Ok(text) => merged.push_str(text),
             Err(conflict) => conflicts.push(conflict),
         }
     }
-    let unchanged = ours.copy_unchanged_to(base_lines);
-    segments.push(MergedTextSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
-    if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
+    merged.push_str(ours.copy_unchanged_to(lines::count_lines(base.as_bytes())));
+    if conflicts.is_empty() { MergeResult::Clean(merged) } else { MergeResult::Conflict(conflicts) }
 }
 
 /// Consumes the hunks of both sides that overlap or adjoin each other, from base line `start` on.
-fn merge_overlapping_hunks(
-    ours: &mut MergeSideCursor<'_>,
-    theirs: &mut MergeSideCursor<'_>,
+fn merge_overlapping_hunks<'a>(
+    ours: &mut MergeSideCursor<'a>,
+    theirs: &mut MergeSideCursor<'a>,
     start: usize,
-) -> Result<MergedTextSegment, MergeConflictLineRanges> {
+) -> Result<&'a str, MergeConflictLineRanges> {
     let (our_start, their_start) = (ours.line, theirs.line);
     let (mut we_changed, mut they_changed) = (false, false);
     let mut end = start;
@@ -182,11 +128,11 @@ fn merge_overlapping_hunks(
     ours.copy_unchanged_to(end);
     theirs.copy_unchanged_to(end);
     let (our_lines, their_lines) = (our_start..ours.line, their_start..theirs.line);
-    let (our_bytes, their_bytes) = (ours.bytes(&our_lines), theirs.bytes(&their_lines));
-    if !they_changed || ours.text[our_bytes.clone()] == theirs.text[their_bytes.clone()] {
-        Ok(MergedTextSegment { side: MergeSide::Ours, bytes: our_bytes })
+    let (our_text, their_text) = (ours.text_of(&our_lines), theirs.text_of(&their_lines));
+    if !they_changed || our_text == their_text {
+        Ok(our_text)
     } else if !we_changed {
-        Ok(MergedTextSegment { side: MergeSide::Theirs, bytes: their_bytes })
+        Ok(their_text)
     } else {
         Err(MergeConflictLineRanges { base: start..end, ours: our_lines, theirs: their_lines })
     }
@@ -255,12 +201,10 @@ mod tests {
     #[test]
     fn merges_that_differ_between_algorithms_conflict() {
         let (base, ours, theirs) = ("a\n}\na\na\n", "x\na\na\n}\na\n", "a\na\na\n");
-        let merged = |algorithm| {
-            let bytes = [base, ours, theirs].map(str::as_bytes);
-            let segments = merge_with_algorithm(bytes[0], bytes[1], bytes[2], algorithm).unwrap();
-            segments.iter().map(|segment| segment.content(ours, theirs)).collect::<String>()
-        };
-        assert_ne!(merged(DiffAlgorithm::Histogram), merged(DiffAlgorithm::Myers));
+        let merged = |algorithm| merge_with_algorithm(base, ours, theirs, algorithm);
+        assert!(matches!(merged(Algorithm::Histogram), MergeResult::Clean(_)));
+        assert!(matches!(merged(Algorithm::Myers), MergeResult::Clean(_)));
+        assert_ne!(merged(Algorithm::Histogram), merged(Algorithm::Myers));
         let whole = MergeConflictLineRanges { base: 0..4, ours: 0..5, theirs: 0..3 };
         assert_eq!(merge_conflicts(base, ours, theirs), [whole]);
     }
@@ -270,10 +214,6 @@ mod tests {
         assert_eq!(
             merge_cleanly("1\r\n2\n3\r4\n5", "one\r\n2\n3\r4\n5", "1\r\n2\n3\r4\n5\r\n6"),
             "one\r\n2\n3\r4\n5\r\n6"
-        );
-        assert_eq!(
-            merge_bytes(b"\xe9\na\nb", b"\xe8\na\nb", b"\xe9\na\nc"),
-            MergeResult::Clean(b"\xe8\na\nc".to_vec())
         );
     }
 }

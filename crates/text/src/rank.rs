@@ -10,9 +10,10 @@ pub mod natural_language;
 
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 
-pub use definition::{SymbolRole, role_of_hit};
+pub use definition::SymbolRole;
+use definition::role_of_hit;
 pub use file_category::SearchRankFileCategory;
-pub use language::ProgrammingLanguage;
+use language::ProgrammingLanguage;
 
 /// The points of a search hit on the whole name in a definition, before the points are scaled.
 const DEFINITION_POINTS: u32 = 7000;
@@ -73,11 +74,6 @@ impl SearchHitScorer {
         }
     }
 
-    /// Returns the programming language of the scored file, by its path.
-    pub fn language(&self) -> ProgrammingLanguage {
-        self.language
-    }
-
     /// Scores a search hit at the byte range `hit` in a line of the file.
     pub fn score_hit(&self, line: &str, hit: &Range<usize>) -> SearchHitScore {
         let hit = &definition::prefer_whole_name(line, hit);
@@ -115,7 +111,7 @@ fn normalise_name(name: &str) -> String {
 }
 
 /// Returns a sort key that puts the best search hit first. Search hits in different lines have different sort keys.
-pub fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
+fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
     (hit.score.role, Reverse(hit.score.points), hit.path, hit.line)
 }
 

@@ -1,4 +1,4 @@
-//! Splices replace byte ranges of a text. Inverse splices restore the text.
+//! Splices replace byte ranges of a text.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -30,21 +30,6 @@ pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     }
     result.push_str(text.get(at..).unwrap_or_default());
     result
-}
-
-/// Computes the splices that turn the result of applying `splices` to `text` back into `text`.
-pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
-    let (mut removed, mut inserted) = (0, 0);
-    splices
-        .iter()
-        .map(|splice| {
-            let start = splice.bytes.start - removed + inserted;
-            removed += splice.bytes.len();
-            inserted += splice.text.len();
-            let old = text.get(splice.bytes.clone()).unwrap_or_default().to_owned();
-            TextSplice { bytes: start..start + splice.text.len(), text: old }
-        })
-        .collect()
 }
 
 pub(super) struct LineMapping<'s> {
@@ -80,20 +65,5 @@ impl<'s> LineMapping<'s> {
     fn lines(&self, bytes: Range<usize>) -> RangeInclusive<usize> {
         let last = bytes.end.saturating_sub(1).max(bytes.start);
         self.new_text.line_at(bytes.start)..=self.new_text.line_at(last)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inverse_splices_restore_the_text() {
-        let text = "abcdef";
-        let splice = |bytes, text: &str| TextSplice { bytes, text: text.to_owned() };
-        let splices = [splice(0..1, "XX"), splice(2..4, ""), splice(6..6, "end")];
-        let result = apply_splices(text, &splices);
-        assert_eq!(result, "XXbefend");
-        assert_eq!(apply_splices(&result, &inverse_splices(text, &splices)), text);
     }
 }

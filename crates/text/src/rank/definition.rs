@@ -77,7 +77,7 @@ pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> 
 }
 
 /// Returns the role of a line for the last name in a search hit.
-pub fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>) -> SymbolRole {
+pub(super) fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>) -> SymbolRole {
     let hit = &prefer_whole_name(line, hit);
     let Some(name) = name_at(line, hit) else { return SymbolRole::Usage };
     if language.is_import(line) {

@@ -2,38 +2,28 @@
 
 /// A family of programming languages with the same syntax of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProgrammingLanguage {
-    /// The file contains Rust code.
+pub(super) enum ProgrammingLanguage {
     Rust,
-    /// The file contains Python code.
     Python,
-    /// The file contains JavaScript or TypeScript code.
+    /// JavaScript or TypeScript.
     JavaScript,
-    /// The file is a TypeScript declaration file.
     TypeScriptDeclarations,
-    /// The file contains Go code.
     Go,
-    /// The file contains C or C++ code.
+    /// C or C++.
     C,
-    /// The file is a header of C or C++, where most functions are only declared.
+    /// In a header of C or C++, most functions are only declared.
     CHeader,
-    /// The file contains Java, Kotlin, Scala or Groovy code.
+    /// Java, Kotlin, Scala or Groovy.
     Java,
-    /// The file contains C# code.
     CSharp,
-    /// The file contains Ruby code.
     Ruby,
-    /// The file contains PHP code.
     Php,
-    /// The file is a shell script.
     Shell,
-    /// The file contains SQL statements.
     Sql,
-    /// The file is Markdown or another text with headings.
+    /// Markdown or another text with headings.
     Markdown,
-    /// The file is a configuration file with keys and values, such as TOML, YAML, JSON or INI.
+    /// A configuration file with keys and values, such as TOML, YAML, JSON or INI.
     Config,
-    /// The file is in any other language.
     Other,
 }
 
@@ -60,8 +50,7 @@ const LANGUAGE_BY_EXTENSION: &[(ProgrammingLanguage, &[&str])] = &[
 const DECLARATION_EXTENSIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
 
 impl ProgrammingLanguage {
-    /// Returns the programming language of the file at `path`, by its name.
-    pub fn from_path(path: &str) -> Self {
+    pub(super) fn from_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         if DECLARATION_EXTENSIONS.iter().any(|ending| name.ends_with(ending)) {
             return Self::TypeScriptDeclarations;

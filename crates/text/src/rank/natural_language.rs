@@ -112,7 +112,7 @@ impl FileQueryWordCounts {
 
 /// Computes the score of each file for a question. Every file in `files` contains at least one word of the question.
 /// The number `total_files` also counts the searched files without a word of the question.
-pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
+fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
     let word_count = files.first().map_or(0, |file| file.lines.len());
     let total = (total_files.max(files.len() as u64)) as f64;
     let rarity = |word: usize| {

@@ -4,10 +4,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stead_text::edit::{
     EditError, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteNotFoundPolicy, apply_edits,
-    apply_splices, apply_to_newer_text, inverse_splices,
+    apply_splices, apply_to_newer_text,
 };
 use stead_text::lines;
 use stead_text::locate::{FuzzyTextMatchPass, QuoteSearchHaystack, QuoteSearchOptions};
+
+use crate::inverse_splices;
 
 /// The generated texts have few distinct words, so that a generated quote often has one or more matches.
 fn any_text() -> impl Strategy<Value = String> {

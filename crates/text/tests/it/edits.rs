@@ -3,8 +3,10 @@
 use serde::Deserialize;
 use stead_text::edit::{
     AmbiguousQuoteCandidate, EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit,
-    OccurrenceSelector, QuoteNotFoundPolicy, apply_edits, apply_splices, inverse_splices,
+    OccurrenceSelector, QuoteNotFoundPolicy, apply_edits, apply_splices,
 };
+
+use crate::inverse_splices;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
