@@ -50,16 +50,6 @@ pub(super) struct PlannedEditReplacement {
 }
 
 impl PlannedEditReplacement {
-    fn new(
-        method: QuoteMatchMethod,
-        matches: Vec<QuoteMatch>,
-        edit: FindReplaceEdit<'_>,
-        rules: EditMatchingRules,
-    ) -> Self {
-        let (old, new) = (edit.old.to_owned(), edit.new.to_owned());
-        Self { method, matches, old, new, terminators: rules.terminator_rule }
-    }
-
     pub(super) fn match_pass(&self) -> Option<FuzzyTextMatchPass> {
         match &self.method {
             QuoteMatchMethod::Pass(pass)
@@ -71,6 +61,16 @@ impl PlannedEditReplacement {
 }
 
 impl PlannedTextEditEffect {
+    fn replace(
+        method: QuoteMatchMethod,
+        matches: Vec<QuoteMatch>,
+        edit: FindReplaceEdit<'_>,
+        rules: EditMatchingRules,
+    ) -> Self {
+        let (old, new) = (edit.old.to_owned(), edit.new.to_owned());
+        Self::Replace(PlannedEditReplacement { method, matches, old, new, terminators: rules.terminator_rule })
+    }
+
     pub(super) fn to_applied_edit(&self, finder: &QuoteSearchHaystack<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
         let without_effect =
             |method, changed_lines| AppliedEdit { method, changed_lines, look_alikes: Vec::new(), matched_text: None };
@@ -142,6 +142,14 @@ pub(super) fn select_matches(
     quote_not_found(finder, edits, index, found.limit, rules)
 }
 
+fn accepts_count(occurrence: OccurrenceSelector, matches: usize) -> bool {
+    match occurrence {
+        OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => matches == 1,
+        OccurrenceSelector::Exactly(count) => matches == count,
+        OccurrenceSelector::All => matches > 0,
+    }
+}
+
 fn match_options(occurrence: OccurrenceSelector, rules: EditMatchingRules) -> QuoteSearchOptions {
     // All matches are replaced from left to right, so they must not overlap.
     let is_all = occurrence == OccurrenceSelector::All;
@@ -156,15 +164,10 @@ fn match_empty_quote(
     rules: EditMatchingRules,
 ) -> Result<PlannedTextEditEffect, EditErrorKind> {
     let total = finder.text().chars().count() + 1;
-    let fits = match edit.occurrence {
-        OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => total == 1,
-        OccurrenceSelector::Exactly(count) => total == count,
-        OccurrenceSelector::All => true,
-    };
     let borders = || finder.text().char_indices().map(|(at, _)| at).chain([finder.text().len()]);
     let hit =
         |at| QuoteMatch { bytes: at..at, lines: finder.line_at(at)..=finder.line_at(at), indentation_shift: None };
-    if !fits {
+    if !accepts_count(edit.occurrence, total) {
         let described: Vec<QuoteMatch> = borders().take(errors::DESCRIBED_MATCHES_MAX).map(hit).collect();
         let described = errors::describe_matches(finder, &described);
         return Err(if let OccurrenceSelector::Exactly(expected) = edit.occurrence {
@@ -174,12 +177,7 @@ fn match_empty_quote(
         });
     }
     let matches = borders().take(locate::MATCHES_MAX).map(hit).collect();
-    Ok(PlannedTextEditEffect::Replace(PlannedEditReplacement::new(
-        QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact),
-        matches,
-        edit,
-        rules,
-    )))
+    Ok(PlannedTextEditEffect::replace(QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact), matches, edit, rules))
 }
 
 fn choose_matches(
@@ -205,7 +203,7 @@ fn choose_matches(
         }
         OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::All => found.matches,
     };
-    Ok(PlannedTextEditEffect::Replace(PlannedEditReplacement::new(method(found.pass), hits, edit, rules)))
+    Ok(PlannedTextEditEffect::replace(method(found.pass), hits, edit, rules))
 }
 
 fn has_overlaps(hits: &[QuoteMatch]) -> bool {
@@ -246,19 +244,10 @@ fn match_similar_text(
 ) -> Option<Result<PlannedTextEditEffect, EditErrorKind>> {
     let (method, hits) = similarity::find_similar(finder, edit.old)?;
     if hits.len() > 1 {
-        let described = errors::describe_matches(finder, &hits);
-        return Some(Err(EditErrorKind::Ambiguous {
-            pass: FuzzyTextMatchPass::Exact,
-            total: hits.len(),
-            matches: described,
-        }));
+        let (total, matches) = (hits.len(), errors::describe_matches(finder, &hits));
+        return Some(Err(EditErrorKind::Ambiguous { pass: FuzzyTextMatchPass::Exact, total, matches }));
     }
-    Some(Ok(PlannedTextEditEffect::Replace(PlannedEditReplacement::new(
-        QuoteMatchMethod::Similarity(method),
-        hits,
-        edit,
-        rules,
-    ))))
+    Some(Ok(PlannedTextEditEffect::replace(QuoteMatchMethod::Similarity(method), hits, edit, rules)))
 }
 
 fn quote_not_found(
@@ -276,12 +265,9 @@ fn quote_not_found(
             .next()
             .map_or((Cow::Borrowed(edit.old), Cow::Borrowed(edit.new)), |(old, new)| (old.into(), new.into()));
         let hits = find_already_applied(finder, edit.old, &new);
-        let fits = match edit.occurrence {
-            OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => hits.len() == 1,
-            OccurrenceSelector::Exactly(count) => hits.len() == count,
-            OccurrenceSelector::All => !hits.is_empty(),
-        };
-        let is_applied = fits && is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
+        let is_applied = accepts_count(edit.occurrence, hits.len())
+            && is_distinctive(&old, &new)
+            && hits.iter().all(|hit| covers_whole_lines(finder, hit));
         new_text_lines = hits.into_iter().map(|hit| hit.lines).collect();
         if is_applied {
             return Ok(PlannedTextEditEffect::AlreadyApplied(new_text_lines));

@@ -14,12 +14,6 @@ pub(super) struct PatchAnchorMatch {
     scope_end: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatchAnchorLineInclusion {
-    Included,
-    Skipped,
-}
-
 pub(super) struct PatchAnchorFinder<'i, 't> {
     index: &'i LineLookupIndex<'t>,
     passes: &'static [FuzzyTextMatchPass],
@@ -69,27 +63,14 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
             None => split_into_scopes(lines, self.index.lines.len()).collect(),
             Some(outer) => outer
                 .iter()
-                .flat_map(|above| {
-                    split_into_scopes(
-                        self.lines_below(*above, PatchAnchorLineInclusion::Skipped, lines),
-                        above.scope_end,
-                    )
-                })
+                .flat_map(|above| split_into_scopes(self.lines_below(above, above.line + 1, lines), above.scope_end))
                 .collect(),
         }
     }
 
-    /// Returns those of `lines` that are in the block below an anchor, or in the anchor's scope if the block has none.
-    pub(super) fn lines_below<'l>(
-        &self,
-        above: PatchAnchorMatch,
-        own: PatchAnchorLineInclusion,
-        lines: &'l [usize],
-    ) -> &'l [usize] {
-        let first = match own {
-            PatchAnchorLineInclusion::Included => above.line,
-            PatchAnchorLineInclusion::Skipped => above.line + 1,
-        };
+    /// Returns those of `lines` from the line `first` on that are in the block below an anchor, or in the anchor's scope
+    /// if the block has none.
+    pub(super) fn lines_below<'l>(&self, above: &PatchAnchorMatch, first: usize, lines: &'l [usize]) -> &'l [usize] {
         let from = lines.partition_point(|line| *line < first);
         let to = lines.partition_point(|line| *line < above.scope_end).max(from);
         let below = &lines[from..to];

@@ -1,8 +1,6 @@
 //! Applies the chunks of a patch to one text, and detects patches that are already applied. If one chunk cannot be
 //! placed, then no chunk is applied.
 
-use std::borrow::Cow;
-
 use crate::edit::is_distinctive;
 use crate::locate::FuzzyTextMatchPass;
 
@@ -210,7 +208,7 @@ fn apply_to_original(
             return Err(failed(chunk, reason));
         }
     }
-    let to_match = |&PlacedPatchChunk { start, pass, repair, basis, .. }: &PlacedPatchChunk<'_>| PatchChunkMatch {
+    let to_match = |&PlacedPatchChunk { start, pass, repair, basis, .. }: &PlacedPatchChunk| PatchChunkMatch {
         line: start + 1,
         pass,
         repair,
@@ -225,10 +223,10 @@ fn apply_to_original(
     })
 }
 
-pub(super) struct PlacedPatchChunk<'c> {
+pub(super) struct PlacedPatchChunk {
     /// The 0-based line of the text where the chunk starts or inserts its lines.
     pub(super) start: usize,
-    pub(super) lines: Cow<'c, [PatchChunkLine]>,
+    pub(super) lines: Vec<PatchChunkLine>,
     pub(super) pass: FuzzyTextMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
@@ -240,16 +238,16 @@ fn record_chunk_edits(
     edits: &mut PatchLineEdits,
     number: usize,
     lines: &[LineWithTerminator<'_>],
-    placed: &PlacedPatchChunk<'_>,
+    placed: &PlacedPatchChunk,
 ) {
-    let source = terminator_source(lines, placed);
+    let states_terminators = states_terminators(lines, placed);
     let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == PatchStatedLineTerminator::NoNewline);
     let quotes_no_line = !placed.lines.iter().any(PatchChunkLine::is_in_old_text);
     let mut at = placed.start;
     // The lines that replace removed lines get the terminators of the removed lines.
     let mut removed_terminators: Vec<&'static str> = Vec::new();
     let mut added_count = 0;
-    for line in placed.lines.iter() {
+    for line in &placed.lines {
         match line.kind {
             ResolvedLineKind::Context => {
                 edits.quoted_by[at] = Some(number);
@@ -265,19 +263,10 @@ fn record_chunk_edits(
             }
             ResolvedLineKind::Add => {
                 let replaced = removed_terminators.get(added_count).or(removed_terminators.last()).copied();
-                let terminator = match (line.stated_terminator, source) {
-                    (PatchStatedLineTerminator::Cr, _) => "\r",
-                    (PatchStatedLineTerminator::Crlf, TerminatorSource::Chunk) => "\r\n",
-                    (
-                        PatchStatedLineTerminator::Unstated | PatchStatedLineTerminator::NoNewline,
-                        TerminatorSource::Chunk,
-                    ) => "\n",
-                    (
-                        PatchStatedLineTerminator::Crlf
-                        | PatchStatedLineTerminator::Unstated
-                        | PatchStatedLineTerminator::NoNewline,
-                        TerminatorSource::File,
-                    ) => replaced.unwrap_or_else(|| neighbouring_terminator(lines, at)),
+                let terminator = if line.stated_terminator != PatchStatedLineTerminator::Cr && !states_terminators {
+                    replaced.unwrap_or_else(|| neighbouring_terminator(lines, at))
+                } else {
+                    line.stated_terminator.characters()
                 };
                 added_count += 1;
                 let (text, stated_terminator) = (line.text.clone(), line.stated_terminator);
@@ -290,29 +279,18 @@ fn record_chunk_edits(
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TerminatorSource {
-    Chunk,
-    File,
-}
-
-/// Decides whether new lines take their terminators from the chunk or from the file.
-fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
-    let states_terminators = placed
+/// Whether new lines take their terminators from the chunk and not from the file.
+fn states_terminators(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk) -> bool {
+    let states_carriage_return = placed
         .lines
         .iter()
         .any(|line| matches!(line.stated_terminator, PatchStatedLineTerminator::Cr | PatchStatedLineTerminator::Crlf));
     let old = placed.lines.iter().filter(|line| line.is_in_old_text());
     let fits = old.zip(&lines[placed.start.min(lines.len())..]).all(|(quoted, line)| {
-        let stated = match quoted.stated_terminator {
-            PatchStatedLineTerminator::Unstated => "\n",
-            PatchStatedLineTerminator::Cr => "\r",
-            PatchStatedLineTerminator::Crlf => "\r\n",
-            PatchStatedLineTerminator::NoNewline => "",
-        };
-        stated == line.terminator
+        let has_no_newline = quoted.stated_terminator == PatchStatedLineTerminator::NoNewline;
+        line.terminator == if has_no_newline { "" } else { quoted.stated_terminator.characters() }
     });
-    if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
+    states_carriage_return && fits
 }
 
 /// Returns the terminator of the nearest terminated line above, or of the line below if no line above has one.

@@ -8,7 +8,7 @@ use crate::edit::is_distinctive;
 use crate::locate::FuzzyTextMatchPass;
 
 use super::PatchChunk;
-use super::anchor::{PatchAnchorFinder, PatchAnchorLineInclusion, PatchAnchorMatch};
+use super::anchor::{PatchAnchorFinder, PatchAnchorMatch};
 use super::apply::{
     PatchApplyErrorKind, PatchChunkMatching, PatchChunkPlacementRules, PatchPlacementBasis, PlacedPatchChunk,
 };
@@ -25,22 +25,10 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     cursor: usize,
     /// The number of lines by which the previous chunk was found below its stated line; negative if above.
     line_offset: isize,
-    number_trust: ObservedPatchLineNumberAccuracy,
-    order: PlacedPatchChunkOrderStatus,
+    has_wrong_line_number: bool,
+    is_out_of_order: bool,
     /// A patch counts only `\n` as a line end, but lines of the text may also end with `\r`.
     numbered_line_starts: Vec<usize>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ObservedPatchLineNumberAccuracy {
-    Trusted,
-    Untrusted,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PlacedPatchChunkOrderStatus {
-    Ascending,
-    Broken,
 }
 
 enum PatchChunkSearchResult {
@@ -75,25 +63,25 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             anchors,
             cursor: 0,
             line_offset: 0,
-            number_trust: ObservedPatchLineNumberAccuracy::Trusted,
-            order: PlacedPatchChunkOrderStatus::Ascending,
+            has_wrong_line_number: false,
+            is_out_of_order: false,
             numbered_line_starts,
         }
     }
 
     /// Finds the place of a chunk in the text; `edits` holds the changes of the earlier chunks.
-    pub(super) fn place_chunk<'c>(
+    pub(super) fn place_chunk(
         &mut self,
-        chunk: &'c PatchChunk,
+        chunk: &PatchChunk,
         edits: &PatchLineEdits,
-    ) -> Result<PlacedPatchChunk<'c>, PatchApplyErrorKind> {
+    ) -> Result<PlacedPatchChunk, PatchApplyErrorKind> {
         let interpretations = interpretations(chunk, self.rules);
         if chunk.only_adds() {
             let (start, basis) = self.insertion_line(chunk)?;
             let lines = interpretations.into_iter().next().map(|literal| literal.lines).unwrap_or_default();
             return Ok(PlacedPatchChunk {
                 start,
-                lines: Cow::Owned(lines),
+                lines,
                 pass: FuzzyTextMatchPass::Exact,
                 repair: None,
                 basis,
@@ -110,8 +98,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
                 match self.search_pass(chunk, &interpretation, pass, &anchored, edits)? {
                     PatchChunkSearchResult::NotFound => {}
                     PatchChunkSearchResult::Found { hit, candidate_starts } => {
-                        let placed = self.accept_match(chunk, interpretation, pass, hit);
-                        return Ok(PlacedPatchChunk { candidate_starts, ..placed });
+                        return Ok(self.accept_match(chunk, interpretation, pass, hit, candidate_starts));
                     }
                     PatchChunkSearchResult::Ambiguous(lines) => {
                         let count = old_lines(&interpretation.lines).count();
@@ -126,13 +113,14 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         Err(reason.unwrap_or_else(|| self.chunk_not_found(chunk)))
     }
 
-    fn accept_match<'c>(
+    fn accept_match(
         &mut self,
         chunk: &PatchChunk,
         interpretation: PatchChunkInterpretation,
         pass: FuzzyTextMatchPass,
         hit: LineRunMatch,
-    ) -> PlacedPatchChunk<'c> {
+        candidate_starts: Vec<usize>,
+    ) -> PlacedPatchChunk {
         let mut lines = interpretation.lines;
         if let Some(shift) = &hit.indentation_shift {
             for line in lines.iter_mut().filter(|line| line.kind == ResolvedLineKind::Add) {
@@ -143,36 +131,31 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             }
         }
         let changed = lines.iter().rposition(|line| line.kind != ResolvedLineKind::Context).map_or(0, |last| last + 1);
-        if hit.start < self.cursor {
-            self.order = PlacedPatchChunkOrderStatus::Broken;
-        }
+        self.is_out_of_order |= hit.start < self.cursor;
         self.cursor = hit.start + old_lines(&lines[..changed]).count();
         if let Some(expected) = self.expected_line(chunk) {
             self.line_offset += hit.start.cast_signed() - expected.cast_signed();
-            self.number_trust =
-                if self.line_offset == 0 { self.number_trust } else { ObservedPatchLineNumberAccuracy::Untrusted };
+            self.has_wrong_line_number |= self.line_offset != 0;
         }
         PlacedPatchChunk {
             start: hit.start,
-            lines: Cow::Owned(lines),
+            lines,
             pass,
             repair: interpretation.repair,
             basis: PatchPlacementBasis::Content,
-            candidate_starts: Vec::new(),
+            candidate_starts,
         }
     }
 
     /// Checks the place of a chunk again after all chunks are placed. A chunk must not be placed by its line number if
     /// a line number in the patch was wrong. A match must not be chosen by the order of the chunks if the chunks are
     /// out of order.
-    pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
-        if placed.basis == PatchPlacementBasis::LineNumber
-            && self.number_trust == ObservedPatchLineNumberAccuracy::Untrusted
-        {
+    pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk) -> Option<PatchApplyErrorKind> {
+        if placed.basis == PatchPlacementBasis::LineNumber && self.has_wrong_line_number {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
         }
         let count = old_lines(&placed.lines).count();
-        (self.order == PlacedPatchChunkOrderStatus::Broken && !placed.candidate_starts.is_empty())
+        (self.is_out_of_order && !placed.candidate_starts.is_empty())
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
@@ -231,9 +214,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         hits.retain(|hit| matches_indentation(hit, &interpretation.lines));
         if !chunk.anchors.is_empty() {
             let starts: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
-            let below = |above: &PatchAnchorMatch| {
-                self.anchors.lines_below(*above, PatchAnchorLineInclusion::Included, &starts)
-            };
+            let below = |above: &PatchAnchorMatch| self.anchors.lines_below(above, above.line, &starts);
             let allowed: Vec<usize> = anchored.iter().flat_map(below).copied().collect();
             hits.retain(|hit| allowed.binary_search(&hit.start).is_ok());
         }

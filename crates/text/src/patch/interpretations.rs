@@ -49,6 +49,17 @@ pub(super) enum PatchStatedLineTerminator {
     NoNewline,
 }
 
+impl PatchStatedLineTerminator {
+    /// Returns the terminator of the line, which is a newline unless the patch states another one.
+    pub(super) fn characters(self) -> &'static str {
+        match self {
+            Self::Cr => "\r",
+            Self::Crlf => "\r\n",
+            Self::Unstated | Self::NoNewline => "\n",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatchChunkLine {
     pub(super) kind: ResolvedLineKind,
