@@ -28,6 +28,20 @@ pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 const CHANGE_BYTES_MIN: usize = 5;
 const USUAL_ENTRY_BYTES: usize = 512;
 
+const DECISIONS: [JournaledCallOutcomeStatus; 3] =
+    [JournaledCallOutcomeStatus::Allowed, JournaledCallOutcomeStatus::Refused, JournaledCallOutcomeStatus::Failed];
+const CHANGE_KINDS: [ChangeKind; 9] = [
+    ChangeKind::Create,
+    ChangeKind::Modify,
+    ChangeKind::Remove,
+    ChangeKind::Rename,
+    ChangeKind::Copy,
+    ChangeKind::MakeDir,
+    ChangeKind::MakeLink,
+    ChangeKind::SetMode,
+    ChangeKind::Rescan,
+];
+
 /// Encodes a journal entry as its canonical bytes.
 pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     // The pattern has no `..`, so the compiler rejects a new field that is not encoded here. A new field needs a new
@@ -72,7 +86,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
         None => {}
     }
     out.text(arguments);
-    out.byte(decision_tag(*decision));
+    out.byte(*decision as u8);
     out.optional_text(reason.as_deref());
     out.number(*policy_version);
     if format == FORMAT_WITH_POLICY {
@@ -114,7 +128,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
             _ => None,
         },
         arguments: from.text("arguments")?,
-        decision: read_decision(&mut from)?,
+        decision: read_tagged(&mut from, "decision", &DECISIONS, |decision| decision as u8)?,
         reason: from.optional_text("reason")?,
         policy_version: from.number("policy")?,
         tier: if format == FORMAT_WITH_POLICY { from.optional_text("tier")? } else { None },
@@ -134,56 +148,21 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
     }
 }
 
-fn decision_tag(decision: JournaledCallOutcomeStatus) -> u8 {
-    match decision {
-        JournaledCallOutcomeStatus::Allowed => 1,
-        JournaledCallOutcomeStatus::Refused => 2,
-        JournaledCallOutcomeStatus::Failed => 3,
-    }
-}
-
-fn read_decision(from: &mut CanonicalReader<'_>) -> Result<JournaledCallOutcomeStatus, JournalEntryDecodeError> {
-    match from.byte("decision")? {
-        1 => Ok(JournaledCallOutcomeStatus::Allowed),
-        2 => Ok(JournaledCallOutcomeStatus::Refused),
-        3 => Ok(JournaledCallOutcomeStatus::Failed),
-        tag => Err(JournalEntryDecodeError::UnknownTag { field: "decision", tag }),
-    }
-}
-
-fn change_kind_tag(kind: ChangeKind) -> u8 {
-    match kind {
-        ChangeKind::Create => 1,
-        ChangeKind::Modify => 2,
-        ChangeKind::Remove => 3,
-        ChangeKind::Rename => 4,
-        ChangeKind::Copy => 5,
-        ChangeKind::MakeDir => 6,
-        ChangeKind::MakeLink => 7,
-        ChangeKind::SetMode => 8,
-        ChangeKind::Rescan => 9,
-    }
-}
-
-fn read_change_kind(from: &mut CanonicalReader<'_>) -> Result<ChangeKind, JournalEntryDecodeError> {
-    match from.byte("kind")? {
-        1 => Ok(ChangeKind::Create),
-        2 => Ok(ChangeKind::Modify),
-        3 => Ok(ChangeKind::Remove),
-        4 => Ok(ChangeKind::Rename),
-        5 => Ok(ChangeKind::Copy),
-        6 => Ok(ChangeKind::MakeDir),
-        7 => Ok(ChangeKind::MakeLink),
-        8 => Ok(ChangeKind::SetMode),
-        9 => Ok(ChangeKind::Rescan),
-        tag => Err(JournalEntryDecodeError::UnknownTag { field: "kind", tag }),
-    }
+fn read_tagged<T: Copy>(
+    from: &mut CanonicalReader<'_>,
+    field: &'static str,
+    values: &[T],
+    tag_of: impl Fn(T) -> u8,
+) -> Result<T, JournalEntryDecodeError> {
+    let tag = from.byte(field)?;
+    let value = values.iter().find(|value| tag_of(**value) == tag);
+    value.copied().ok_or(JournalEntryDecodeError::UnknownTag { field, tag })
 }
 
 fn write_change(out: &mut CanonicalWriter, change: &RecordedChange) {
     let RecordedChange { path, kind, to, before, after } = change;
     out.text(path);
-    out.byte(change_kind_tag(*kind));
+    out.byte(*kind as u8);
     out.optional_text(to.as_deref());
     write_path_state(out, before);
     write_path_state(out, after);
@@ -199,7 +178,7 @@ fn read_changes(from: &mut CanonicalReader<'_>) -> Result<Vec<RecordedChange>, J
         .map(|_| {
             Ok(RecordedChange {
                 path: from.text("path")?,
-                kind: read_change_kind(from)?,
+                kind: read_tagged(from, "kind", &CHANGE_KINDS, |kind| kind as u8)?,
                 to: from.optional_text("to")?,
                 before: read_path_state(from, "before")?,
                 after: read_path_state(from, "after")?,

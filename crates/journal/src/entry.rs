@@ -69,17 +69,17 @@ pub struct JournalEntryCaller {
     pub protocol: String,
 }
 
-/// Whether a recorded call succeeded, was refused or failed.
+/// Whether a recorded call succeeded, was refused or failed. The numbers are the tags in the canonical bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournaledCallOutcomeStatus {
     /// The call was permitted and succeeded.
     #[default]
-    Allowed,
+    Allowed = 1,
     /// The call was not permitted and changed nothing.
-    Refused,
+    Refused = 2,
     /// The call was permitted but failed.
-    Failed,
+    Failed = 3,
 }
 
 /// A change of one path that a journal entry records.
@@ -99,28 +99,29 @@ pub struct RecordedChange {
     pub after: PathState,
 }
 
-/// The kind of a recorded change. A new kind of change would need a new format of the canonical bytes.
+/// The kind of a recorded change. The numbers are the tags in the canonical bytes, so a new kind of change would need a
+/// new format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// A file was created.
-    Create,
+    Create = 1,
     /// The content of a file changed.
-    Modify,
+    Modify = 2,
     /// A file, link or tree was removed.
-    Remove,
+    Remove = 3,
     /// The path was renamed to the target path of the change.
-    Rename,
+    Rename = 4,
     /// The path was copied to the target path of the change.
-    Copy,
+    Copy = 5,
     /// A directory was created.
-    MakeDir,
+    MakeDir = 6,
     /// A symbolic link was created.
-    MakeLink,
+    MakeLink = 7,
     /// Only the permission bits of the path changed.
-    SetMode,
+    SetMode = 8,
     /// The path or anything below it may have changed, but the individual changes were not observed.
-    Rescan,
+    Rescan = 9,
 }
 
 /// The state of a path before or after a recorded change.

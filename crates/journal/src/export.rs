@@ -164,9 +164,7 @@ pub fn verify_export(
             }
             Some(JournalExportLine::Header { .. }) => return Err(JournalExportFileError::MisplacedLine(lines.number)),
             None => {
-                return Err(
-                    JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Truncated, verifier.size() + 1).into()
-                );
+                return Err(JournalIntegrityErrorKind::Truncated.at_entry(verifier.size() + 1).into());
             }
         }
     }
@@ -197,7 +195,7 @@ fn read_header(
 
 fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Result<(), JournalIntegrityError> {
     if size < verifier.size() {
-        return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HeadMismatch, size.saturating_add(1)));
+        return Err(JournalIntegrityErrorKind::HeadMismatch.at_entry(size.saturating_add(1)));
     }
     verifier.expect_head(size, head)
 }

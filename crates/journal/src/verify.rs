@@ -88,15 +88,17 @@ pub enum JournalIntegrityErrorKind {
     TooManyAwaited,
 }
 
+impl JournalIntegrityErrorKind {
+    pub(crate) fn at_entry(self, number: u64) -> JournalIntegrityError {
+        JournalIntegrityError { kind: self, number, checkpoint: None }
+    }
+
+    fn at_checkpoint(self, number: u64, size: u64) -> JournalIntegrityError {
+        JournalIntegrityError { kind: self, number, checkpoint: Some(size) }
+    }
+}
+
 impl JournalIntegrityError {
-    pub(crate) fn at_entry(kind: JournalIntegrityErrorKind, number: u64) -> Self {
-        Self { kind, number, checkpoint: None }
-    }
-
-    fn at_checkpoint(kind: JournalIntegrityErrorKind, number: u64, size: u64) -> Self {
-        Self { kind, number, checkpoint: Some(size) }
-    }
-
     fn from_checkpoint_error(error: JournalCheckpointVerifyError, number: u64) -> Self {
         let kind = match error {
             JournalCheckpointVerifyError::Malformed(_) => JournalIntegrityErrorKind::BadCheckpoint,
@@ -209,31 +211,71 @@ impl JournalVerifier {
         canonical: &[u8],
         recorded: &Digest,
     ) -> Result<(), JournalIntegrityError> {
-        let outcome = self.ensure_not_failed().and_then(|()| self.try_push_entry(number, canonical, recorded));
-        self.remember_error(outcome)
+        self.run_step(|verifier| {
+            verifier.check_claims()?;
+            let next = verifier.next();
+            match number.cmp(&next) {
+                // Every entry with a smaller number has already been verified.
+                Ordering::Less => return Err(JournalIntegrityErrorKind::Duplicate.at_entry(number)),
+                Ordering::Greater => return Err(JournalIntegrityErrorKind::Missing.at_entry(next)),
+                Ordering::Equal => {}
+            }
+            let decoded = decode_entry(canonical);
+            // If a valid record has a different number, it was moved to this position, even if its recorded hash matches.
+            if decoded.as_ref().is_ok_and(|entry| entry.number != number) {
+                return Err(JournalIntegrityErrorKind::OutOfOrder.at_entry(number));
+            }
+            let hash = chain_hash(&verifier.head, canonical);
+            if hash != *recorded {
+                return Err(JournalIntegrityErrorKind::HashMismatch.at_entry(number));
+            }
+            decoded.map_err(|_malformed| JournalIntegrityErrorKind::Malformed.at_entry(number))?;
+            verifier.frontier.append(MerkleLeafHash::from_entry_hash(&hash));
+            verifier.head = hash;
+            Ok(())
+        })
     }
 
     /// Adds a checkpoint, which is compared with the journal when verification reaches its size. A checkpoint must not
     /// be smaller than the number of entries verified so far.
     pub fn push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
-        let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
-        self.remember_error(outcome)
+        self.run_step(|verifier| {
+            let suspect = verifier.covered_by_checkpoint + 1;
+            let JournalCheckpoint { size, root, head, .. } = JournalCheckpoint::verify(note, &verifier.ring)
+                .map_err(|error| JournalIntegrityError::from_checkpoint_error(error, suspect))?;
+            if size < verifier.size() {
+                return Err(JournalIntegrityErrorKind::Late.at_checkpoint(suspect, size));
+            }
+            let claim = CheckpointClaim { root, head };
+            match verifier.claims.insert(size, claim) {
+                Some(other) if other != claim => Err(JournalIntegrityErrorKind::Fork.at_checkpoint(suspect, size)),
+                Some(_same) => Ok(()),
+                None => verifier.check_awaited_limit(size),
+            }
+        })
     }
 
     /// Adds the number and hash of a journal entry that were saved elsewhere. Verification fails if the hash of the
     /// journal entry differs from the saved hash.
     pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
-        let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
-        self.remember_error(outcome)
+        self.run_step(|verifier| {
+            if number < verifier.size() {
+                return Err(JournalIntegrityErrorKind::Late.at_entry(number));
+            }
+            match verifier.expected_heads.insert(number, hash) {
+                Some(other) if other != hash => Err(JournalIntegrityErrorKind::HeadMismatch.at_entry(number)),
+                Some(_same) => Ok(()),
+                None => verifier.check_awaited_limit(number),
+            }
+        })
     }
 
     /// Ends the verification; a journal that ends before an added checkpoint or head is an error.
     pub fn finish(mut self) -> Result<VerifiedJournalSummary, JournalIntegrityError> {
-        self.ensure_not_failed()?;
-        self.check_claims()?;
+        self.run_step(Self::check_claims)?;
         let awaited = [self.claims.keys().next(), self.expected_heads.keys().next()].into_iter().flatten().min();
         if let Some(&size) = awaited {
-            return Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Truncated, self.next(), size));
+            return Err(JournalIntegrityErrorKind::Truncated.at_checkpoint(self.next(), size));
         }
         Ok(VerifiedJournalSummary {
             prefix: VerifiedJournalPrefix { head: self.head, frontier: self.frontier },
@@ -251,81 +293,21 @@ impl JournalVerifier {
         self.size() + 1
     }
 
-    fn ensure_not_failed(&self) -> Result<(), JournalIntegrityError> {
-        self.first_error.map_or(Ok(()), Err)
-    }
-
-    fn remember_error(&mut self, outcome: Result<(), JournalIntegrityError>) -> Result<(), JournalIntegrityError> {
+    /// Runs a step unless an earlier step failed, and remembers the first error.
+    fn run_step(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<(), JournalIntegrityError>,
+    ) -> Result<(), JournalIntegrityError> {
+        let outcome = self.first_error.map_or_else(|| step(self), Err);
         self.first_error = outcome.err();
         outcome
-    }
-
-    fn try_push_entry(
-        &mut self,
-        number: u64,
-        canonical: &[u8],
-        recorded: &Digest,
-    ) -> Result<(), JournalIntegrityError> {
-        self.check_claims()?;
-        let next = self.next();
-        match number.cmp(&next) {
-            // Every entry with a smaller number has already been verified.
-            Ordering::Less => {
-                return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Duplicate, number));
-            }
-            Ordering::Greater => return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Missing, next)),
-            Ordering::Equal => {}
-        }
-        let decoded = decode_entry(canonical);
-        // If a valid record has a different number, it was moved to this position, even if its recorded hash matches.
-        if decoded.as_ref().is_ok_and(|entry| entry.number != number) {
-            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::OutOfOrder, number));
-        }
-        let hash = chain_hash(&self.head, canonical);
-        if hash != *recorded {
-            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HashMismatch, number));
-        }
-        decoded.map_err(|_malformed| JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Malformed, number))?;
-        self.frontier.append(MerkleLeafHash::from_entry_hash(&hash));
-        self.head = hash;
-        Ok(())
-    }
-
-    fn try_push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
-        let suspect = self.covered_by_checkpoint + 1;
-        let JournalCheckpoint { size, root, head, .. } = JournalCheckpoint::verify(note, &self.ring)
-            .map_err(|error| JournalIntegrityError::from_checkpoint_error(error, suspect))?;
-        if size < self.size() {
-            return Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Late, suspect, size));
-        }
-        let claim = CheckpointClaim { root, head };
-        match self.claims.insert(size, claim) {
-            Some(other) if other != claim => {
-                Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Fork, suspect, size))
-            }
-            Some(_same) => Ok(()),
-            None => self.check_awaited_limit(size),
-        }
-    }
-
-    fn try_expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
-        if number < self.size() {
-            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Late, number));
-        }
-        match self.expected_heads.insert(number, hash) {
-            Some(other) if other != hash => {
-                Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HeadMismatch, number))
-            }
-            Some(_same) => Ok(()),
-            None => self.check_awaited_limit(number),
-        }
     }
 
     fn check_awaited_limit(&self, size: u64) -> Result<(), JournalIntegrityError> {
         if self.claims.len() + self.expected_heads.len() <= AWAITED_MAX {
             Ok(())
         } else {
-            Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::TooManyAwaited, self.next(), size))
+            Err(JournalIntegrityErrorKind::TooManyAwaited.at_checkpoint(self.next(), size))
         }
     }
 
@@ -334,24 +316,16 @@ impl JournalVerifier {
         let suspect = self.covered_by_checkpoint + 1;
         if let Some(claim) = self.claims.remove(&size) {
             if claim.root != self.frontier.root() {
-                return Err(JournalIntegrityError::at_checkpoint(
-                    JournalIntegrityErrorKind::RootMismatch,
-                    suspect,
-                    size,
-                ));
+                return Err(JournalIntegrityErrorKind::RootMismatch.at_checkpoint(suspect, size));
             }
             if claim.head != self.head {
-                return Err(JournalIntegrityError::at_checkpoint(
-                    JournalIntegrityErrorKind::HeadMismatch,
-                    suspect,
-                    size,
-                ));
+                return Err(JournalIntegrityErrorKind::HeadMismatch.at_checkpoint(suspect, size));
             }
             self.covered_by_checkpoint = size;
             self.checkpoint_count += 1;
         }
         if self.expected_heads.remove(&size).is_some_and(|expected| expected != self.head) {
-            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HeadMismatch, size));
+            return Err(JournalIntegrityErrorKind::HeadMismatch.at_entry(size));
         }
         Ok(())
     }
