@@ -32,7 +32,7 @@ pub(crate) use errors::AcpError;
 pub(crate) use files::select_lines;
 pub use proxy::{BoxedAcpMessageReader, BoxedAcpMessageWriter};
 pub use session::{AcpSingleFileRoot, OpenedAcpSessionRoot};
-pub use setup::{AcpCapabilityOfferStatus, AcpFileCapabilities, McpServerCommand, McpServerTicketEnvVar};
+pub use setup::{AcpFileCapabilities, McpServerCommand, McpServerTicketEnvVar};
 pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
 
 use conductor::{AcpConductorEnvelopeCodec, AcpPeerWriter};

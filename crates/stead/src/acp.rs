@@ -14,8 +14,8 @@ use stead_engine::{ApprovalMode, Caller};
 use stead_local::LandlockMode;
 use stead_protocols::{
     acp::{
-        self, AcpCapabilityOfferStatus, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig,
-        WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy,
+        self, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig, WriteEncodingPolicy,
+        WriteFormatPolicy, WriteLineEndingPolicy,
     },
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
 };
@@ -59,7 +59,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
         approval_mode(acp.approve),
     )?;
     let root_opener = Arc::new(root_opener);
-    let options = AcpProxyConfig { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
+    let file_capabilities = AcpFileCapabilities { read_text_file: true, write_text_file: !acp.caller.read_only };
+    let options = AcpProxyConfig { file_capabilities, text_format: text_format_policy(acp) };
     let runtime = stdio_server::build_runtime(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)?;
     let served = runtime.block_on(async {
         let editor = AcpPeerStreams { input: stdio_server::open_stdin(), output: stdio_server::open_stdout() };
@@ -88,17 +89,6 @@ fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Client => ApprovalMode::TrustClient,
         ApprovalModeArg::Ask | ApprovalModeArg::Deny | ApprovalModeArg::Allow => open_workspace::approval_mode(approve),
-    }
-}
-
-fn file_capabilities(acp: &AcpFlags) -> AcpFileCapabilities {
-    AcpFileCapabilities {
-        read_text_file: AcpCapabilityOfferStatus::Yes,
-        write_text_file: if acp.caller.read_only {
-            AcpCapabilityOfferStatus::No
-        } else {
-            AcpCapabilityOfferStatus::Yes
-        },
     }
 }
 

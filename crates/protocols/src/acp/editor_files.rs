@@ -12,7 +12,6 @@ use super::{
     errors::AcpError,
     files::AcpRunningFileCall,
     session::LastSeenContent,
-    setup::AcpCapabilityOfferStatus,
     text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
@@ -68,10 +67,10 @@ impl AcpRunningFileCall<'_> {
     /// Returns the editor's text of a file, or the text on disk if the editor offers no read method.
     pub(super) async fn current_text(&self) -> Result<Option<String>, AcpError> {
         let on_disk = self.read_disk_text().await?;
-        match self.proxy.router.editor_capabilities().read_text_file {
-            AcpCapabilityOfferStatus::Yes => Ok(self.request_editor_text().await?.ok()),
-            AcpCapabilityOfferStatus::No => Ok(on_disk.and_then(|on_disk| on_disk.0.ok())),
+        if self.proxy.router.editor_capabilities().read_text_file {
+            return Ok(self.request_editor_text().await?.ok());
         }
+        Ok(on_disk.and_then(|on_disk| on_disk.0.ok()))
     }
 
     /// The engine authorizes and records the read of a file's text on disk. The text on disk is `None` if the file does

@@ -49,17 +49,18 @@ impl PendingEditorRequestTable {
         Some(PendingRequestToEditor { id, response })
     }
 
-    /// Delivers the editor's response to the pending request with the same id. A response whose id has the proxy's
-    /// prefix belongs to the proxy, even if its request is no longer pending.
-    pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> AcpResponseRecipient {
+    /// Delivers the editor's response to the pending request with the same id, and returns whether the response
+    /// belongs to the proxy. A response whose id has the proxy's prefix belongs to the proxy, even if its request is no
+    /// longer pending.
+    pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> bool {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
-            return AcpResponseRecipient::Other;
+            return false;
         }
         if let Some(sender) = self.lock_pending().as_mut().and_then(|pending| pending.remove(id)) {
             // A send error means that the request was cancelled.
             drop(sender.send(response()));
         }
-        AcpResponseRecipient::Proxy
+        true
     }
 
     pub(super) fn cancel(&self, id: &str) {
@@ -77,12 +78,6 @@ impl PendingEditorRequestTable {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AcpResponseRecipient {
-    Proxy,
-    Other,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,10 +87,10 @@ mod tests {
         let requests = PendingEditorRequestTable::new();
         let (one, two) = (requests.register().unwrap(), requests.register().unwrap());
         let id = |text: &str| AcpMessageId::from_json(&Value::from(text));
-        assert_eq!(requests.resolve(&id("stead-1"), || Ok(1.into())), AcpResponseRecipient::Other);
-        assert_eq!(requests.resolve(&AcpMessageId("7".to_owned()), || Ok(1.into())), AcpResponseRecipient::Other);
-        assert_eq!(requests.resolve(&id(&two.id), || Ok(2.into())), AcpResponseRecipient::Proxy);
-        assert_eq!(requests.resolve(&id(&two.id), || Ok(3.into())), AcpResponseRecipient::Proxy);
+        assert!(!requests.resolve(&id("stead-1"), || Ok(1.into())));
+        assert!(!requests.resolve(&AcpMessageId("7".to_owned()), || Ok(1.into())));
+        assert!(requests.resolve(&id(&two.id), || Ok(2.into())));
+        assert!(requests.resolve(&id(&two.id), || Ok(3.into())));
         assert_eq!(two.response.await, Ok(Ok(2.into())));
         requests.close();
         assert!(one.response.await.is_err());

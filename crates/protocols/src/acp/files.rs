@@ -14,7 +14,7 @@ use super::{
     review,
     router::{AcpFileCall, AcpFileMethod},
     session::{AcpResolvedPath, AcpSession, AcpSessionRootWithCallers, LastSeenContent},
-    setup::{AcpCapabilityOfferStatus, not_absolute_error},
+    setup::not_absolute_error,
     text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
 use crate::{
@@ -45,8 +45,8 @@ pub(super) async fn serve_file_call(
             let params: AcpReadParams = serde_json::from_slice(&call.params).map_err(invalid)?;
             let request = AcpRunningFileCall::new(proxy, &params.session_id, params.path, cancelled)?;
             let text = match proxy.router.editor_capabilities().read_text_file {
-                AcpCapabilityOfferStatus::Yes => request.read_from_editor().await?,
-                AcpCapabilityOfferStatus::No => request.read_text().await?,
+                true => request.read_from_editor().await?,
+                false => request.read_text().await?,
             };
             Ok(json!({ "content": select_lines(&text, params.line, params.limit)? }))
         }
@@ -55,8 +55,8 @@ pub(super) async fn serve_file_call(
             let request = AcpRunningFileCall::new(proxy, &params.session_id, params.path, cancelled)?;
             let format = proxy.options.text_format.with_call_meta(params.meta.as_ref())?;
             let written = match proxy.router.editor_capabilities().write_text_file {
-                AcpCapabilityOfferStatus::Yes => request.write_through_editor(&params.content, format).await?,
-                AcpCapabilityOfferStatus::No => request.write_text(&params.content, format).await?,
+                true => request.write_through_editor(&params.content, format).await?,
+                false => request.write_text(&params.content, format).await?,
             };
             Ok(written.to_json())
         }
@@ -126,7 +126,7 @@ impl<'p> AcpRunningFileCall<'p> {
         };
         if let Err(error) = &outcome
             && error.kind == ErrorKind::Locked
-            && self.proxy.router.wants_notices() == AcpCapabilityOfferStatus::Yes
+            && self.proxy.router.wants_notices()
         {
             // A send error means that the editor has disconnected.
             drop(self.proxy.editor.send(review::lease_notification(&self.session, &self.requested_path, error)).await);

@@ -11,7 +11,6 @@ use tokio::{
 use super::{
     AcpConnectionClosedBy, AcpProxy,
     conductor::{AcpConductorEnvelopeCodec, LineFromAcpConductor},
-    editor_requests::AcpResponseRecipient,
     errors::AcpError,
     files,
     message::{self, AcpMessageError, AcpMessageId},
@@ -137,7 +136,7 @@ impl AcpProxy {
             match line.map(|line| envelope.unwrap_line(line)) {
                 Ok(LineFromAcpConductor::FromEditor(line)) => self.handle_editor_line(line).await?,
                 Ok(LineFromAcpConductor::FromAgent(line)) => self.handle_agent_line(line, &mut file_tasks).await?,
-                Ok(LineFromAcpConductor::Response(line)) => self.handle_response(line).await?,
+                Ok(LineFromAcpConductor::Response(line)) => self.handle_response(line, &mut file_tasks).await?,
                 Err(rejected) => self.editor.send(error_response_line(&rejected)).await?,
             }
         }
@@ -158,7 +157,7 @@ impl AcpProxy {
     async fn handle_editor_line(self: &Arc<Self>, line: Vec<u8>) -> io::Result<()> {
         match self.router.route_from_editor(&line) {
             AcpRoutingDecision::Forward => self.agent.send(with_newline(line)).await,
-            AcpRoutingDecision::ForwardChanged(line) => self.agent.send(with_newline(line)).await,
+            AcpRoutingDecision::ForwardChanged(changed) => self.agent.send(with_newline(changed)).await,
             AcpRoutingDecision::ReplyToSender(line) => self.editor.send(line).await,
             AcpRoutingDecision::ForwardPrompt(session) => {
                 if let Some(session) = self.router.find_session(&session) {
@@ -197,29 +196,11 @@ impl AcpProxy {
         }
     }
 
-    async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
-        match self.router.resolve_response(&line) {
-            AcpResponseRecipient::Proxy => Ok(()),
-            AcpResponseRecipient::Other => {
-                // The router is called to update its state and to change the line if necessary. The response is
-                // forwarded in any case.
-                let line = match self.router.route_from_agent(&line) {
-                    AcpRoutingDecision::ForwardSessionCreated(session) => {
-                        self.bind_server_to_session(session).await;
-                        line
-                    }
-                    AcpRoutingDecision::ForwardChanged(changed) => changed,
-                    AcpRoutingDecision::Forward
-                    | AcpRoutingDecision::ReplyToSender(_)
-                    | AcpRoutingDecision::ForwardPrompt(_)
-                    | AcpRoutingDecision::Consumed
-                    | AcpRoutingDecision::SetUpSession(_)
-                    | AcpRoutingDecision::ServeReviewCall(_)
-                    | AcpRoutingDecision::ServeFileCall(_) => line,
-                };
-                self.editor.send(with_newline(line)).await
-            }
+    async fn handle_response(self: &Arc<Self>, line: Vec<u8>, file_tasks: &mut AcpFileCallTasks) -> io::Result<()> {
+        if matches!(self.router.route_from_editor(&line), AcpRoutingDecision::Consumed) {
+            return Ok(());
         }
+        self.handle_agent_line(line, file_tasks).await
     }
 
     async fn serve_review_call(self: &Arc<Self>, call: AcpReviewMethodRequest) -> io::Result<()> {

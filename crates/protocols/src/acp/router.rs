@@ -12,15 +12,15 @@ use tokio::sync::watch;
 
 use super::{
     AcpConnectionCallers, AcpProxyConfig, OpenedAcpSessionRoot,
-    editor_requests::{AcpResponseRecipient, EditorResponse, PendingEditorRequestTable},
+    editor_requests::{EditorResponse, PendingEditorRequestTable},
     errors::AcpError,
-    json_members,
-    message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
+    json_members::{self, MalformedJsonObjectError},
+    message::{self, AcpMessage, AcpMessageId, AcpMessageKind},
     review::{self, AcpReviewMethod, AcpReviewMethodRequest},
     session::{AcpProxyAddedMcpServer, AcpSession},
     setup::{
-        self, AcpCapabilityOfferStatus, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand,
-        NegotiatedAcpProtocol, VERSION_WITHOUT_FILES,
+        self, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand, NegotiatedAcpProtocol,
+        VERSION_WITHOUT_FILES,
     },
 };
 use crate::{
@@ -112,7 +112,7 @@ enum PendingAcpLifecycleRequest {
 struct AcpRouterState {
     editor_capabilities: AcpFileCapabilities,
     advertised: AcpFileCapabilities,
-    wants_notices: AcpCapabilityOfferStatus,
+    wants_notices: bool,
     negotiated: Option<NegotiatedAcpProtocol>,
     pending_responses: HashMap<AcpMessageId, PendingAcpLifecycleRequest>,
     sessions: HashMap<String, Arc<AcpSession>>,
@@ -134,13 +134,13 @@ impl AcpProxyMessageRouter {
     pub(super) fn route_from_editor(&self, line: &[u8]) -> AcpRoutingDecision {
         let message = match AcpMessage::parse(line) {
             Ok(message) => message,
-            Err(rejected) => return reply_with_error(&rejected),
+            Err(rejected) => return reply_with_error(rejected.id.as_ref(), &rejected.error),
         };
         match &message.kind {
             AcpMessageKind::Response { id } => {
                 match self.editor_requests.resolve(id, || editor_response(line, &message)) {
-                    AcpResponseRecipient::Proxy => AcpRoutingDecision::Consumed,
-                    AcpResponseRecipient::Other => AcpRoutingDecision::Forward,
+                    true => AcpRoutingDecision::Consumed,
+                    false => AcpRoutingDecision::Forward,
                 }
             }
             AcpMessageKind::Request { id, method } => match method.as_str() {
@@ -154,7 +154,7 @@ impl AcpProxyMessageRouter {
                         Ok(params) => {
                             AcpRoutingDecision::SetUpSession(AcpSessionSetupRequest { id: id.clone(), origin, params })
                         }
-                        Err(error) => AcpRoutingDecision::ReplyToSender(message::error_line(Some(id), &error)),
+                        Err(error) => reply_with_error(Some(id), &error),
                     }
                 }
                 "session/close" | "session/delete" => {
@@ -188,17 +188,14 @@ impl AcpProxyMessageRouter {
     pub(super) fn route_from_agent(&self, line: &[u8]) -> AcpRoutingDecision {
         let message = match AcpMessage::parse(line) {
             Ok(message) => message,
-            Err(rejected) => return reply_with_error(&rejected),
+            Err(rejected) => return reply_with_error(rejected.id.as_ref(), &rejected.error),
         };
         match &message.kind {
             AcpMessageKind::Response { id } => self.track_response(id, line, &message),
             AcpMessageKind::Request { id, method } => match AcpFileMethod::from_name(method) {
                 None => AcpRoutingDecision::Forward,
-                Some(method) if self.file_method_offered(method) == AcpCapabilityOfferStatus::No => {
-                    AcpRoutingDecision::ReplyToSender(message::error_line(
-                        Some(id),
-                        &AcpError::method_not_found(method.name()),
-                    ))
+                Some(method) if !self.offers_file_method(method) => {
+                    reply_with_error(Some(id), &AcpError::method_not_found(method.name()))
                 }
                 Some(method) => {
                     let params = message.params_bytes(line).to_vec();
@@ -212,26 +209,12 @@ impl AcpProxyMessageRouter {
             AcpMessageKind::Notification { method } if method == CANCEL_METHOD => {
                 let range = json_members::find_member(message.params_bytes(line), "requestId");
                 let id = range.and_then(|range| serde_json::from_slice(&message.params_bytes(line)[range]).ok());
-                match id.map(|id: Value| self.cancel_call(&AcpMessageId::from_json(&id))) {
-                    Some(AcpResponseRecipient::Proxy) => AcpRoutingDecision::Consumed,
-                    Some(AcpResponseRecipient::Other) | None => AcpRoutingDecision::Forward,
+                match id.is_some_and(|id: Value| self.cancel_call(&AcpMessageId::from_json(&id))) {
+                    true => AcpRoutingDecision::Consumed,
+                    false => AcpRoutingDecision::Forward,
                 }
             }
             AcpMessageKind::Notification { .. } => AcpRoutingDecision::Forward,
-        }
-    }
-
-    pub(super) fn resolve_response(&self, line: &[u8]) -> AcpResponseRecipient {
-        match self.route_from_editor(line) {
-            AcpRoutingDecision::Consumed => AcpResponseRecipient::Proxy,
-            AcpRoutingDecision::Forward
-            | AcpRoutingDecision::ForwardChanged(_)
-            | AcpRoutingDecision::ReplyToSender(_)
-            | AcpRoutingDecision::ForwardPrompt(_)
-            | AcpRoutingDecision::ForwardSessionCreated(_)
-            | AcpRoutingDecision::SetUpSession(_)
-            | AcpRoutingDecision::ServeReviewCall(_)
-            | AcpRoutingDecision::ServeFileCall(_) => AcpResponseRecipient::Other,
         }
     }
 
@@ -243,21 +226,15 @@ impl AcpProxyMessageRouter {
         line: &[u8],
     ) -> Result<AcpForwardedSessionSetup, AcpError> {
         let mut state = self.lock_state();
-        let negotiated = state
-            .negotiated
-            .unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOfferStatus::Yes });
-        let (line, added) = match server.filter(|_| negotiated.stdio_servers == AcpCapabilityOfferStatus::Yes) {
-            Some(server) => {
-                setup::add_mcp_server(line, server, negotiated).map_err(|json_members::MalformedJsonObjectError| {
-                    AcpError::invalid_params("the params are not a JSON object")
-                })?
-            }
-            None => (line.to_vec(), AcpCapabilityOfferStatus::No),
+        let negotiated = state.negotiated.unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: true });
+        let added = match server.filter(|_| negotiated.stdio_servers) {
+            Some(server) => setup::add_mcp_server(line, server, negotiated).map_err(params_not_object_error)?,
+            None => None,
         };
-        let ticket = server.filter(|_| added == AcpCapabilityOfferStatus::Yes).and_then(|server| server.ticket.clone());
+        let ticket = server.filter(|_| added.is_some()).and_then(|server| server.ticket.clone());
         let server = ticket.zip(setup.params.roots.first().cloned());
-        let session = AcpSession::new(&self.callers, opened)
-            .with_mcp_server(server.map(|(ticket, directory)| AcpProxyAddedMcpServer { directory, ticket }));
+        let mut session = AcpSession::new(&self.callers, opened);
+        session.mcp_server = server.map(|(ticket, directory)| AcpProxyAddedMcpServer { directory, ticket });
         if state.pending_responses.len() >= REQUESTS_PENDING_MAX || state.sessions.len() >= ACP_SESSIONS_MAX {
             return Err(AcpError::internal_error("too_many: too many open sessions; close one first"));
         }
@@ -276,7 +253,7 @@ impl AcpProxyMessageRouter {
             Some(_) | None => PendingAcpLifecycleRequest::NewSession(Box::new(session)),
         };
         state.pending_responses.insert(setup.id.clone(), pending);
-        Ok(AcpForwardedSessionSetup { agent_line: line, session: known })
+        Ok(AcpForwardedSessionSetup { agent_line: added.unwrap_or_else(|| line.to_vec()), session: known })
     }
 
     pub(super) fn find_session(&self, id: &str) -> Option<Arc<AcpSession>> {
@@ -287,7 +264,7 @@ impl AcpProxyMessageRouter {
         self.lock_state().editor_capabilities
     }
 
-    pub(super) fn wants_notices(&self) -> AcpCapabilityOfferStatus {
+    pub(super) fn wants_notices(&self) -> bool {
         self.lock_state().wants_notices
     }
 
@@ -308,22 +285,18 @@ impl AcpProxyMessageRouter {
         }
     }
 
-    fn cancel_call(&self, id: &AcpMessageId) -> AcpResponseRecipient {
-        match self.lock_state().running_calls.get(id) {
-            Some(cancel) => {
-                cancel.send_replace(true);
-                AcpResponseRecipient::Proxy
-            }
-            None => AcpResponseRecipient::Other,
-        }
+    /// Cancels a running call of the proxy, and returns whether the call exists.
+    fn cancel_call(&self, id: &AcpMessageId) -> bool {
+        self.lock_state().running_calls.get(id).is_some_and(|cancel| {
+            cancel.send_replace(true);
+            true
+        })
     }
 
     fn handle_initialize(&self, id: &AcpMessageId, line: &[u8]) -> AcpRoutingDecision {
-        let Ok(rewrite) = setup::rewrite_initialize(line, self.options.file_capabilities) else {
-            return AcpRoutingDecision::ReplyToSender(message::error_line(
-                Some(id),
-                &AcpError::invalid_params("the params are not a JSON object"),
-            ));
+        let rewrite = match setup::rewrite_initialize(line, self.options.file_capabilities) {
+            Ok(rewrite) => rewrite,
+            Err(malformed) => return reply_with_error(Some(id), &params_not_object_error(malformed)),
         };
         let mut state = self.lock_state();
         (state.editor_capabilities, state.advertised, state.wants_notices) =
@@ -332,14 +305,13 @@ impl AcpProxyMessageRouter {
         AcpRoutingDecision::ForwardChanged(rewrite.agent_line)
     }
 
-    fn file_method_offered(&self, method: AcpFileMethod) -> AcpCapabilityOfferStatus {
+    fn offers_file_method(&self, method: AcpFileMethod) -> bool {
         let state = self.lock_state();
-        let has_files = state.negotiated.is_none_or(|negotiated| negotiated.version < VERSION_WITHOUT_FILES);
-        let offer = match method {
+        let is_advertised = match method {
             AcpFileMethod::Read => state.advertised.read_text_file,
             AcpFileMethod::Write => state.advertised.write_text_file,
         };
-        if has_files { offer } else { AcpCapabilityOfferStatus::No }
+        is_advertised && state.negotiated.is_none_or(|negotiated| negotiated.version < VERSION_WITHOUT_FILES)
     }
 
     fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> AcpRoutingDecision {
@@ -390,8 +362,12 @@ fn session_id_in(params: &[u8]) -> Option<String> {
     serde_json::from_slice(&params[range]).ok()
 }
 
-fn reply_with_error(rejected: &AcpMessageError) -> AcpRoutingDecision {
-    AcpRoutingDecision::ReplyToSender(message::error_line(rejected.id.as_ref(), &rejected.error))
+fn reply_with_error(id: Option<&AcpMessageId>, error: &AcpError) -> AcpRoutingDecision {
+    AcpRoutingDecision::ReplyToSender(message::error_line(id, error))
+}
+
+fn params_not_object_error(MalformedJsonObjectError: MalformedJsonObjectError) -> AcpError {
+    AcpError::invalid_params("the params are not a JSON object")
 }
 
 fn editor_response(line: &[u8], message: &AcpMessage) -> EditorResponse {

@@ -69,11 +69,6 @@ impl LastSeenContent {
     }
 }
 
-/// The update number of a file grows each time the session remembers new content of the file. A file without remembered
-/// content has the update number `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LastSeenContentUpdateNumber(Option<u64>);
-
 pub(super) struct AcpSession {
     pub(super) id: String,
     roots: Vec<AcpSessionRootWithCallers>,
@@ -144,11 +139,6 @@ impl AcpSession {
         self
     }
 
-    pub(super) fn with_mcp_server(mut self, server: Option<AcpProxyAddedMcpServer>) -> Self {
-        self.mcp_server = server;
-        self
-    }
-
     pub(super) fn journal_id(&self) -> &str {
         self.roots.first().map_or("", |root| &root.agent.session)
     }
@@ -179,21 +169,16 @@ impl AcpSession {
         self.lock_seen_files().contents.get(path).cloned()
     }
 
-    /// Returns the number of the last update of a file's remembered content. A read of a file gets the update number
-    /// first, and finally passes it to [`AcpSession::remember_read`].
-    pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> LastSeenContentUpdateNumber {
-        LastSeenContentUpdateNumber(self.lock_seen_files().last_revision.get(path).copied())
+    /// Returns the number of the last update of a file's remembered content; a file without remembered content has
+    /// none. A read of a file gets the update number first, and finally passes it to [`AcpSession::remember_read`].
+    pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> Option<u64> {
+        self.lock_seen_files().last_revision.get(path).copied()
     }
 
     /// Remembers the content from a read, unless the remembered content of the file has changed during the read.
-    pub(super) fn remember_read(
-        &self,
-        path: &AcpResolvedPath,
-        revision: LastSeenContentUpdateNumber,
-        seen: LastSeenContent,
-    ) {
+    pub(super) fn remember_read(&self, path: &AcpResolvedPath, revision: Option<u64>, seen: LastSeenContent) {
         let mut seen_files = self.lock_seen_files();
-        if LastSeenContentUpdateNumber(seen_files.last_revision.get(path).copied()) == revision {
+        if seen_files.last_revision.get(path).copied() == revision {
             seen_files.remember(path, seen);
         }
     }

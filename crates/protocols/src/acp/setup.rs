@@ -34,29 +34,13 @@ pub struct McpServerTicketEnvVar {
     pub secret: String,
 }
 
-/// Whether an ACP peer offers a capability, such as a file method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AcpCapabilityOfferStatus {
-    /// The ACP peer offers the capability.
-    Yes,
-    /// The ACP peer does not offer the capability.
-    #[default]
-    No,
-}
-
-impl From<bool> for AcpCapabilityOfferStatus {
-    fn from(offered: bool) -> Self {
-        if offered { AcpCapabilityOfferStatus::Yes } else { AcpCapabilityOfferStatus::No }
-    }
-}
-
 /// The ACP file methods that a peer offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcpFileCapabilities {
     /// Whether the ACP peer offers the method `fs/read_text_file`.
-    pub read_text_file: AcpCapabilityOfferStatus,
+    pub read_text_file: bool,
     /// Whether the ACP peer offers the method `fs/write_text_file`.
-    pub write_text_file: AcpCapabilityOfferStatus,
+    pub write_text_file: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -64,7 +48,7 @@ pub(super) struct RewrittenInitializeRequest {
     pub(super) editor_capabilities: AcpFileCapabilities,
     pub(super) advertised: AcpFileCapabilities,
     /// The editor can ask for `_stead/locked` notifications.
-    pub(super) wants_notices: AcpCapabilityOfferStatus,
+    pub(super) wants_notices: bool,
     pub(super) agent_line: Vec<u8>,
 }
 
@@ -83,12 +67,9 @@ pub(super) fn rewrite_initialize(
 ) -> Result<RewrittenInitializeRequest, MalformedJsonObjectError> {
     let at = |path: &[&str]| value_at(line, path);
     let offers = |name: &str| at(&["params", CAPABILITIES_MEMBER, "fs", name]) == Some(Value::Bool(true));
-    let editor = AcpFileCapabilities {
-        read_text_file: offers("readTextFile").into(),
-        write_text_file: offers("writeTextFile").into(),
-    };
-    let wants_notices =
-        at(&["params", CAPABILITIES_MEMBER, "_meta", "stead"]).is_some_and(|ours| !ours.is_null()).into();
+    let editor =
+        AcpFileCapabilities { read_text_file: offers("readTextFile"), write_text_file: offers("writeTextFile") };
+    let wants_notices = at(&["params", CAPABILITIES_MEMBER, "_meta", "stead"]).is_some_and(|ours| !ours.is_null());
     let version = at(&["params", "protocolVersion"]).and_then(|version| version.as_u64());
     let has_capabilities = json_members::find_path(line, &["params", CAPABILITIES_MEMBER]).is_some();
     if !has_capabilities && version.is_some_and(|version| version >= VERSION_WITHOUT_FILES) {
@@ -104,9 +85,9 @@ pub(super) fn rewrite_initialize(
         ("readTextFile", editor.read_text_file, ours.read_text_file),
         ("writeTextFile", editor.write_text_file, ours.write_text_file),
     ] {
-        if before != offered || offered == AcpCapabilityOfferStatus::No {
-            let value = Value::Bool(offered == AcpCapabilityOfferStatus::Yes);
-            line = json_members::set_member(&line, &["params", CAPABILITIES_MEMBER, "fs", name], &value)?;
+        if before != offered || !offered {
+            let path = ["params", CAPABILITIES_MEMBER, "fs", name];
+            line = json_members::set_member(&line, &path, &Value::Bool(offered))?;
         }
     }
     Ok(RewrittenInitializeRequest { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
@@ -115,18 +96,15 @@ pub(super) fn rewrite_initialize(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NegotiatedAcpProtocol {
     pub(super) version: u64,
-    pub(super) stdio_servers: AcpCapabilityOfferStatus,
+    pub(super) stdio_servers: bool,
 }
 
 pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     let at = |path: &[&str]| value_at(result, path);
     let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
-    let stdio_servers = if version < VERSION_WITHOUT_FILES {
-        // Version 1 requires agents to support MCP servers over stdio.
-        AcpCapabilityOfferStatus::Yes
-    } else {
-        at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object()).into()
-    };
+    // Version 1 requires agents to support MCP servers over stdio.
+    let stdio_servers = version < VERSION_WITHOUT_FILES
+        || at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object());
     NegotiatedAcpProtocol { version, stdio_servers }
 }
 
@@ -160,19 +138,19 @@ pub(super) fn not_absolute_error(path: &str) -> AcpError {
     AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// The MCP server is not added if the request already lists a server with the same name. Returns the request line, and
-/// whether the MCP server was added.
+/// Returns the request line with the MCP server added, or `None` if the request already lists a server with the same
+/// name.
 pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,
     negotiated: NegotiatedAcpProtocol,
-) -> Result<(Vec<u8>, AcpCapabilityOfferStatus), MalformedJsonObjectError> {
+) -> Result<Option<Vec<u8>>, MalformedJsonObjectError> {
     const MCP_SERVERS_PATH: &[&str] = &["params", "mcpServers"];
     let existing = json_members::find_path(line, MCP_SERVERS_PATH).map_or(&b"[]"[..], |range| &line[range]);
     let has_same_name = |entry: &Value| entry["name"] == SERVER_NAME;
     let known: Value = serde_json::from_slice(existing).unwrap_or_default();
     if known.as_array().into_iter().flatten().any(has_same_name) {
-        return Ok((line.to_vec(), AcpCapabilityOfferStatus::No));
+        return Ok(None);
     }
     let variable = |ticket: &McpServerTicketEnvVar| json!({ "name": ticket.variable, "value": ticket.secret });
     let mut entry = json!({
@@ -185,21 +163,17 @@ pub(super) fn add_mcp_server(
         entry["type"] = "stdio".into();
     }
     let extended = json_members::push_to_array(existing, &entry);
-    let line = match json_members::find_path(line, MCP_SERVERS_PATH) {
+    Ok(Some(match json_members::find_path(line, MCP_SERVERS_PATH) {
         Some(range) => json_members::replace_range(line, &range, &extended),
         None => json_members::set_member(line, MCP_SERVERS_PATH, &json!([entry]))?,
-    };
-    Ok((line, AcpCapabilityOfferStatus::Yes))
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const BOTH_FILE_METHODS: AcpFileCapabilities = AcpFileCapabilities {
-        read_text_file: AcpCapabilityOfferStatus::Yes,
-        write_text_file: AcpCapabilityOfferStatus::Yes,
-    };
+    const BOTH_FILE_METHODS: AcpFileCapabilities = AcpFileCapabilities { read_text_file: true, write_text_file: true };
 
     fn rewrite(line: &str, ours: AcpFileCapabilities) -> (AcpFileCapabilities, AcpFileCapabilities, String) {
         let rewrite = rewrite_initialize(line.as_bytes(), ours).unwrap();
@@ -223,10 +197,7 @@ mod tests {
     fn keeps_editor_capabilities() {
         let existing = r#"{"params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}}"#;
         assert_eq!(rewrite(existing, BOTH_FILE_METHODS), (BOTH_FILE_METHODS, BOTH_FILE_METHODS, existing.to_owned()));
-        let reads = AcpFileCapabilities {
-            read_text_file: AcpCapabilityOfferStatus::Yes,
-            write_text_file: AcpCapabilityOfferStatus::No,
-        };
+        let reads = AcpFileCapabilities { read_text_file: true, write_text_file: false };
         let (editor, advertised, line) = rewrite(existing, reads);
         assert_eq!((editor, advertised), (BOTH_FILE_METHODS, reads));
         assert!(line.contains(r#""writeTextFile":false"#), "{line}");
@@ -240,14 +211,11 @@ mod tests {
             (AcpFileCapabilities::default(), AcpFileCapabilities::default(), line.to_owned())
         );
         let negotiated = |text: &str| parse_initialize_result(text.as_bytes());
-        let first = NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOfferStatus::Yes };
+        let first = NegotiatedAcpProtocol { version: 1, stdio_servers: true };
         assert_eq!(negotiated(r#"{"protocolVersion":1}"#), first);
         let second = r#"{"protocolVersion":2,"capabilities":{"session":{"mcp":{"stdio":{}}}}}"#;
-        assert_eq!(
-            negotiated(second),
-            NegotiatedAcpProtocol { version: 2, stdio_servers: AcpCapabilityOfferStatus::Yes }
-        );
-        assert_eq!(negotiated(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOfferStatus::No);
+        assert_eq!(negotiated(second), NegotiatedAcpProtocol { version: 2, stdio_servers: true });
+        assert!(!negotiated(r#"{"protocolVersion":2}"#).stdio_servers);
     }
 
     #[test]
@@ -259,21 +227,21 @@ mod tests {
             ticket: Some(ticket),
         };
         let add = |line: &str, version| {
-            let negotiated = NegotiatedAcpProtocol { version, stdio_servers: AcpCapabilityOfferStatus::Yes };
-            String::from_utf8(add_mcp_server(line.as_bytes(), &server, negotiated).unwrap().0).unwrap()
+            let negotiated = NegotiatedAcpProtocol { version, stdio_servers: true };
+            let added = add_mcp_server(line.as_bytes(), &server, negotiated).unwrap();
+            added.map(|line| String::from_utf8(line).unwrap())
         };
         let entry = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}]}"#;
         let typed = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}],"type":"stdio"}"#;
         assert_eq!(
             add(r#"{"params":{"mcpServers":[{"name":"x"}],"cwd":"/"}}"#, 1),
-            format!(r#"{{"params":{{"mcpServers":[{{"name":"x"}},{entry}],"cwd":"/"}}}}"#)
+            Some(format!(r#"{{"params":{{"mcpServers":[{{"name":"x"}},{entry}],"cwd":"/"}}}}"#))
         );
         assert_eq!(
             add(r#"{"params":{"cwd":"/"}}"#, 2),
-            format!(r#"{{"params":{{"cwd":"/","mcpServers":[{typed}]}}}}"#)
+            Some(format!(r#"{{"params":{{"cwd":"/","mcpServers":[{typed}]}}}}"#))
         );
-        let existing = r#"{"params":{"mcpServers":[{"name":"stead"}]}}"#;
-        assert_eq!(add(existing, 1), existing);
+        assert_eq!(add(r#"{"params":{"mcpServers":[{"name":"stead"}]}}"#, 1), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::ApprovalMode;
-use stead_protocols::acp::{AcpCapabilityOfferStatus, AcpConnectionClosedBy, AcpFileCapabilities};
+use stead_protocols::acp::{AcpConnectionClosedBy, AcpFileCapabilities};
 
 use super::harness::AcpProxyTestHarness;
 
@@ -67,10 +67,7 @@ async fn agent_gets_file_capabilities_and_mcp_server() {
 
 #[tokio::test]
 async fn read_only_proxy_does_not_offer_writes() {
-    let offer = AcpFileCapabilities {
-        read_text_file: AcpCapabilityOfferStatus::Yes,
-        write_text_file: AcpCapabilityOfferStatus::No,
-    };
+    let offer = AcpFileCapabilities { read_text_file: true, write_text_file: false };
     let mut harness = AcpProxyTestHarness::initialized_with(offer, ApprovalMode::TrustClient, &json!({})).await;
     let refused = harness.write_file("/ws/a", "x").await;
     assert_eq!(

@@ -9,9 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Caller, Engine, Error, ErrorKind, Principal};
 use stead_protocols::acp::{
-    self, AcpCapabilityOfferStatus, AcpConnectionCallers, AcpConnectionClosedBy, AcpFileCapabilities, AcpPeerStreams,
-    AcpProxyConfig, McpServerCommand, McpServerTicketEnvVar, OpenedAcpSessionRoot, SessionRootOpener,
-    WriteFormatPolicy,
+    self, AcpConnectionCallers, AcpConnectionClosedBy, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig,
+    McpServerCommand, McpServerTicketEnvVar, OpenedAcpSessionRoot, SessionRootOpener, WriteFormatPolicy,
 };
 use testkit::{MemoryWorkspace, engine_fixture::EngineFixture};
 use tokio::{
@@ -107,10 +106,8 @@ pub(crate) struct AcpProxyTestHarness {
     next_id: i64,
 }
 
-pub(crate) const BOTH_FILE_METHODS: AcpFileCapabilities = AcpFileCapabilities {
-    read_text_file: AcpCapabilityOfferStatus::Yes,
-    write_text_file: AcpCapabilityOfferStatus::Yes,
-};
+pub(crate) const BOTH_FILE_METHODS: AcpFileCapabilities =
+    AcpFileCapabilities { read_text_file: true, write_text_file: true };
 
 fn test_callers() -> AcpConnectionCallers {
     AcpConnectionCallers {
