@@ -93,7 +93,7 @@ impl RpcServer {
         if requests.len() > BATCH_REQUESTS_MAX {
             return reject("the batch contains too many requests; send several batches");
         }
-        if pending.connection().idempotency_key().is_some() {
+        if pending.connection().idempotency_key.is_some() {
             return reject("an Idempotency-Key header cannot cover a batch; set _meta[\"stead/key\"] on each request");
         }
         let mut responses = Vec::new();

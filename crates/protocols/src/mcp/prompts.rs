@@ -37,12 +37,6 @@ impl<'a> PathCompletionPrefix<'a> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MoreCompletionsAvailable {
-    Yes,
-    No,
-}
-
 fn dialect_of_guide<'a>(server: &'a McpClientRequestHandler, name: &str) -> Option<&'a dyn Dialect> {
     let dialect = name.strip_suffix(GUIDE_SUFFIX)?;
     server.shared.dialects.iter().find(|known| known.definition().dialect == dialect)
@@ -110,15 +104,15 @@ impl McpClientRequestHandler {
         if !self.completes_paths(request) {
             return None;
         }
-        let (completions, more) =
+        let (completions, has_more) =
             self.paths_with_prefix(&request.argument.value, &self.caller_in_session(context)).await;
-        let completion = CompletionInfo::with_pagination(completions, None, more == MoreCompletionsAvailable::Yes)
-            .unwrap_or_default();
+        let completion = CompletionInfo::with_pagination(completions, None, has_more).unwrap_or_default();
         Some(CompleteResult::new(completion))
     }
 
-    /// Returns the completions of the path prefix `text`, from one page of the directory's listing.
-    async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletionsAvailable) {
+    /// Returns the completions of the path prefix `text` from one page of the directory's listing, and whether there
+    /// are more.
+    async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, bool) {
         let prefix = PathCompletionPrefix::new(text);
         let mut completions = Vec::new();
         let directory = prefix.directory.strip_suffix('/').unwrap_or(".");
@@ -130,20 +124,16 @@ impl McpClientRequestHandler {
             completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&Value::Object(stat.json))));
         }
         let Ok(listed) = self.resource_call(caller, text, "list", arguments).await else {
-            return (completions, MoreCompletionsAvailable::No);
+            return (completions, false);
         };
         let entries = listed.json.get("entries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let matching = entries.iter().filter_map(|entry| prefix.completion_for(entry));
         completions.extend(matching.take(COMPLETIONS_MAX + 1));
         let is_cut = listed.json.get("truncated") == Some(&Value::Bool(true));
         let last_matches = entries.last().is_some_and(|last| prefix.completion_for(last).is_some());
-        let more = if completions.len() > COMPLETIONS_MAX || (is_cut && last_matches) {
-            MoreCompletionsAvailable::Yes
-        } else {
-            MoreCompletionsAvailable::No
-        };
+        let has_more = completions.len() > COMPLETIONS_MAX || (is_cut && last_matches);
         completions.truncate(COMPLETIONS_MAX);
-        (completions, more)
+        (completions, has_more)
     }
 }
 

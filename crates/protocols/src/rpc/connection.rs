@@ -23,13 +23,13 @@ pub struct RpcConnection {
     running_calls: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
-    session: ConnectionCurrentSession,
+    pub(super) session: ConnectionCurrentSession,
     /// Tells the engine to close the caller's open buffers when the connection ends. The lifetime is `None` for a
     /// single HTTP request, which closes no buffers.
     caller_lifetime: Option<CallerResourceLifetime>,
-    idempotency_key: Option<String>,
-    event_pusher: Option<EventPusher>,
-    sink: Option<Arc<dyn MessageSink>>,
+    pub(super) idempotency_key: Option<String>,
+    pub(super) event_pusher: Option<EventPusher>,
+    pub(super) sink: Option<Arc<dyn MessageSink>>,
 }
 
 impl Default for RpcConnection {
@@ -60,18 +60,6 @@ impl RpcConnection {
         (connection.session, connection.caller_lifetime, connection.idempotency_key) =
             (ConnectionCurrentSession::with_session(session), None, idempotency_key);
         connection
-    }
-
-    pub(super) fn idempotency_key(&self) -> Option<&String> {
-        self.idempotency_key.as_ref()
-    }
-
-    pub(super) fn sink(&self) -> Option<Arc<dyn MessageSink>> {
-        self.sink.clone()
-    }
-
-    pub(super) fn event_pusher(&self) -> Option<&EventPusher> {
-        self.event_pusher.as_ref()
     }
 
     /// Counts a received JSON-RPC message as pending until the returned guard is dropped.
@@ -110,10 +98,6 @@ impl Drop for RpcPendingMessageGuard {
 }
 
 impl RpcPendingMessageGuard {
-    pub(super) fn session(&self) -> &ConnectionCurrentSession {
-        &self.0.session
-    }
-
     pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
         let mut caller = self.0.session.apply_to(caller.clone());
         if let Some(lifetime) = &self.0.caller_lifetime {

@@ -131,11 +131,8 @@ pub(super) fn parse_request(value: Value) -> Result<RpcRequest, RpcMessageError>
         Some(Value::Array(params)) if params.is_empty() => Ok(RpcRequest { id, method, params: Map::new() }),
         Some(Value::Object(params)) => Ok(RpcRequest { id, method, params }),
         Some(Value::Array(_)) => {
-            let error = RpcError::new(
-                errors::INVALID_PARAMS,
-                "params must be an object with the parameters by name, not an array",
-            );
-            Err(RpcMessageError { id, error })
+            let message = "params must be an object with the parameters by name, not an array";
+            Err(RpcMessageError { id, error: RpcError::new(errors::INVALID_PARAMS, message) })
         }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
             Err(RpcMessageError::invalid_request(id, "params must be an object"))

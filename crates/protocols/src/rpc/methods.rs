@@ -121,12 +121,12 @@ impl RpcServer {
         };
         let watch_effect = OperationWatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
-            idempotency_key: meta.idempotency_key.or_else(|| pending.connection().idempotency_key().cloned()),
+            idempotency_key: meta.idempotency_key.or_else(|| pending.connection().idempotency_key.clone()),
             approval_wait_ms: meta.approval_wait_ms,
             ..CallRequest::new(pending.caller_in_session(&self.caller), translated)
         };
         let running_call = pending.register_call(meta.id.as_ref());
-        let progress_target = pending.connection().sink().zip(meta.progress_token);
+        let progress_target = pending.connection().sink.clone().zip(meta.progress_token);
         let (sender, receiver) = progress_target.as_ref().map(|_| progress_channel()).unzip();
         let report = async {
             let (Some((sink, token)), Some(receiver)) = (progress_target, receiver) else { return };
@@ -142,8 +142,8 @@ impl RpcServer {
             .run(request, pending.other_requests(), sender, |cost_class| running_call.until_cancelled(cost_class));
         let (result, ()) = tokio::join!(call, report);
         let result = result.map_err(|error| RpcError::new(errors::INTERNAL_ERROR, error.to_string()))?;
-        pending.session().track_session_switch(&result);
-        if let (Ok(outcome), Some(pusher), Some((dialect, _))) = (&result, pending.connection().event_pusher(), found) {
+        pending.connection().session.track_session_switch(&result);
+        if let (Ok(outcome), Some(pusher), Some((dialect, _))) = (&result, &pending.connection().event_pusher, found) {
             let caller = pending.caller_in_session(&self.caller);
             pusher.apply_call(&watch_effect, outcome, self.executor.engine(), &caller, &dialect.definition().dialect);
         }
