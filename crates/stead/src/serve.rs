@@ -15,7 +15,7 @@ use stead_protocols::{
     dialect::{DialectFilesystemReach, DialectWorkspaceRootPath},
     http::{
         Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, HttpServerState, RateLimit, RequestLogSink,
-        UnauthenticatedPerAddressLimit, serve,
+        serve,
     },
     limits::{CONNECTIONS_MAX, SHUTDOWN_TIMEOUT, UNAUTHENTICATED_PER_ADDRESS_MAX},
 };
@@ -36,7 +36,7 @@ mod listener;
 mod request_log;
 
 use authentication::{WorkspaceAuthenticator, WorkspaceRegistryAuthenticator, authorization_servers};
-use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
+use listener::{BoundListener, TlsFiles, allowed_hosts, bind_listener, load_tls, per_address_limit};
 use request_log::RequestLogFlags;
 
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(15);
@@ -196,7 +196,7 @@ fn serve_with<F: Future<Output = ()> + Send + 'static>(
         authorization_servers: authorization_servers(flags)?,
         rate_limit: flags.limits.rate(),
         connections_max: Some(flags.limits.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
-        per_address_limit: flags.limits.per_address_limit(address_meaning(flags)),
+        per_address_limit: per_address_limit(flags),
     };
     let state = HttpServerState::with_options(authenticator, hosts, settings, options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -313,27 +313,10 @@ pub(crate) struct ServerLimitFlags {
     strangers_per_address: usize,
 }
 
-/// Whether every client has its own peer address or all clients share one peer address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PeerAddressSharing {
-    PerClient,
-    /// All clients share the peer address of a proxy or of the loopback interface.
-    Shared,
-}
-
 impl ServerLimitFlags {
     pub(crate) fn rate(&self) -> Option<RateLimit> {
         let burst = if self.rate_burst == 0 { self.rate.saturating_mul(2) } else { self.rate_burst };
         (self.rate > 0).then_some(RateLimit { per_second: self.rate, burst })
-    }
-
-    pub(crate) fn per_address_limit(&self, addresses: PeerAddressSharing) -> UnauthenticatedPerAddressLimit {
-        match (addresses, self.strangers_per_address) {
-            (PeerAddressSharing::Shared, _) | (PeerAddressSharing::PerClient, 0) => {
-                UnauthenticatedPerAddressLimit::Unlimited
-            }
-            (PeerAddressSharing::PerClient, most) => UnauthenticatedPerAddressLimit::AtMost(most),
-        }
     }
 
     /// Returns the maximum number of connections, which a low limit on open files reduces.

@@ -31,8 +31,7 @@ pub(super) struct WorkspaceAuthenticator {
     engine: Engine,
     location: DialectWorkspaceRootPath,
     caller: Caller,
-    /// The temporary token and its hash.
-    run_token: (String, Version),
+    run_token: RunToken,
 }
 
 impl WorkspaceAuthenticator {
@@ -41,18 +40,12 @@ impl WorkspaceAuthenticator {
         location: DialectWorkspaceRootPath,
         caller: Caller,
     ) -> Result<Self, CommandError> {
-        let run = generate_run_token()?;
-        Ok(Self {
-            local: opened.local.clone(),
-            engine: opened.engine.clone(),
-            location,
-            caller,
-            run_token: (run.clone(), Version::hash_bytes(run.as_bytes())),
-        })
+        let run_token = RunToken::generate()?;
+        Ok(Self { local: opened.local.clone(), engine: opened.engine.clone(), location, caller, run_token })
     }
 
     pub(super) fn run_token(&self) -> &str {
-        &self.run_token.0
+        &self.run_token.secret
     }
 
     fn identity_for(&self, key: &str, caller: Caller) -> AuthenticatedClientIdentity {
@@ -70,8 +63,7 @@ impl http::Authenticator for WorkspaceAuthenticator {
             }
             Credential::Token(token) => token,
         };
-        // Comparing hashes leaks nothing about the token through timing.
-        if Version::hash_bytes(presented.as_bytes()) == self.run_token.1 {
+        if self.run_token.matches(presented) {
             return Ok(self.identity_for(RUN_TOKEN_KEY, caller_in_session(&self.caller, RUN_TOKEN_KEY)));
         }
         let unavailable = |error: Error| AuthError::Unavailable(error.message);
@@ -98,7 +90,7 @@ pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
     workspace_admin: Arc<RegistryWorkspaceAdmin>,
     caller: Caller,
-    run_token: (String, Version),
+    run_token: RunToken,
 }
 
 impl WorkspaceRegistryAuthenticator {
@@ -108,27 +100,18 @@ impl WorkspaceRegistryAuthenticator {
             return Err(output::usage_error("an administrator must be a user: --principal user:NAME"));
         }
         caller.protocol = "http";
-        let run = generate_run_token()?;
         let workspace_admin = Arc::new(RegistryWorkspaceAdmin(registry.clone()));
-        Ok(Self {
-            registry: registry.clone(),
-            workspace_admin,
-            caller,
-            run_token: (run.clone(), Version::hash_bytes(run.as_bytes())),
-        })
+        Ok(Self { registry: registry.clone(), workspace_admin, caller, run_token: RunToken::generate()? })
     }
 
     pub(super) fn run_token(&self) -> &str {
-        &self.run_token.0
+        &self.run_token.secret
     }
 
     fn admin_identity(&self, key: &str, principal: Principal) -> AuthenticatedClientIdentity {
         let caller = Caller { principal, ..caller_in_session(&self.caller, key) };
-        AuthenticatedClientIdentity {
-            client_key: key.to_owned(),
-            caller,
-            scope: TokenWorkspaceOrAdminAccess::Administration,
-        }
+        let scope = TokenWorkspaceOrAdminAccess::Administration;
+        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope }
     }
 
     fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
@@ -150,11 +133,8 @@ impl WorkspaceRegistryAuthenticator {
                 error => AuthError::Unavailable(error.message),
             })
         });
-        Ok(AuthenticatedClientIdentity {
-            client_key: token.id,
-            caller,
-            scope: TokenWorkspaceOrAdminAccess::Workspace { id, location, opener },
-        })
+        let scope = TokenWorkspaceOrAdminAccess::Workspace { id, location, opener };
+        Ok(AuthenticatedClientIdentity { client_key: token.id, caller, scope })
     }
 }
 
@@ -169,7 +149,7 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
         let unavailable = |error: Error| AuthError::Unavailable(error.message);
         // The temporary token and the stored tokens are both checked in every case, so that timing reveals nothing
         // about them.
-        let is_run = Version::hash_bytes(presented.as_bytes()) == self.run_token.1;
+        let is_run = self.run_token.matches(presented);
         let found = self.registry.authenticate(presented).map_err(unavailable)?;
         match (is_run, found) {
             (true, _) => Ok(self.admin_identity(RUN_TOKEN_KEY, self.caller.principal.clone())),
@@ -195,11 +175,25 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
     }
 }
 
-fn generate_run_token() -> Result<String, CommandError> {
-    let random: [u8; RUN_TOKEN_BYTES] = stead_disk::random_bytes()
-        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot read random bytes: {error}")))?;
-    let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{TOKEN_PREFIX}{RUN_TOKEN_KEY}_{secret}"))
+/// The temporary token of a running server, and its hash.
+struct RunToken {
+    secret: String,
+    hash: Version,
+}
+
+impl RunToken {
+    fn generate() -> Result<Self, CommandError> {
+        let random: [u8; RUN_TOKEN_BYTES] = stead_disk::random_bytes()
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot read random bytes: {error}")))?;
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = format!("{TOKEN_PREFIX}{RUN_TOKEN_KEY}_{digits}");
+        Ok(Self { hash: Version::hash_bytes(secret.as_bytes()), secret })
+    }
+
+    /// Comparing hashes leaks nothing about the token through timing.
+    fn matches(&self, presented: &str) -> bool {
+        Version::hash_bytes(presented.as_bytes()) == self.hash
+    }
 }
 
 fn caller_in_session(caller: &Caller, id: &str) -> Caller {

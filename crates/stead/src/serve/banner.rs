@@ -7,11 +7,6 @@ use serde_json::json;
 use super::{ServeFlags, listener::BoundListener};
 use crate::{cli::DurabilityArg, output};
 
-struct ClientConfigSnippet {
-    config_file: &'static str,
-    text: String,
-}
-
 /// Prints the startup text to standard error. The server's token is a secret, so the startup text contains the token
 /// only at a terminal or with `--print-token`.
 pub(crate) fn print_banner(
@@ -31,7 +26,7 @@ pub(crate) fn print_banner(
         return;
     }
     output::print_note(&format!("temporary token (valid until the server stops): {token}"));
-    for ClientConfigSnippet { config_file, text } in client_config_snippets(&address, token) {
+    for (config_file, text) in client_config_snippets(&address, token) {
         output::print_note(&format!("{config_file}: {text}"));
     }
     output::print_note(&format!(
@@ -39,21 +34,19 @@ pub(crate) fn print_banner(
     ));
 }
 
-fn client_config_snippets(address: &str, token: &str) -> Vec<ClientConfigSnippet> {
+/// Returns the configuration file of each client and the text to paste into it.
+fn client_config_snippets(address: &str, token: &str) -> [(&'static str, String); 5] {
     let url = format!("{address}/mcp");
     let headers = json!({ "Authorization": format!("Bearer {token}") });
     let typed = json!({ "type": "http", "url": url, "headers": headers });
     let plain = json!({ "url": url, "headers": headers });
-    let snippet = |config_file, value: serde_json::Value| ClientConfigSnippet { config_file, text: value.to_string() };
-    vec![
-        snippet(".mcp.json (Claude Code)", json!({ "mcpServers": { "stead": typed } })),
-        snippet(".cursor/mcp.json (Cursor)", json!({ "mcpServers": { "stead": plain } })),
-        snippet(".vscode/mcp.json (VS Code)", json!({ "servers": { "stead": typed } })),
-        snippet("settings.json (Zed)", json!({ "context_servers": { "stead": plain } })),
-        ClientConfigSnippet {
-            config_file: "config.toml (Codex, with the token in STEAD_TOKEN)",
-            text: format!("mcp_servers.stead = {{ url = \"{url}\", bearer_token_env_var = \"STEAD_TOKEN\" }}"),
-        },
+    let codex = format!("mcp_servers.stead = {{ url = \"{url}\", bearer_token_env_var = \"STEAD_TOKEN\" }}");
+    [
+        (".mcp.json (Claude Code)", json!({ "mcpServers": { "stead": typed } }).to_string()),
+        (".cursor/mcp.json (Cursor)", json!({ "mcpServers": { "stead": plain } }).to_string()),
+        (".vscode/mcp.json (VS Code)", json!({ "servers": { "stead": typed } }).to_string()),
+        ("settings.json (Zed)", json!({ "context_servers": { "stead": plain } }).to_string()),
+        ("config.toml (Codex, with the token in STEAD_TOKEN)", codex),
     ]
 }
 
@@ -127,7 +120,7 @@ mod tests {
     #[test]
     fn each_client_gets_its_own_config_snippet() {
         let snippets = client_config_snippets("http://127.0.0.1:7777", "t");
-        let configs: Vec<Value> = snippets.iter().filter_map(|one| serde_json::from_str(&one.text).ok()).collect();
+        let configs: Vec<Value> = snippets.iter().filter_map(|(_, text)| serde_json::from_str(text).ok()).collect();
         assert_eq!(configs.len(), 4);
         for (at, pointer) in
             [(0, "/mcpServers/stead"), (1, "/mcpServers/stead"), (2, "/servers/stead"), (3, "/context_servers/stead")]
@@ -136,9 +129,9 @@ mod tests {
             assert_eq!(server["url"], "http://127.0.0.1:7777/mcp");
             assert_eq!(server["headers"]["Authorization"], "Bearer t");
         }
-        let codex: toml::Table = snippets[4].text.parse().unwrap();
+        let codex: toml::Table = snippets[4].1.parse().unwrap();
         assert_eq!(codex["mcp_servers"]["stead"]["url"].as_str(), Some("http://127.0.0.1:7777/mcp"));
-        assert!(!snippets[4].text.contains("Bearer"));
+        assert!(!snippets[4].1.contains("Bearer"));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use stead_protocols::http::{AllowedHosts, ReloadableTlsConfig};
+use stead_protocols::http::{AllowedHosts, ReloadableTlsConfig, UnauthenticatedPerAddressLimit};
 
-use super::{PeerAddressSharing, ServeFlags};
+use super::ServeFlags;
 use crate::{
     host_files::{self, BoundSocketPath},
     output::{self, CommandError},
@@ -61,11 +61,12 @@ fn is_reachable_remotely(flags: &ServeFlags) -> bool {
     flags.socket.is_none() && !flags.listen.ip().is_loopback()
 }
 
-pub(super) fn address_meaning(flags: &ServeFlags) -> PeerAddressSharing {
-    if is_reachable_remotely(flags) && !flags.behind_proxy {
-        PeerAddressSharing::PerClient
-    } else {
-        PeerAddressSharing::Shared
+pub(super) fn per_address_limit(flags: &ServeFlags) -> UnauthenticatedPerAddressLimit {
+    // Otherwise all clients share the peer address of a proxy or of the loopback interface.
+    let has_address_per_client = is_reachable_remotely(flags) && !flags.behind_proxy;
+    match flags.limits.strangers_per_address {
+        most @ 1.. if has_address_per_client => UnauthenticatedPerAddressLimit::AtMost(most),
+        _ => UnauthenticatedPerAddressLimit::Unlimited,
     }
 }
 

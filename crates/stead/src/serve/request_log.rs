@@ -51,9 +51,8 @@ pub(crate) enum LogFormatArg {
 
 impl RequestLogFlags {
     pub(crate) fn apply_format(&self) {
-        match self.log_format {
-            LogFormatArg::Json => output::use_json_messages(),
-            LogFormatArg::Auto | LogFormatArg::Plain => {}
+        if self.log_format == LogFormatArg::Json {
+            output::use_json_messages();
         }
     }
 
