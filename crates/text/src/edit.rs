@@ -349,18 +349,11 @@ mod tests {
     fn a_large_text_is_searched_in_bounded_time() {
         let mut text = "    some_call(with, arguments);\n".repeat(300_000);
         text.push_str("the needle\n");
-        let edited =
-            apply_edits(&text, &[FindReplaceEdit::new("the needle", "found")], EditMatchingRules::NATIVE).unwrap();
-        assert!(edited.text.ends_with("found\n"));
-        let refusals = apply_edits(
-            &text,
-            &[FindReplaceEdit::new("some_call(with,\n    arguments);", "x")],
-            EditMatchingRules::NATIVE,
-        )
-        .unwrap_err();
+        let replace = |old, new| apply_edits(&text, &[FindReplaceEdit::new(old, new)], EditMatchingRules::NATIVE);
+        assert!(replace("the needle", "found").unwrap().text.ends_with("found\n"));
+        let refusals = replace("some_call(with,\n    arguments);", "x").unwrap_err();
         assert!(matches!(refusals[0].reason, EditErrorKind::NotFound(_)));
-        let refusals =
-            apply_edits(&text, &[FindReplaceEdit::new("some_call(", "x")], EditMatchingRules::NATIVE).unwrap_err();
+        let refusals = replace("some_call(", "x").unwrap_err();
         assert!(
             matches!(&refusals[0].reason, EditErrorKind::Ambiguous { total: 300_000, matches, .. } if matches.len() == DESCRIBED_MATCHES_MAX)
         );

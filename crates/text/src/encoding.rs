@@ -72,7 +72,7 @@ impl Encoding {
             Self::Utf16LeBom => "utf-16le-bom",
             Self::Utf16Be => "utf-16be",
             Self::Utf16BeBom => "utf-16be-bom",
-            Self::Legacy(legacy) => legacy.name(),
+            Self::Legacy(legacy) => legacy.0.name(),
         }
     }
 
@@ -88,7 +88,10 @@ impl Encoding {
             "utf-16" | "utf-16le-bom" => Some(Self::Utf16LeBom),
             "utf-16be" => Some(Self::Utf16Be),
             "utf-16be-bom" => Some(Self::Utf16BeBom),
-            label => LegacyEncoding::parse(label).map(Self::Legacy),
+            label => {
+                let known = encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?;
+                LegacyEncoding::new(known).map(Self::Legacy)
+            }
         }
     }
 
@@ -142,15 +145,6 @@ fn encode_utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8
 }
 
 impl LegacyEncoding {
-    /// Returns the name of the legacy encoding in the WHATWG standard, such as `windows-1252` or `Shift_JIS`.
-    pub fn name(self) -> &'static str {
-        self.0.name()
-    }
-
-    fn parse(label: &str) -> Option<Self> {
-        Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
-    }
-
     /// Creates a legacy encoding; `None` if the encoding is Unicode or cannot be written.
     fn new(encoding: &'static encoding_rs::Encoding) -> Option<Self> {
         let is_writable = encoding.output_encoding() == encoding;

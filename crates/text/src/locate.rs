@@ -100,19 +100,8 @@ impl QuoteSearchOptions {
         boundary: MatchBoundaryRule::Anywhere,
     };
 
-    /// The search options that compare byte for byte and count matches without overlaps anywhere in the text.
-    pub const EXACT: Self = Self {
-        passes: &[FuzzyTextMatchPass::Exact],
-        overlap_rule: MatchOverlapRule::NonOverlapping,
-        boundary: MatchBoundaryRule::Anywhere,
-    };
-
     /// The search options that try every matching pass but match only whole lines.
-    pub const WHOLE_LINES: Self = Self {
-        passes: FuzzyTextMatchPass::ALL,
-        overlap_rule: MatchOverlapRule::Overlapping,
-        boundary: MatchBoundaryRule::WholeLines,
-    };
+    pub const WHOLE_LINES: Self = Self { boundary: MatchBoundaryRule::WholeLines, ..Self::LENIENT };
 }
 
 /// One match of a quote in a text.
@@ -463,9 +452,14 @@ mod tests {
 
     #[test]
     fn an_exact_search_takes_bytes_literally() {
-        assert_eq!(find_texts("aaa", "aa", QuoteSearchOptions::EXACT).1, ["aa"]);
-        assert_eq!(find_texts("a\r\nb", "a\r", QuoteSearchOptions::EXACT).1, ["a\r"]);
-        assert!(find_texts("a\r\nb", "a\nb", QuoteSearchOptions::EXACT).1.is_empty());
+        let exact = QuoteSearchOptions {
+            passes: &[FuzzyTextMatchPass::Exact],
+            overlap_rule: MatchOverlapRule::NonOverlapping,
+            ..QuoteSearchOptions::LENIENT
+        };
+        assert_eq!(find_texts("aaa", "aa", exact).1, ["aa"]);
+        assert_eq!(find_texts("a\r\nb", "a\r", exact).1, ["a\r"]);
+        assert!(find_texts("a\r\nb", "a\nb", exact).1.is_empty());
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn split_into_blocks(
     let block =
         |from: UniqueLinePair, to: UniqueLinePair| DiffHunkRanges { old: from.old..to.old, new: from.new..to.new };
     let end = UniqueLinePair { old: whole.old.end, new: whole.new.end };
-    for anchor in increasing_unique_pairs(old, new, whole).into_iter().chain([end]) {
+    for anchor in longest_increasing_subsequence(&unique_pairs(old, new, whole)).into_iter().chain([end]) {
         if comparison_work(&block(start, anchor)) > target {
             if last != start {
                 blocks.push(block(start, last));
@@ -47,10 +47,6 @@ pub(super) fn split_into_blocks(
         blocks.push(block(start, end));
     }
     blocks
-}
-
-fn increasing_unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &DiffHunkRanges) -> Vec<UniqueLinePair> {
-    longest_increasing_subsequence(&unique_pairs(old, new, whole))
 }
 
 /// Returns the lines that occur exactly once in each text, in the order of the new text.
@@ -107,7 +103,7 @@ mod tests {
         let new: Vec<&[u8]> = vec![b"d", b"a", b"x", b"b", b"b2", b"c"];
         let whole = DiffHunkRanges { old: 0..6, new: 0..6 };
         let found: Vec<(usize, usize)> =
-            increasing_unique_pairs(&old, &new, &whole).iter().map(|a| (a.old, a.new)).collect();
+            longest_increasing_subsequence(&unique_pairs(&old, &new, &whole)).iter().map(|a| (a.old, a.new)).collect();
         assert_eq!(found, [(0, 1), (2, 3), (4, 5)]);
     }
 

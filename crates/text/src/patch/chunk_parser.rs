@@ -65,7 +65,10 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
             break;
         }
         if line.text.starts_with(MARKER) {
-            parse_end_of_file(cursor, &line, &mut chunk);
+            if cursor.grammar != PatchGrammar::Exact && marker_text(&line, cursor.grammar) == END_OF_FILE {
+                chunk.has_end_of_file_marker = true;
+                cursor.position += 1;
+            }
             break;
         }
         if is_no_newline_marker(line.text)
@@ -85,13 +88,6 @@ fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, Patc
         return Err(PatchParseErrorKind::EmptyChunk.at_line(start));
     }
     Ok(chunk)
-}
-
-fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
-    if cursor.grammar != PatchGrammar::Exact && marker_text(line, cursor.grammar) == END_OF_FILE {
-        chunk.has_end_of_file_marker = true;
-        cursor.position += 1;
-    }
 }
 
 /// Parses a chunk line; `None` if the line has no sign (`+`, `-` or space). An empty line is an empty context line.

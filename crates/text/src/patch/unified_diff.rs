@@ -3,8 +3,7 @@
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
-    FilePatch, PatchChunk, PatchLine, PatchLineKind, PatchParseError, PatchParseErrorKind, PatchSectionKind,
-    PatchSourceLine,
+    FilePatch, PatchChunk, PatchLineKind, PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
 };
 
 const GIT: &str = "diff --git ";
@@ -245,12 +244,13 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
             at += 1;
             continue;
         }
-        let completeness = match (range, remaining) {
-            (None, _) => HunkCompleteness::Unknown,
-            (Some(_), (0, 0)) => HunkCompleteness::Complete,
-            (Some(_), _) => HunkCompleteness::Incomplete,
-        };
-        let Some(line) = parse_hunk_line(lines, at, completeness) else { break };
+        let is_complete = range.is_some() && remaining == (0, 0);
+        let is_after_hunk = line.text.trim().is_empty() || line.text.trim_end() == "--";
+        let may_end = is_complete || range.is_none();
+        if may_end && is_header_pair(lines, at) || is_complete && is_after_hunk {
+            break;
+        }
+        let Some(line) = parse_signed_line(line.text) else { break };
         if line.kind != PatchLineKind::Add {
             remaining.0 = remaining.0.saturating_sub(1);
         }
@@ -264,22 +264,4 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
         return Err(PatchParseErrorKind::EmptyChunk.at_line(header.number));
     }
     Ok((chunk, at))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HunkCompleteness {
-    Incomplete,
-    Complete,
-    Unknown,
-}
-
-/// Parses the line of a hunk at the index `at`; `None` means that the hunk has ended.
-fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, completeness: HunkCompleteness) -> Option<PatchLine> {
-    let text = lines[at].text;
-    let ends = match completeness {
-        HunkCompleteness::Incomplete => false,
-        HunkCompleteness::Complete => is_header_pair(lines, at) || text.trim().is_empty() || text.trim_end() == "--",
-        HunkCompleteness::Unknown => is_header_pair(lines, at),
-    };
-    if ends { None } else { parse_signed_line(text) }
 }
