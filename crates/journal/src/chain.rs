@@ -5,7 +5,6 @@
 //! spaces, no plus signs, no control characters.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,14 +57,6 @@ impl JournalWorkspaceId {
 impl fmt::Display for JournalWorkspaceId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.line)
-    }
-}
-
-impl FromStr for JournalWorkspaceId {
-    type Err = WorkspaceIdError;
-
-    fn from_str(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
-        Self::new(workspace_id)
     }
 }
 

@@ -5,12 +5,9 @@
 //! not accepted for later checkpoints, so a stolen old key cannot forge them. Every [`JournalKeyTrustChain`] has been
 //! verified from its first key to its last.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::to_hex;
-use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
+use crate::signed_note::{self, SignedNoteKeyId};
 use crate::{Ed25519Signature, JournalWorkspaceId, Signer, VerifyingKey};
 
 /// The NUL in the endorsement prefix ensures that the signature of a signed note is never a valid endorsement.
@@ -117,22 +114,6 @@ impl JournalKeyTrustChain {
         self.records[0].public
     }
 
-    /// The key that signs checkpoints of the given tree size.
-    pub fn active_key_at(&self, size: u64) -> VerifyingKey {
-        let after = self.records.partition_point(|record| record.from_entry <= size);
-        // The first key starts at size 0, so `after` is at least 1.
-        self.records[after.saturating_sub(1)].public
-    }
-
-    /// The key that signs checkpoints of the given tree size, in the C2SP text form for witnesses and note tools.
-    pub fn note_verifier_key(&self, size: u64) -> String {
-        let key = self.active_key_at(size);
-        let name = self.origin.line();
-        let id = to_hex(&signed_note::key_id(name, &key));
-        let encoded = [&[ED25519_KEY_TYPE][..], key.as_bytes()].concat();
-        format!("{name}+{id}+{}", STANDARD.encode(encoded))
-    }
-
     /// Key ids are short, so several keys may have the same id.
     pub(crate) fn keys_with_id(
         &self,
@@ -175,17 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn each_size_has_one_active_key() {
-        let ring = JournalKeyTrustChain::new(origin(), three_key_records()).unwrap();
-        assert_eq!(ring.first_key(), signer(1).verifying_key());
-        for (size, seed) in [(0, 1), (9, 1), (10, 2), (19, 2), (20, 3), (u64::MAX, 3)] {
-            assert_eq!(ring.active_key_at(size), signer(seed).verifying_key(), "{size}");
-        }
-    }
-
-    #[test]
     fn keys_become_active_and_then_retired() {
         let ring = JournalKeyTrustChain::new(origin(), three_key_records()).unwrap();
+        assert_eq!(ring.first_key(), signer(1).verifying_key());
         let key = signer(2).verifying_key();
         let id = signed_note::key_id(origin().line(), &key);
         for (size, validity) in [
@@ -229,16 +202,5 @@ mod tests {
             JournalKeyTrustChain::new(other, three_key_records()),
             Err(JournalKeyTrustChainError::NotEndorsed(1))
         );
-    }
-
-    #[test]
-    fn note_key_has_name_id_and_type() {
-        let ring = JournalKeyTrustChain::new(origin(), three_key_records()).unwrap();
-        let key = ring.note_verifier_key(0);
-        let parts: Vec<&str> = key.split('+').collect();
-        assert_eq!(parts[0], "stead/w1");
-        assert_eq!(parts[1].len(), 8);
-        let encoded = STANDARD.decode(&key["stead/w1+00000000+".len()..]).unwrap();
-        assert_eq!(encoded, [&[1][..], signer(1).verifying_key().as_bytes()].concat());
     }
 }

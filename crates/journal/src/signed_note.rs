@@ -16,7 +16,7 @@ pub const MAX_SIGNATURES: usize = 64;
 
 const SIGNATURE_LINE_PREFIX: &str = "\u{2014} ";
 const KEY_ID_BYTES: usize = 4;
-pub(crate) const ED25519_KEY_TYPE: u8 = 0x01;
+const ED25519_KEY_TYPE: u8 = 0x01;
 
 pub(crate) type SignedNoteKeyId = [u8; KEY_ID_BYTES];
 
