@@ -134,20 +134,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 /// The length of the JSON member name `"id"` in bytes, quotes included.
 const MEMBER_NAME_BYTES_MAX: usize = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum JsonMemberPart {
-    #[default]
-    Key,
-    Value,
-}
-
 /// Finds the request id in an oversized message without buffering the message.
 #[derive(Debug, Default)]
 struct RequestIdScanner {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    part: JsonMemberPart,
+    in_value: bool,
     key: Vec<u8>,
     value: Vec<u8>,
     id_json: Option<Vec<u8>>,
@@ -187,7 +180,7 @@ impl RequestIdScanner {
                 self.finish_member();
                 self.depth = self.depth.saturating_sub(1);
             }
-            b':' if self.depth == 1 => self.part = JsonMemberPart::Value,
+            b':' if self.depth == 1 => self.in_value = true,
             b',' => self.finish_member(),
             byte if byte.is_ascii_whitespace() => {}
             byte => self.buffer_byte(byte),
@@ -199,9 +192,9 @@ impl RequestIdScanner {
         if self.depth != 1 {
             return;
         }
-        let (buffer, max) = match self.part {
-            JsonMemberPart::Key => (&mut self.key, MEMBER_NAME_BYTES_MAX + 1),
-            JsonMemberPart::Value => (&mut self.value, ID_BYTES_MAX + 1),
+        let (buffer, max) = match self.in_value {
+            false => (&mut self.key, MEMBER_NAME_BYTES_MAX + 1),
+            true => (&mut self.value, ID_BYTES_MAX + 1),
         };
         if buffer.len() < max {
             buffer.push(byte);
@@ -217,7 +210,7 @@ impl RequestIdScanner {
         }
         self.key.clear();
         self.value.clear();
-        self.part = JsonMemberPart::Key;
+        self.in_value = false;
     }
 }
 

@@ -49,7 +49,6 @@ pub(super) enum AcpRoutingDecision {
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpSessionSetupRequest {
     pub(super) id: AcpMessageId,
-    origin: AcpSessionOrigin,
     pub(super) params: AcpSessionSetupParams,
 }
 
@@ -57,14 +56,6 @@ pub(super) struct AcpForwardedSessionSetup {
     pub(super) agent_line: Vec<u8>,
     /// The session is `None` while the agent has not yet chosen the id of a new session.
     pub(super) session: Option<Arc<AcpSession>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AcpSessionOrigin {
-    /// The agent chooses the id of a new session.
-    New,
-    /// The editor gives the id of a session that is loaded or resumed.
-    Existing,
 }
 
 #[derive(Debug, PartialEq)]
@@ -146,13 +137,12 @@ impl AcpProxyMessageRouter {
             AcpMessageKind::Request { id, method } => match method.as_str() {
                 "initialize" => self.handle_initialize(id, line),
                 "session/new" | "session/load" | "session/resume" | "session/fork" => {
-                    let origin = match method.as_str() {
-                        "session/load" | "session/resume" => AcpSessionOrigin::Existing,
-                        _ => AcpSessionOrigin::New,
-                    };
                     match setup::parse_setup_params(message.params_bytes(line)) {
-                        Ok(params) => {
-                            AcpRoutingDecision::SetUpSession(AcpSessionSetupRequest { id: id.clone(), origin, params })
+                        Ok(mut params) => {
+                            // In a fork request, `session_id` is the id of the source session, not of the new session.
+                            let names_session = matches!(method.as_str(), "session/load" | "session/resume");
+                            params.session_id = params.session_id.filter(|_| names_session);
+                            AcpRoutingDecision::SetUpSession(AcpSessionSetupRequest { id: id.clone(), params })
                         }
                         Err(error) => reply_with_error(Some(id), &error),
                     }
@@ -240,8 +230,7 @@ impl AcpProxyMessageRouter {
         }
         let mut known = None;
         let pending = match &setup.params.session_id {
-            // In a fork request, `session_id` is the id of the source session, not of the new session.
-            Some(id) if setup.origin == AcpSessionOrigin::Existing => {
+            Some(id) => {
                 // The session is registered now, because the agent may request files while it loads the session.
                 let session = Arc::new(session.with_id(id.clone(), printable_session_id(id)));
                 known = Some(session.clone());
@@ -250,7 +239,7 @@ impl AcpProxyMessageRouter {
                     previous: state.sessions.insert(id.clone(), session),
                 }
             }
-            Some(_) | None => PendingAcpLifecycleRequest::NewSession(Box::new(session)),
+            None => PendingAcpLifecycleRequest::NewSession(Box::new(session)),
         };
         state.pending_responses.insert(setup.id.clone(), pending);
         Ok(AcpForwardedSessionSetup { agent_line: added.unwrap_or_else(|| line.to_vec()), session: known })

@@ -112,6 +112,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
 pub(super) struct AcpSessionSetupParams {
     /// The first root of a session is the working directory; the additional directories follow.
     pub(super) roots: Vec<String>,
+    /// The editor gives the id of a session that is loaded or resumed; the agent chooses the id of a new session.
     pub(super) session_id: Option<String>,
 }
 

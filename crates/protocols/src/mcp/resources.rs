@@ -10,8 +10,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use rmcp::{
     ErrorData,
     model::{
-        CustomRequest, CustomResult, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
-        ResourceContents, ResourceTemplate,
+        CustomRequest, CustomResult, ExtensionCapabilities, ListResourceTemplatesResult, ListResourcesResult,
+        ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
     },
 };
 use serde::Deserialize;
@@ -27,7 +27,6 @@ use crate::{
 pub(super) const WORKSPACE_URI: &str = "stead:///";
 const FILE_URI_PREFIX: &str = "file://";
 const DIRECTORY_MIME_TYPE: &str = "inode/directory";
-pub(super) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 const DIRECTORY_READ_METHOD: &str = "resources/directory/read";
 
 #[derive(Deserialize)]
@@ -37,8 +36,10 @@ struct McpDirectoryReadParams {
     cursor: Option<String>,
 }
 
-pub(super) fn extension_settings() -> Value {
-    json!({ "directoryRead": true })
+/// Returns the declaration of MCP's Skills extension, which defines `resources/directory/read`.
+pub(super) fn skills_extension() -> ExtensionCapabilities {
+    let settings = Map::from_iter([("directoryRead".to_owned(), Value::Bool(true))]);
+    ExtensionCapabilities::from([("io.modelcontextprotocol/skills".to_owned(), settings)])
 }
 
 pub(super) fn list_resources() -> ListResourcesResult {

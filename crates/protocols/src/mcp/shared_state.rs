@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{
-    ExtensionCapabilities, Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
-};
+use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations};
 use serde_json::Map;
 use stead_engine::{Caller, Engine};
 
@@ -40,7 +38,7 @@ impl McpSharedState {
             .enable_resources_subscribe()
             .enable_prompts()
             .enable_completions()
-            .enable_extensions_with(skills_extension())
+            .enable_extensions_with(resources::skills_extension())
             .build();
         let config = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
@@ -68,12 +66,6 @@ impl McpSharedState {
         self.extension = Some(extension);
         self
     }
-}
-
-/// Returns the declaration of MCP's Skills extension, which defines `resources/directory/read`.
-fn skills_extension() -> ExtensionCapabilities {
-    let settings = resources::extension_settings().as_object().cloned().unwrap_or_default();
-    ExtensionCapabilities::from([(resources::SKILLS_EXTENSION.to_owned(), settings)])
 }
 
 /// Returns the MCP tools of one dialect. Native tools have no titles and no output schemas, so that the tool list stays
