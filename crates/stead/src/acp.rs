@@ -20,7 +20,10 @@ use stead_protocols::{
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
 };
 
-use tokio::process::{Child, Command};
+use tokio::{
+    process::{Child, Command},
+    runtime::Builder,
+};
 
 mod root_opener;
 
@@ -61,7 +64,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     let root_opener = Arc::new(root_opener);
     let file_capabilities = AcpFileCapabilities { read_text_file: true, write_text_file: !acp.caller.read_only };
     let options = AcpProxyConfig { file_capabilities, text_format: text_format_policy(acp) };
-    let runtime = stdio_server::build_runtime(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)?;
+    let threads = CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS;
+    let runtime = stdio_server::build_runtime(Builder::new_current_thread(), threads)?;
     let served = runtime.block_on(async {
         let editor = AcpPeerStreams { input: stdio_server::open_stdin(), output: stdio_server::open_stdout() };
         let Some((program, arguments)) = acp.agent.split_first() else {

@@ -27,7 +27,7 @@ use crate::{
     limits::{CALLS_PER_WORKSPACE_MAX, SERVER_CALL_THREADS_MAX},
     open_workspace::{self, CallerProtocol},
     output::{self, CliCommandResult, CommandError, CommandExit},
-    spans, time, workspace_admin,
+    spans, stdio_server, time, workspace_admin,
 };
 
 mod authentication;
@@ -199,13 +199,8 @@ fn serve_with<F: Future<Output = ()> + Send + 'static>(
         per_address_limit: per_address_limit(flags),
     };
     let state = HttpServerState::with_options(authenticator, hosts, settings, options);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(SERVER_CALL_THREADS_MAX)
-        .build()
-        .map_err(|error| {
-            CommandError::System(format!("cannot start the server: starting its threads failed: {error}"))
-        })?;
+    let builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = stdio_server::build_runtime(builder, SERVER_CALL_THREADS_MAX)?;
     let signals = {
         let _inside = runtime.enter();
         ServerSignals::install().map_err(|error| {

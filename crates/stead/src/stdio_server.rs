@@ -23,7 +23,7 @@ use tokio::{
         UnixStream,
         unix::pipe::{OpenOptions, Receiver, Sender},
     },
-    runtime::Runtime,
+    runtime::{Builder, Runtime},
 };
 
 use crate::{
@@ -83,7 +83,7 @@ impl StdioServerParts {
         approval: &ApprovalCliFlags,
         kind: CallerProtocol,
     ) -> Result<Self, CommandError> {
-        let runtime = build_runtime(CALL_THREADS_MAX + STREAM_THREADS)?;
+        let runtime = build_runtime(Builder::new_current_thread(), CALL_THREADS_MAX + STREAM_THREADS)?;
         let (input, output) = {
             let _inside = runtime.enter();
             (open_stdin(), open_stdout())
@@ -109,8 +109,8 @@ impl StdioServerParts {
     }
 }
 
-pub(crate) fn build_runtime(blocking_threads: usize) -> Result<Runtime, CommandError> {
-    tokio::runtime::Builder::new_current_thread()
+pub(crate) fn build_runtime(mut builder: Builder, blocking_threads: usize) -> Result<Runtime, CommandError> {
+    builder
         .enable_all()
         .max_blocking_threads(blocking_threads)
         .build()

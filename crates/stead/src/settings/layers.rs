@@ -68,12 +68,6 @@ impl LayeredCommandLine {
 
 pub(crate) type EnvironmentVariables = Vec<(OsString, OsString)>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommandAcceptedSettings {
-    All,
-    WorkspaceOnly,
-}
-
 pub(crate) fn apply_layers(
     command: &Command,
     line: Vec<OsString>,
@@ -87,9 +81,9 @@ pub(crate) fn apply_layers(
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     };
     let takes = match typed.subcommand() {
-        Some((SERVE_COMMAND, _)) => CommandAcceptedSettings::All,
-        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => CommandAcceptedSettings::All,
-        Some(_) | None => CommandAcceptedSettings::WorkspaceOnly,
+        Some((SERVE_COMMAND, _)) => SettingCommandScope::Serve,
+        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => SettingCommandScope::Serve,
+        Some(_) | None => SettingCommandScope::Workspace,
     };
     let settings = all_settings(command);
     let mut adding = LayeredSettingsCollector::new(&settings, takes, &typed);
@@ -116,14 +110,15 @@ fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bo
 
 struct LayeredSettingsCollector<'a> {
     settings: &'a [ConfigSettingDefinition],
-    accepted: CommandAcceptedSettings,
+    /// The server also accepts the settings of the workspace.
+    accepted: SettingCommandScope,
     already_set: Vec<usize>,
     added_arguments: Vec<(SettingCommandScope, OsString)>,
     origins: HashMap<String, SettingOrigin>,
 }
 
 impl<'a> LayeredSettingsCollector<'a> {
-    fn new(settings: &'a [ConfigSettingDefinition], accepted: CommandAcceptedSettings, typed: &ArgMatches) -> Self {
+    fn new(settings: &'a [ConfigSettingDefinition], accepted: SettingCommandScope, typed: &ArgMatches) -> Self {
         let is_typed =
             |setting: &ConfigSettingDefinition| value_source(typed, &setting.name) == Some(ValueSource::CommandLine);
         let already_set = (0..settings.len()).filter(|at| is_typed(&settings[*at])).collect();
@@ -133,7 +128,7 @@ impl<'a> LayeredSettingsCollector<'a> {
     /// Returns whether the command accepts a setting that conflicts with no setting of a higher layer.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
-        let is_taken = self.accepted == CommandAcceptedSettings::All || setting.scope == SettingCommandScope::Workspace;
+        let is_taken = self.accepted == SettingCommandScope::Serve || setting.scope == SettingCommandScope::Workspace;
         is_taken && !self.already_set.iter().any(|set| *set == at || self.settings[*set].conflicts_with(setting))
     }
 
@@ -158,7 +153,7 @@ impl<'a> LayeredSettingsCollector<'a> {
     fn warn_unknown_variable(&self, name: &OsStr) {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
-        if self.accepted == CommandAcceptedSettings::All
+        if self.accepted == SettingCommandScope::Serve
             && let Some(near) = nearest_name(name, known)
         {
             output::print_note(&format!("unknown setting {name}; did you mean {near}?"));
@@ -229,7 +224,7 @@ fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<
 fn find_config_file(
     typed: &ArgMatches,
     environment: &EnvironmentVariables,
-    takes: CommandAcceptedSettings,
+    takes: SettingCommandScope,
 ) -> Result<Option<(PathBuf, String)>, CommandError> {
     let variable = |wanted: &str| {
         let known = environment.iter().find(|(name, value)| name == wanted && !value.is_empty());
@@ -241,7 +236,7 @@ fn find_config_file(
         let text = host_files::read_text(&path)?;
         return Ok(Some((path, text)));
     }
-    if takes == CommandAcceptedSettings::WorkspaceOnly {
+    if takes == SettingCommandScope::Workspace {
         return Ok(None);
     }
     let own = variable("XDG_CONFIG_HOME")
