@@ -64,24 +64,12 @@ pub fn lower_thread_priority() {
     setpriority_process(None, BACKGROUND_PRIORITY).unwrap_or_default();
 }
 
-/// The limit on the number of files that this process may have open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenFileLimit {
-    /// The process may have at most this many files open.
-    Bounded(u64),
-    /// The process may have any number of files open.
-    Unbounded,
-}
-
-/// Raises the soft limit on open files to the hard limit and returns the limit that now applies. The usual default
-/// limit on open files is too low for a server.
-pub fn raise_open_file_limit() -> OpenFileLimit {
+/// Raises the soft limit on open files to the hard limit and returns the limit that now applies; `None` means no limit.
+/// The usual default limit on open files is too low for a server.
+pub fn raise_open_file_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let limit = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        Ok(()) => maximum,
-        Err(_) => current,
-    };
-    limit.map_or(OpenFileLimit::Unbounded, OpenFileLimit::Bounded)
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    if raised.is_ok() { maximum } else { current }
 }
 
 /// Returns cryptographically secure random bytes.

@@ -30,10 +30,9 @@ pub use canonical::{STEPS_MAX, SYMLINKS_MAX};
 pub use confinement::PathResolutionMethod;
 pub use directory::{DirectoryHandle, DiskDirectoryEntry, ExistingTargetPolicy};
 pub use errors::{DiskError, DiskErrorKind};
-pub use host::{OpenFileLimit, SystemClock, lower_thread_priority, raise_open_file_limit, random_bytes, user_names};
+pub use host::{SystemClock, lower_thread_priority, raise_open_file_limit, random_bytes, user_names};
 pub use mounts::resolve_with_mount_points;
 pub use open_file::OpenFile;
-pub use remove::TreeRemovalCounts;
 pub use root::{RootDirectory, RootDirectoryOptions};
 pub use rustix::fs::FileType;
 pub use stage::{StagedContentSource, StagedFile};
@@ -42,7 +41,4 @@ pub use state_directory::{
     LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, StateDirectoryAccessError,
 };
 pub use stead_path::{FinalSymlink, TEMPORARY_PREFIX};
-pub use walk::{
-    DiskTreeSize, WalkControl, WalkDirectoryReadFailure, WalkEndReason, WalkEntry, WalkLimits, WalkReport,
-    measure_tree, walk_tree,
-};
+pub use walk::{DiskTreeSize, measure_tree};

@@ -17,17 +17,6 @@ const OPEN_HANDLES_MAX: usize = 64;
 const LISTING_ROUNDS_MAX: u32 = 4;
 const OWNER_RWX: u32 = 0o700;
 
-/// The number of files, directories and bytes that the removal of a tree removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TreeRemovalCounts {
-    /// The number of removed entries that were not directories.
-    pub files: u64,
-    /// The number of removed directories.
-    pub directories: u64,
-    /// The total size of the removed files in bytes.
-    pub bytes: u64,
-}
-
 struct RemovalFrame {
     directory: DirectoryHandle,
     name: FileName,
@@ -46,14 +35,10 @@ impl RemovalFrame {
 
 impl DirectoryHandle {
     /// Removes a file, or a directory and everything below it.
-    pub fn remove_tree(&self, name: &FileName) -> Result<TreeRemovalCounts, DiskError> {
-        let mut removed = TreeRemovalCounts::default();
+    pub fn remove_tree(&self, name: &FileName) -> Result<(), DiskError> {
         match self.stat(name)? {
             None => return Err(DiskError::new(DiskErrorKind::NotFound, "remove tree")),
-            Some(stat) if stat.file_type != FileType::Directory => {
-                remove_leaf(self, name, &mut removed)?;
-                return Ok(removed);
-            }
+            Some(stat) if stat.file_type != FileType::Directory => return remove_leaf(self, name),
             Some(_) => {}
         }
         let mut stack = vec![RemovalFrame::open_child(self, name.clone())?];
@@ -69,11 +54,11 @@ impl DirectoryHandle {
                     }
                 }
                 Some(DiskDirectoryEntry { name, file_type: FileType::Directory }) => move_to_top(&mut stack, &name)?,
-                Some(DiskDirectoryEntry { name, .. }) => remove_leaf(&frame.directory, &name, &mut removed)?,
-                None => remove_emptied_directory(self, &mut stack, &mut removed)?,
+                Some(DiskDirectoryEntry { name, .. }) => remove_leaf(&frame.directory, &name)?,
+                None => remove_emptied_directory(self, &mut stack)?,
             }
         }
-        Ok(removed)
+        Ok(())
     }
 
     /// The listing includes hidden directories, so that the removal of a tree fails at a hidden directory.
@@ -109,40 +94,33 @@ fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskEr
     Ok(())
 }
 
-fn remove_emptied_directory(
-    outer: &DirectoryHandle,
-    stack: &mut Vec<RemovalFrame>,
-    removed: &mut TreeRemovalCounts,
-) -> Result<(), DiskError> {
+fn remove_emptied_directory(outer: &DirectoryHandle, stack: &mut Vec<RemovalFrame>) -> Result<(), DiskError> {
     let Some(mut frame) = stack.pop() else { return Ok(()) };
     let parent = stack.last().map_or(outer, |parent| &parent.directory);
     match parent.remove_directory(&frame.name) {
-        Ok(()) => removed.directories += 1,
-        Err(error) if error.kind == DiskErrorKind::NotFound => {}
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
         Err(error) if error.kind == DiskErrorKind::NotEmpty && frame.listing_rounds < LISTING_ROUNDS_MAX => {
             frame.listing_rounds += 1;
             frame.entries = frame.directory.list_with_hidden()?;
             stack.push(frame);
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
-fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut TreeRemovalCounts) -> Result<(), DiskError> {
-    let Some(stat) = directory.stat(name)? else { return Ok(()) };
-    match directory.remove_file(name) {
-        Ok(()) => {
-            removed.files += 1;
-            removed.bytes = removed.bytes.saturating_add(stat.size);
             Ok(())
         }
+        other => other,
+    }
+}
+
+fn remove_leaf(directory: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
+    // The stat fails for a hidden file and for a mount, which must stay.
+    if directory.stat(name)?.is_none() {
+        return Ok(());
+    }
+    match directory.remove_file(name) {
         Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
         // The name was not a directory when it was listed, so another program replaced it.
         Err(error) if error.kind == DiskErrorKind::IsDirectory => {
             Err(error.with_kind(DiskErrorKind::ChangedConcurrently))
         }
-        Err(error) => Err(error),
+        other => other,
     }
 }
 

@@ -269,7 +269,7 @@ pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryAccessError) 
 fn remove_item(trash: &DirectoryHandle, name: &FileName) -> Result<u64, DiskError> {
     match trash.stat(name)? {
         None => return Ok(0),
-        Some(stat) if stat.file_type == FileType::Directory => drop(trash.remove_tree(name)?),
+        Some(stat) if stat.file_type == FileType::Directory => trash.remove_tree(name)?,
         Some(_) => trash.remove_file(name)?,
     }
     Ok(1)

@@ -8,7 +8,6 @@ use std::{
 };
 
 use clap::Args;
-use stead_disk::OpenFileLimit;
 use stead_local::{LandlockMode, WorkspaceRegistry};
 use stead_path::RelPath;
 use stead_protocols::{
@@ -316,10 +315,7 @@ impl ServerLimitFlags {
 
     /// Returns the maximum number of connections, which a low limit on open files reduces.
     pub(crate) fn connections(&self, workspaces: usize) -> usize {
-        let allowed = match stead_disk::raise_open_file_limit() {
-            OpenFileLimit::Unbounded => return self.connections,
-            OpenFileLimit::Bounded(allowed) => allowed,
-        };
+        let Some(allowed) = stead_disk::raise_open_file_limit() else { return self.connections };
         let room = connection_limit(allowed, workspaces);
         if room < self.connections {
             output::print_note(&format!(

@@ -1,7 +1,6 @@
 //! Lists the workspaces of the registry page by page, and describes single workspaces.
 
 use serde_json::{Value, json};
-use stead_disk::WalkLimits;
 use stead_engine::Error;
 
 use super::{
@@ -127,7 +126,7 @@ impl WorkspaceRegistry {
         object["files"] = measured.files.into();
         object["directories"] = measured.directories.into();
         object["bytes"] = measured.bytes.into();
-        if measured.walk.end_reason != stead_disk::WalkEndReason::Complete || measured.walk.unreadable_count > 0 {
+        if measured.is_limited || measured.unreadable > 0 {
             object["truncated"] = true.into();
         }
         Ok(object)
@@ -139,8 +138,7 @@ impl WorkspaceRegistry {
         let directory = self.workspaces.open_directory(&directory_name);
         let files = directory.and_then(|directory| directory.open_directory(&files_name));
         let files = files.map_err(errors::state_directory_error)?.into_directory();
-        let limits = WalkLimits { entries: MEASURED_ENTRIES_MAX, ..WalkLimits::default() };
-        stead_disk::measure_tree(&files, limits).map_err(errors::at_path(&stead_path::RelPath::root()))
+        stead_disk::measure_tree(&files, MEASURED_ENTRIES_MAX).map_err(errors::at_path(&stead_path::RelPath::root()))
     }
 
     /// The path of a workspace's directory, for backups and moves.

@@ -158,7 +158,7 @@ impl WorkspaceRegistry {
         self.move_directory(&self.workspaces, &self.trash, id)?;
         let name = directory_name_of_id(id)?;
         match self.trash.with(|trash| trash.remove_tree(&name)) {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(error) if error.kind() == DiskErrorKind::NotFound => {}
             Err(error) => return Err(errors::state_directory_error(error)),
         }

@@ -127,7 +127,7 @@ impl ReplayTempDirectory {
 
 impl Drop for ReplayTempDirectory {
     fn drop(&mut self) {
-        self.parent.remove_tree(&self.name).map(|_| ()).unwrap_or_default();
+        self.parent.remove_tree(&self.name).unwrap_or_default();
     }
 }
 
