@@ -90,50 +90,30 @@ pub(crate) enum RetainedVersionLocation {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FileWriteStep {
+    pub(crate) path: SerializableRelPath,
+    pub(crate) staged: StagedFileRecord,
+    pub(crate) over: Option<ReplacedFileRecord>,
+    pub(crate) version: Digest,
+    pub(crate) mode: u32,
+    pub(crate) after: RetainedVersionLocation,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum FileApplyStep {
-    Put {
-        path: SerializableRelPath,
-        staged: StagedFileRecord,
-        over: Option<ReplacedFileRecord>,
-        version: Digest,
-        mode: u32,
-        after: RetainedVersionLocation,
-    },
-    MakeDirectory {
-        path: SerializableRelPath,
-        mode: u32,
-    },
-    MakeLink {
-        path: SerializableRelPath,
-        target: Vec<u8>,
-    },
-    Move {
-        from: SerializableRelPath,
-        to: SerializableRelPath,
-        id: StoredInodeId,
-        over: Option<ReplacedFileRecord>,
-    },
-    Remove {
-        path: SerializableRelPath,
-        id: StoredInodeId,
-        trash: String,
-    },
-    RemoveDirectory {
-        path: SerializableRelPath,
-        id: StoredInodeId,
-        mode: u32,
-    },
-    Restore {
-        path: SerializableRelPath,
-        id: StoredInodeId,
-        trash: String,
-    },
+    Put(FileWriteStep),
+    MakeDirectory { path: SerializableRelPath, mode: u32 },
+    MakeLink { path: SerializableRelPath, target: Vec<u8> },
+    Move { from: SerializableRelPath, to: SerializableRelPath, id: StoredInodeId, over: Option<ReplacedFileRecord> },
+    Remove { path: SerializableRelPath, id: StoredInodeId, trash: String },
+    RemoveDirectory { path: SerializableRelPath, id: StoredInodeId, mode: u32 },
+    Restore { path: SerializableRelPath, id: StoredInodeId, trash: String },
 }
 
 impl FileApplyStep {
     pub(crate) fn paths(&self) -> Vec<&RelPath> {
         match self {
-            FileApplyStep::Put { path, .. }
+            FileApplyStep::Put(FileWriteStep { path, .. })
             | FileApplyStep::MakeDirectory { path, .. }
             | FileApplyStep::MakeLink { path, .. }
             | FileApplyStep::Remove { path, .. }
@@ -146,7 +126,7 @@ impl FileApplyStep {
     /// A half-done step has renamed a file, failed a check after the rename, and could not undo the rename.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
-            FileApplyStep::Put { .. }
+            FileApplyStep::Put(_)
             | FileApplyStep::Move { .. }
             | FileApplyStep::Remove { .. }
             | FileApplyStep::Restore { .. } => true,
@@ -194,13 +174,9 @@ mod tests {
             mode: 0o644,
             retained_in,
         };
-        let put = |over, after| FileApplyStep::Put {
-            path: stored_path("d/f"),
-            staged: staged.clone(),
-            over,
-            version,
-            mode: 0o600,
-            after,
+        let put = |over, after| {
+            let (path, staged) = (stored_path("d/f"), staged.clone());
+            FileApplyStep::Put(FileWriteStep { path, staged, over, version, mode: 0o600, after })
         };
         vec![
             put(None, RetainedVersionLocation::Database),

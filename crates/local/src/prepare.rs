@@ -17,7 +17,8 @@ use stead_path::{FileName, RelPath};
 use crate::{
     errors,
     file_steps::{
-        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
+        FileApplyStep, FileWriteStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId,
+        to_stored_ns,
     },
     limits::INLINE_BYTES_MAX,
     open::LocalWorkspace,
@@ -199,7 +200,7 @@ impl LocalWorkspace {
         let before = over.as_ref().map_or(PathState::Absent, |(_, state)| state.clone());
         let kind = if over.is_some() { ChangeKind::Modify } else { ChangeKind::Create };
         prepared.push_change(put.path, kind, before, PathState::File { version: put.version.0, size: put.size, mode });
-        prepared.steps.push(FileApplyStep::Put {
+        prepared.steps.push(FileApplyStep::Put(FileWriteStep {
             path: put.path.into(),
             staged: StagedFileRecord {
                 directory: (&directory_path).into(),
@@ -211,7 +212,7 @@ impl LocalWorkspace {
             version: put.version.0,
             mode,
             after,
-        });
+        }));
         prepared.bytes += put.size;
         prepared.overlay.created_paths.insert(put.path.clone());
         Ok(())

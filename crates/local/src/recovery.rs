@@ -16,7 +16,7 @@ use stead_path::RelPath;
 use crate::{
     commit::{delete_entry_effects, error_after_rollback},
     errors,
-    file_steps::{FileApplyStep, ReplacedFileRecord, StoredInodeId},
+    file_steps::{FileApplyStep, FileWriteStep, ReplacedFileRecord, StoredInodeId},
     open::LocalWorkspace,
     path_locks,
     redo_steps::BootComparison,
@@ -261,7 +261,7 @@ impl<'a> RecoveryLaterStepEvidence<'a> {
 /// A later step proves that an earlier step was done only if the power cut did not undo the later step.
 fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     match later {
-        FileApplyStep::Put { .. }
+        FileApplyStep::Put(_)
         | FileApplyStep::Move { .. }
         | FileApplyStep::Remove { .. }
         | FileApplyStep::Restore { .. } => {}
@@ -276,7 +276,7 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
         FileApplyStep::MakeDirectory { path, .. } => {
             removed_file(later).is_some_and(|(gone, _)| path.0.is_within(gone))
         }
-        FileApplyStep::Put { path, .. } | FileApplyStep::MakeLink { path, .. } => {
+        FileApplyStep::Put(FileWriteStep { path, .. }) | FileApplyStep::MakeLink { path, .. } => {
             later.paths().iter().any(|later_path| path.0.is_within(later_path))
         }
         FileApplyStep::Move { .. }
@@ -294,7 +294,7 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
 fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {
-        FileApplyStep::Put { path, .. } => path.0.is_within(old),
+        FileApplyStep::Put(put) => put.path.0.is_within(old),
         FileApplyStep::Move { .. } | FileApplyStep::Restore { .. } => placed_file(later) == Some((old, id)),
         FileApplyStep::MakeDirectory { .. }
         | FileApplyStep::MakeLink { .. }
@@ -318,7 +318,8 @@ fn placed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
 }
 
 fn file_replaced_by<'a>(later: &'a FileApplyStep, step: &FileApplyStep) -> Option<&'a ReplacedFileRecord> {
-    let (FileApplyStep::Put { path, over, .. } | FileApplyStep::Move { to: path, over, .. }) = later else {
+    let (FileApplyStep::Put(FileWriteStep { path, over, .. }) | FileApplyStep::Move { to: path, over, .. }) = later
+    else {
         return None;
     };
     over.as_ref().filter(|over| placed_file(step) == Some((&path.0, over.id)))

@@ -12,7 +12,8 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     file_steps::{
-        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
+        FileApplyStep, FileWriteStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId,
+        to_stored_ns,
     },
     recovery::RecoveryLaterStepEvidence,
     step_executor::{
@@ -101,9 +102,7 @@ impl FileApplyStepExecutor<'_> {
 
     fn step_progress(&self, step: &FileApplyStep, boot: BootComparison) -> Result<FileApplyStepStatus, DiskError> {
         Ok(match step {
-            FileApplyStep::Put { path, staged, over, version, .. } => {
-                self.put_progress(&path.0, staged, over.as_ref(), version, boot)?
-            }
+            FileApplyStep::Put(put) => self.put_progress(put, boot)?,
             FileApplyStep::MakeDirectory { path, .. } | FileApplyStep::MakeLink { path, .. } => {
                 match self.id_at(&path.0)? {
                     Some(_) => FileApplyStepStatus::Done,
@@ -127,7 +126,7 @@ impl FileApplyStepExecutor<'_> {
 
     /// The content of a file does not prove that a step was done, because the file may have had the content before.
     pub(crate) fn has_survived(&self, step: &FileApplyStep) -> Result<bool, DiskError> {
-        let FileApplyStep::Put { path, staged, over, .. } = step else {
+        let FileApplyStep::Put(FileWriteStep { path, staged, over, .. }) = step else {
             return Ok(self.step_progress(step, BootComparison::Other)? == FileApplyStepStatus::Done);
         };
         let temporary = self.id_at(&staged_path(staged)?)?;
@@ -135,26 +134,21 @@ impl FileApplyStepExecutor<'_> {
         Ok(is_exchanged || (temporary != Some(staged.id) && self.id_at(&path.0)? == Some(staged.id)))
     }
 
-    fn put_progress(
-        &self,
-        path: &RelPath,
-        staged: &StagedFileRecord,
-        over: Option<&ReplacedFileRecord>,
-        version: &Digest,
-        boot: BootComparison,
-    ) -> Result<FileApplyStepStatus, DiskError> {
+    fn put_progress(&self, put: &FileWriteStep, boot: BootComparison) -> Result<FileApplyStepStatus, DiskError> {
+        let FileWriteStep { path, staged, over, version, .. } = put;
+        let over = over.as_ref();
         let temporary = self.id_at(&staged_path(staged)?)?;
         if temporary == Some(staged.id) {
             return Ok(FileApplyStepStatus::NotDone);
         }
         let is_exchanged = temporary.is_some() && temporary == over.map(|replaced| replaced.id);
-        if is_exchanged || self.id_at(path)? == Some(staged.id) {
+        if is_exchanged || self.id_at(&path.0)? == Some(staged.id) {
             return Ok(FileApplyStepStatus::Done);
         }
         if boot == BootComparison::Same {
             return Ok(FileApplyStepStatus::Superseded);
         }
-        let current = self.content_at(path)?;
+        let current = self.content_at(&path.0)?;
         let before = over.map(|replaced| replaced.version);
         Ok(match current {
             FoundVersion::Version(found) if found == *version => FileApplyStepStatus::Done,
@@ -166,15 +160,13 @@ impl FileApplyStepExecutor<'_> {
     }
 
     fn redo_step(&self, step: &FileApplyStep, boot: BootComparison) -> Result<(), StepApplyError> {
-        let FileApplyStep::Put { path, staged, over, version, mode, .. } = step else { return self.apply(step) };
-        let put = FileWriteRedoStep { path: &path.0, staged, replaced: over.as_ref(), version, mode: *mode };
-        self.redo_put(&put, boot)
+        if let FileApplyStep::Put(put) = step { self.redo_put(put, boot) } else { self.apply(step) }
     }
 
     /// Recovery never replaces content that the plan did not expect at the path.
-    fn redo_put(&self, put: &FileWriteRedoStep<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
-        let (parent, name) = self.open_parent(put.path)?;
-        let over = match (self.content_at(put.path)?, put.replaced) {
+    fn redo_put(&self, put: &FileWriteStep, boot: BootComparison) -> Result<(), StepApplyError> {
+        let (parent, name) = self.open_parent(&put.path.0)?;
+        let over = match (self.content_at(&put.path.0)?, &put.over) {
             (FoundVersion::Absent, None) => None,
             (FoundVersion::Absent, Some(_)) if boot == BootComparison::Other => None,
             // A rollback may have restored the replaced content in a new inode, so the content is compared.
@@ -188,8 +180,8 @@ impl FileApplyStepExecutor<'_> {
                     ..replaced.clone()
                 })
             }
-            (FoundVersion::Version(found), _) if found == *put.version => {
-                let (source, temporary) = self.open_staged_parent(put.staged)?;
+            (FoundVersion::Version(found), _) if found == put.version => {
+                let (source, temporary) = self.open_staged_parent(&put.staged)?;
                 return match source.remove_file(&temporary) {
                     Err(error) if error.kind != DiskErrorKind::NotFound => Err(error.into()),
                     Ok(()) | Err(_) => Ok(()),
@@ -203,7 +195,7 @@ impl FileApplyStepExecutor<'_> {
             Some(found) => found,
             None => self.restage(put, over.as_ref(), &parent, &name)?,
         };
-        self.place_staged_file(put.path, &source, &temporary, over.as_ref())?;
+        self.place_staged_file(&put.path.0, &source, &temporary, over.as_ref())?;
         match over {
             Some(replaced) => self.release_replaced_file(&source, &temporary, &replaced),
             None => Ok(()),
@@ -211,8 +203,8 @@ impl FileApplyStepExecutor<'_> {
     }
 
     /// A staged file whose content is not the planned version is deleted.
-    fn find_intact_staged(&self, put: &FileWriteRedoStep<'_>) -> Result<Option<FilePlace>, StepApplyError> {
-        let (source, temporary) = self.open_staged_parent(put.staged)?;
+    fn find_intact_staged(&self, put: &FileWriteStep) -> Result<Option<FilePlace>, StepApplyError> {
+        let (source, temporary) = self.open_staged_parent(&put.staged)?;
         if !is_same_file(&source, &temporary, put.staged.id)? {
             return Ok(None);
         }
@@ -225,12 +217,12 @@ impl FileApplyStepExecutor<'_> {
 
     fn restage(
         &self,
-        put: &FileWriteRedoStep<'_>,
+        put: &FileWriteStep,
         over: Option<&ReplacedFileRecord>,
         parent: &DirectoryHandle,
         name: &FileName,
     ) -> Result<FilePlace, StepApplyError> {
-        let bytes = (self.read_retained)(put.version).ok_or(StepApplyError::ForeignChange)?;
+        let bytes = (self.read_retained)(&put.version).ok_or(StepApplyError::ForeignChange)?;
         let old = over.map(|_| parent.open_file(name)).transpose()?;
         let attributes =
             old.as_ref().map_or(FileAttributeSource::New { mode: put.mode }, FileAttributeSource::CopyFrom);
@@ -241,7 +233,7 @@ impl FileApplyStepExecutor<'_> {
     /// A power cut or disk error can lose a file's content after its rename; recovery writes the content again.
     /// Recovery does not rewrite a file that another program has modified after the rename.
     fn rewrite_torn_file(&self, step: &FileApplyStep) -> Result<u64, StepApplyError> {
-        let FileApplyStep::Put { path, staged, version, .. } = step else { return Ok(0) };
+        let FileApplyStep::Put(FileWriteStep { path, staged, version, .. }) = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
         if !is_same_file(&parent, &name, staged.id)? {
             return Ok(0);
@@ -260,7 +252,8 @@ impl FileApplyStepExecutor<'_> {
     /// A staged file that cannot be retained stays hidden under its temporary name.
     pub(crate) fn retain_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
-            let FileApplyStep::Put { staged, version, after: RetainedVersionLocation::File, .. } = step else {
+            let FileApplyStep::Put(FileWriteStep { staged, version, after: RetainedVersionLocation::File, .. }) = step
+            else {
                 continue;
             };
             let Ok((source, temporary)) = self.open_staged_parent(staged) else { continue };
@@ -325,12 +318,4 @@ enum FoundVersion {
     Absent,
     Version(Digest),
     Other,
-}
-
-struct FileWriteRedoStep<'a> {
-    path: &'a RelPath,
-    staged: &'a StagedFileRecord,
-    replaced: Option<&'a ReplacedFileRecord>,
-    version: &'a Digest,
-    mode: u32,
 }

@@ -12,7 +12,8 @@ use stead_disk::{
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::file_steps::{
-    FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
+    FileApplyStep, FileWriteStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId,
+    to_stored_ns,
 };
 
 pub(crate) struct FileApplyStepExecutor<'a> {
@@ -71,9 +72,9 @@ impl FileApplyStepExecutor<'_> {
     /// A failing step undoes its own rename; the rename stays only if undoing fails as well.
     pub(crate) fn apply(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
-            FileApplyStep::Put { path, staged, over, .. } => {
-                let (source, temporary) = self.open_staged_parent(staged)?;
-                self.place_staged_file(&path.0, &source, &temporary, over.as_ref())
+            FileApplyStep::Put(put) => {
+                let (source, temporary) = self.open_staged_parent(&put.staged)?;
+                self.place_staged_file(&put.path.0, &source, &temporary, put.over.as_ref())
             }
             FileApplyStep::MakeDirectory { path, mode } => self.make_directory(&path.0, *mode),
             FileApplyStep::MakeLink { path, target } => {
@@ -120,7 +121,7 @@ impl FileApplyStepExecutor<'_> {
             }
             FileApplyStep::Remove { path, id, trash } => Some((self.open_parent(&path.0)?, in_trash(trash)?, *id)),
             FileApplyStep::Restore { path, id, trash } => Some((in_trash(trash)?, self.open_parent(&path.0)?, *id)),
-            FileApplyStep::Put { .. }
+            FileApplyStep::Put(_)
             | FileApplyStep::MakeDirectory { .. }
             | FileApplyStep::MakeLink { .. }
             | FileApplyStep::RemoveDirectory { .. } => None,
@@ -129,7 +130,7 @@ impl FileApplyStepExecutor<'_> {
 
     /// A rollback can restore the content of a released file, but not the inode of the file.
     pub(crate) fn release_replaced(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
-        if let FileApplyStep::Put { staged, over: Some(replaced), .. } = step {
+        if let FileApplyStep::Put(FileWriteStep { staged, over: Some(replaced), .. }) = step {
             let (source, temporary) = self.open_staged_parent(staged)?;
             let released = self.release_replaced_file(&source, &temporary, replaced);
             // If the database has the content, the file under its temporary name is hidden and is deleted later.
@@ -317,7 +318,7 @@ impl FileApplyStepExecutor<'_> {
     /// A staged file that cannot be deleted stays hidden and is deleted later.
     pub(crate) fn remove_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
-            let FileApplyStep::Put { staged, .. } = step else { continue };
+            let FileApplyStep::Put(FileWriteStep { staged, .. }) = step else { continue };
             let Ok((directory, name)) = self.open_staged_parent(staged) else { continue };
             // After an exchange the temporary name belongs to the replaced file.
             if matches!(is_same_file(&directory, &name, staged.id), Ok(true)) {
@@ -328,12 +329,9 @@ impl FileApplyStepExecutor<'_> {
 
     fn undo_step(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
-            FileApplyStep::Put { path, staged, over, .. } => {
-                let (parent, name) = self.open_parent(&path.0)?;
-                if is_same_file(&parent, &name, staged.id)? {
-                    self.undo_put(&parent, &name, staged, over.as_ref())?;
-                }
-                Ok(())
+            FileApplyStep::Put(put) => {
+                let (parent, name) = self.open_parent(&put.path.0)?;
+                if is_same_file(&parent, &name, put.staged.id)? { self.undo_put(&parent, &name, put) } else { Ok(()) }
             }
             FileApplyStep::MakeDirectory { path, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
@@ -367,15 +365,9 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    fn undo_put(
-        &self,
-        parent: &DirectoryHandle,
-        name: &FileName,
-        staged: &StagedFileRecord,
-        over: Option<&ReplacedFileRecord>,
-    ) -> Result<(), StepApplyError> {
-        let (source, temporary) = self.open_staged_parent(staged)?;
-        let Some(replaced) = over else {
+    fn undo_put(&self, parent: &DirectoryHandle, name: &FileName, put: &FileWriteStep) -> Result<(), StepApplyError> {
+        let (source, temporary) = self.open_staged_parent(&put.staged)?;
+        let Some(replaced) = &put.over else {
             return Ok(parent.rename(name, &source, &temporary, ExistingTargetPolicy::Refuse)?);
         };
         if is_same_file(&source, &temporary, replaced.id)? {

@@ -88,7 +88,10 @@ fn serialized_fields(source: &str) -> Vec<String> {
         } else if code.starts_with("#[serde(") {
             attribute = code;
         } else if !code.starts_with("//") {
-            keys.extend(field_name(code).filter(|_| is_serialized).and_then(|name| serialized_name(name, attribute)));
+            // The fields of a short variant of an enum stand in one line.
+            let variant = code.strip_suffix(" },").and_then(|variant| variant.split_once(" { "));
+            let fields = variant.map_or(code, |(_, fields)| fields).split(", ").filter_map(field_name);
+            keys.extend(fields.filter(|_| is_serialized).filter_map(|name| serialized_name(name, attribute)));
             attribute = "";
         }
     }
