@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
+mod administration;
 mod approval;
 mod buffers;
 mod clock;
@@ -35,7 +36,7 @@ use fixture::{
     LARGE_FILE_BYTES, TRASH_KEEP_MS, WorkspaceUnderConformanceTest, assert_commit_fails, assert_fails, move_change,
     put_change, put_change_with_mode, rel_path, remove_change, single_file_tree, unmatched_stamp,
 };
-use stead_engine::Workspace;
+use stead_engine::{AdministrationStore, Workspace};
 pub use tokens::ConformanceTokenStore;
 
 /// A behaviour that a workspace implementation may lack.
@@ -53,6 +54,8 @@ pub enum OptionalWorkspaceBehavior {
     ExternalChangeRecording,
     /// Access tokens and session tickets are stored.
     AccessTokens,
+    /// The workspace implements [`AdministrationStore`].
+    Administration,
 }
 
 /// A change of the clock of a workspace.
@@ -90,6 +93,9 @@ pub trait ConformanceWorkspaceFactory {
 
     /// The tokens of the created workspace, for an implementation with [`OptionalWorkspaceBehavior::AccessTokens`].
     fn access_tokens(&self) -> Arc<dyn ConformanceTokenStore>;
+
+    /// The created workspace, for an implementation with [`OptionalWorkspaceBehavior::Administration`].
+    fn administration(&self) -> Arc<dyn AdministrationStore>;
 }
 
 /// One conformance case for a workspace implementation.
@@ -134,6 +140,7 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
         (Some(Behavior::OpenDirectories), open_directories::CASES),
         (Some(Behavior::SteadyClock), steady_clock::CASES),
         (Some(Behavior::AccessTokens), tokens::CASES),
+        (Some(Behavior::Administration), administration::CASES),
     ];
     tables.into_iter().flat_map(|(needs, table)| cases_of_table(needs, table)).collect()
 }

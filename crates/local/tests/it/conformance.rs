@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use stead_engine::{Error, Principal, Workspace};
+use stead_engine::{AdministrationStore, Error, Principal, Workspace};
 use stead_local::{
     AccessTokenRecord, CreateTokenRequest, Durability, LocalWorkspace, LocalWorkspaceOptions, SessionTicketRecord,
 };
@@ -48,6 +48,7 @@ impl ConformanceWorkspaceFactory for LocalConformanceTestWorkspaceFactory {
             OptionalWorkspaceBehavior::SteadyClock,
             OptionalWorkspaceBehavior::ExternalChangeRecording,
             OptionalWorkspaceBehavior::AccessTokens,
+            OptionalWorkspaceBehavior::Administration,
         ]
     }
 
@@ -93,6 +94,10 @@ impl ConformanceWorkspaceFactory for LocalConformanceTestWorkspaceFactory {
 
     fn access_tokens(&self) -> Arc<dyn ConformanceTokenStore> {
         Arc::new(LocalTokenStore(self.with_created(|created| Arc::clone(&created.openings[0]))))
+    }
+
+    fn administration(&self) -> Arc<dyn AdministrationStore> {
+        self.with_created(|created| Arc::clone(&created.openings[0])) as Arc<dyn AdministrationStore>
     }
 }
 
@@ -176,6 +181,10 @@ impl ConformanceWorkspaceFactory for MemoryWorkspaceFactory {
 
     fn access_tokens(&self) -> Arc<dyn ConformanceTokenStore> {
         panic!("memory stores no tokens")
+    }
+
+    fn administration(&self) -> Arc<dyn AdministrationStore> {
+        panic!("memory has no administration")
     }
 }
 
