@@ -3,11 +3,12 @@
 //! Attempts with a wrong secret are counted and recorded, and delay the next attempt.
 
 use argon2::Argon2;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use stead_engine::{Error, ErrorKind};
 
 use crate::{
+    errors,
     limits::{APPROVER_RETRY_DELAY_MS_MAX, APPROVER_SECRET_BYTES_MAX, APPROVER_SECRET_CHARS_MIN},
     open::LocalWorkspace,
     store::TransactionSyncPolicy,
@@ -87,19 +88,9 @@ impl LocalWorkspace {
     }
 
     fn load_meta_value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
-        let found: Option<String> = self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
-                .query_row(params![name], |row| row.get(0))
-                .optional()
-        })?;
-        let malformed = |_| {
-            Error::new(
-                ErrorKind::AuditUnavailable,
-                format!("the database in the state directory is damaged: its value {name} cannot be read"),
-            )
-            .with_next_step("restore the state directory from a backup")
-        };
+        let sql = "SELECT value FROM meta WHERE name = ?1";
+        let found: Option<String> = self.store.query_optional(sql, params![name], |row| row.get(0))?;
+        let malformed = |_| errors::damaged_database_error(&format!("its value {name} cannot be read"));
         found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 

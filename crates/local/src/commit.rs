@@ -20,7 +20,6 @@ use crate::{
     prepare::{self, PreparedPlan},
     step_executor::{FileApplyStepExecutor, StepApplyError},
     store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, execute_cached, to_sql_integer},
-    trash::TrashRowToInsert,
     usage::{self, CommitQuotaCharge},
 };
 
@@ -121,7 +120,7 @@ impl LocalWorkspace {
     ) -> Result<TransactionBodyFn, Error> {
         let intents = prepared.steps.iter().map(FileApplyStep::to_json).collect::<Result<Vec<_>, _>>()?;
         let retained = prepared.retained.clone();
-        let trashed: Vec<_> = prepared.trashed.iter().map(TrashRowToInsert::from_pending).collect();
+        let trashed = prepared.trashed.clone();
         let restored = prepared.restored.clone();
         let key = record.idempotency_key.map(str::to_owned);
         let agent = i64::from(matches!(record.caller.principal, Principal::Agent(_)));

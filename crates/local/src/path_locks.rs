@@ -232,19 +232,13 @@ impl LivenessLockRegistry {
         // A process cannot test its own locks: the kernel would grant the lock again, and the release would free the
         // lock.
         let process = name.split_once(CONNECTION_SEPARATOR).map_or(name, |(process, _)| process);
-        if process == self.process_id {
-            let is_alive = name == process || lock_ignoring_poison(&self.registered).contains(name);
-            return Ok(if is_alive {
-                BufferEditorConnectionState::OpenHere
-            } else {
-                BufferEditorConnectionState::Draft
-            });
-        }
-        Ok(if self.locks.is_alive(name)? {
-            BufferEditorConnectionState::OpenInOtherProcess
+        let (is_alive, open_state) = if process == self.process_id {
+            let is_registered = lock_ignoring_poison(&self.registered).contains(name);
+            (name == process || is_registered, BufferEditorConnectionState::OpenHere)
         } else {
-            BufferEditorConnectionState::Draft
-        })
+            (self.locks.is_alive(name)?, BufferEditorConnectionState::OpenInOtherProcess)
+        };
+        Ok(if is_alive { open_state } else { BufferEditorConnectionState::Draft })
     }
 
     fn hold_lock(&self, name: &str) -> Result<(), Error> {

@@ -42,6 +42,7 @@ pub(crate) struct PreparedPlan {
     overlay: PlanOverlay,
 }
 
+#[derive(Clone)]
 pub(crate) struct PendingTrashItem {
     pub(crate) id: String,
     pub(crate) path: RelPath,

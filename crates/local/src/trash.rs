@@ -4,7 +4,7 @@
 //! Removing, restoring and moving a path is a single rename. A change that would have to cross a mount is refused
 //! before anything is recorded.
 
-use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
+use rusqlite::{Connection, Row as SqlRow, params};
 use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryAccessError};
 use stead_engine::{AdministrationCall, CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
 use stead_journal::{Digest, JournalEntry, PathState};
@@ -15,8 +15,8 @@ use crate::{
     open::LocalWorkspace,
     options::ClockReading,
     prepare::PendingTrashItem,
-    store::{TransactionSyncPolicy, to_sql_integer},
-    token::random_bytes,
+    store::{TransactionSyncPolicy, execute_cached, number_at, path_at, to_sql_integer},
+    token::{random_bytes, to_hex},
     workspace::to_engine_file_type,
 };
 
@@ -25,64 +25,37 @@ const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
 const EMPTY_BATCH: usize = 64;
 
 pub(crate) fn new_trash_id() -> Result<String, Error> {
-    let bytes: [u8; 10] = random_bytes()?;
-    Ok(bytes.iter().fold("t".to_owned(), |mut id, byte| {
-        id.push_str(&format!("{byte:02x}"));
-        id
-    }))
+    Ok(format!("t{}", to_hex(&random_bytes::<10>()?)))
 }
 
-pub(crate) struct TrashRowToInsert {
-    id: String,
-    path: String,
-    tree: TreeSummary,
-    keep_until_ms: i64,
-}
-
-impl TrashRowToInsert {
-    pub(crate) fn from_pending(item: &PendingTrashItem) -> Self {
-        Self { id: item.id.clone(), path: item.path.to_string(), tree: item.tree, keep_until_ms: item.keep_until_ms }
-    }
-
+impl PendingTrashItem {
     pub(crate) fn insert(&self, transaction: &Connection, entry: &JournalEntry) -> rusqlite::Result<()> {
-        transaction.prepare_cached("INSERT INTO trash VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0)")?.execute(
-            params![
-                self.id,
-                entry.caller.principal,
-                self.path,
-                file_type_number(self.tree.kind),
-                to_sql_integer(self.tree.files),
-                to_sql_integer(self.tree.directories),
-                to_sql_integer(self.tree.bytes),
-                entry.time_ms,
-                self.keep_until_ms,
-                to_sql_integer(entry.number),
-            ],
-        )?;
-        Ok(())
+        let values = params![
+            self.id,
+            entry.caller.principal,
+            self.path.to_string(),
+            file_type_number(self.tree.kind),
+            to_sql_integer(self.tree.files),
+            to_sql_integer(self.tree.directories),
+            to_sql_integer(self.tree.bytes),
+            entry.time_ms,
+            self.keep_until_ms,
+            to_sql_integer(entry.number),
+        ];
+        let sql = "INSERT INTO trash VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0)";
+        execute_cached(transaction, sql, values)
     }
 }
 
 impl LocalWorkspace {
     pub(crate) fn load_trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT * FROM trash WHERE id = ?1 AND state = 0")?
-                .query_row(params![id], trash_item_from_row)
-                .optional()
-        })
+        let sql = "SELECT * FROM trash WHERE id = ?1 AND state = 0";
+        self.store.query_optional(sql, params![id], trash_item_from_row)
     }
 
     pub(crate) fn trash_items(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error> {
-        let owner = owner.map(ToString::to_string);
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT * FROM trash WHERE state = 0 AND (?1 IS NULL OR owner = ?1) ORDER BY number DESC, id",
-                )?
-                .query_map(params![owner], trash_item_from_row)?
-                .collect()
-        })
+        let sql = "SELECT * FROM trash WHERE state = 0 AND (?1 IS NULL OR owner = ?1) ORDER BY number DESC, id";
+        self.store.query_rows(sql, params![owner.map(ToString::to_string)], trash_item_from_row)
     }
 
     /// Permanently deletes expired trash items, and returns their number.
@@ -149,13 +122,9 @@ impl LocalWorkspace {
     }
 
     fn stored_clock_reading(&self) -> Result<Option<(i64, i64, String)>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT value FROM meta WHERE name = 'clock'")?
-                .query_row([], |row| row.get::<_, String>(0))
-                .optional()
-                .map(|text| text.and_then(|text| serde_json::from_str(&text).ok()))
-        })
+        let sql = "SELECT value FROM meta WHERE name = 'clock'";
+        let text = self.store.query_optional(sql, [], |row| row.get::<_, String>(0))?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// Whether the wall clock has advanced much more than the uptime clock since the last stored reading of this boot.
@@ -175,10 +144,8 @@ impl LocalWorkspace {
     pub fn accept_clock(&self) -> Result<(), Error> {
         let now = self.clock.now();
         let text = serde_json::json!([now.wall_ms, now.uptime_ms, now.boot_id]).to_string();
-        self.write_rows(|connection| {
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", params![text])
-        })?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO meta VALUES ('clock', ?1)";
+        self.write_rows(|connection| execute_cached(connection, sql, params![text]))
     }
 
     pub(crate) fn refuse_rename_across_mounts(&self, from: &RelPath, to: &RelPath) -> Result<(), Error> {
@@ -211,21 +178,19 @@ impl LocalWorkspace {
 }
 
 fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
-    let count = |column: &str| row.get::<_, i64>(column).map(i64::unsigned_abs);
-    let path: String = row.get("path")?;
     Ok(TrashItem {
         id: row.get("id")?,
         owner: row.get("owner")?,
-        path: RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?,
+        path: path_at(row, "path")?,
         summary: TreeSummary {
             kind: file_type_from_number(row.get("top")?),
-            files: count("files")?,
-            directories: count("directories")?,
-            bytes: count("size")?,
+            files: number_at(row, "files")?,
+            directories: number_at(row, "directories")?,
+            bytes: number_at(row, "size")?,
         },
         removed_ms: row.get("removed_ms")?,
         retain_until_ms: row.get("keep_until_ms")?,
-        entry: count("number")?,
+        entry: number_at(row, "number")?,
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) use write::IndexSegmentWriter;
 use super::blocks::{
     BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, RandomIndexFileId, SearchIndexBlockHashKey, write_bytes,
 };
+use crate::token::to_hex;
 
 const TRAILER_BYTES: usize = 24;
 const SEGMENT_FILE_PREFIX: &str = "segment-";
@@ -61,8 +62,7 @@ struct PostingBlockLocation {
 pub(super) type MatchingFilesOfSegment = Option<Vec<u32>>;
 
 pub(super) fn segment_file_name(name: &RandomIndexFileId) -> String {
-    let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{SEGMENT_FILE_PREFIX}{hex}")
+    format!("{SEGMENT_FILE_PREFIX}{}", to_hex(name))
 }
 
 impl IndexSegment {

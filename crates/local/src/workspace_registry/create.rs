@@ -3,10 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_disk::{
-    DirectoryHandle, DiskErrorKind, FileAttributeSource, LockMode, ServerOnlyDirectoryHandle, StagedContentSource,
-    StateDirectoryAccessError,
-};
+use stead_disk::{DirectoryHandle, DiskErrorKind, LockMode, ServerOnlyDirectoryHandle, StateDirectoryAccessError};
 use stead_engine::{Caller, Error, ErrorKind, Policy};
 use stead_path::FileName;
 
@@ -230,14 +227,7 @@ impl WorkspaceRegistry {
         let (state_name, policy_name) =
             (FileName::new(STATE_DIRECTORY.as_bytes())?, FileName::new(POLICY_FILE.as_bytes())?);
         let state = directory.open_directory(&state_name).map_err(creation_error)?;
-        let written = state.with(|state| {
-            let content = StagedContentSource::Bytes(text.as_bytes());
-            let staged = state.stage_file(content, FileAttributeSource::New { mode: 0o600 })?;
-            staged.sync()?;
-            state.rename_staged_to_new(&staged, &policy_name)?;
-            state.sync()
-        });
-        written.map_err(creation_error)
+        state.with(|state| state.write_file(&policy_name, text.as_bytes(), 0o600)).map_err(creation_error)
     }
 
     fn sync_new_workspace(

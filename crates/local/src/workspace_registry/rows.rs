@@ -6,14 +6,14 @@
 
 use std::fmt;
 
-use rusqlite::{Connection, OptionalExtension, Row as Record, params};
+use rusqlite::{Connection, Row as Record, params};
 use stead_engine::{Error, ErrorKind};
 use stead_path::FileName;
 
 use crate::{
     errors,
     limits::WORKSPACE_NAME_BYTES_MAX,
-    store::{SqliteStore, lock_ignoring_poison},
+    store::{SqliteStore, execute_cached, lock_ignoring_poison, query_optional, query_rows},
     token::random_bytes,
 };
 
@@ -46,22 +46,16 @@ pub(crate) enum WorkspaceRowLifecycleState {
 impl WorkspaceRowLifecycleState {
     pub(crate) fn to_number(self) -> i64 {
         match self {
-            WorkspaceRowLifecycleState::Creating => 0,
-            WorkspaceRowLifecycleState::Ready => 1,
-            WorkspaceRowLifecycleState::Trashed => 2,
-            WorkspaceRowLifecycleState::Deleting => 3,
+            Self::Creating => 0,
+            Self::Ready => 1,
+            Self::Trashed => 2,
+            Self::Deleting => 3,
         }
     }
 
     fn from_number(number: i64) -> Option<Self> {
-        [
-            WorkspaceRowLifecycleState::Creating,
-            WorkspaceRowLifecycleState::Ready,
-            WorkspaceRowLifecycleState::Trashed,
-            WorkspaceRowLifecycleState::Deleting,
-        ]
-        .into_iter()
-        .find(|stage| stage.to_number() == number)
+        let all = [Self::Creating, Self::Ready, Self::Trashed, Self::Deleting];
+        all.into_iter().find(|stage| stage.to_number() == number)
     }
 }
 
@@ -103,10 +97,7 @@ pub(crate) struct WorkspaceDatabaseRow {
 }
 
 pub(crate) fn create_tables(store: &SqliteStore) -> Result<(), Error> {
-    let there = store.run_query(|connection| {
-        connection.prepare("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'tokens_of_places'")?.exists([])
-    })?;
-    if there {
+    if store.has_row("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'tokens_of_places'", [])? {
         return Ok(());
     }
     lock_ignoring_poison(&store.writer)
@@ -142,10 +133,7 @@ fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceDatabaseRow
 }
 
 pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<WorkspaceDatabaseRow>> {
-    connection
-        .prepare_cached(&format!("{ROW_COLUMNS} WHERE id = ?1"))?
-        .query_row(params![id], row_from_record)
-        .optional()
+    query_optional(connection, &format!("{ROW_COLUMNS} WHERE id = ?1"), params![id], row_from_record)
 }
 
 /// An active workspace is ready or being created.
@@ -153,10 +141,7 @@ pub(crate) fn find_active_by_name(
     connection: &Connection,
     name: &str,
 ) -> rusqlite::Result<Option<WorkspaceDatabaseRow>> {
-    connection
-        .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage < 2"))?
-        .query_row(params![name], row_from_record)
-        .optional()
+    query_optional(connection, &format!("{ROW_COLUMNS} WHERE name = ?1 AND stage < 2"), params![name], row_from_record)
 }
 
 /// A trashed workspace is found by its name or id. If several trashed workspaces have the same name, the search finds
@@ -165,11 +150,8 @@ pub(crate) fn find_trashed_by_name(
     connection: &Connection,
     name: &str,
 ) -> rusqlite::Result<Option<WorkspaceDatabaseRow>> {
-    let found = connection
-        .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage = 2 ORDER BY ends_ms DESC, id LIMIT 1"))?
-        .query_row(params![name], row_from_record)
-        .optional()?;
-    match found {
+    let sql = format!("{ROW_COLUMNS} WHERE name = ?1 AND stage = 2 ORDER BY ends_ms DESC, id LIMIT 1");
+    match query_optional(connection, &sql, params![name], row_from_record)? {
         Some(row) => Ok(Some(row)),
         None => Ok(find_by_id(connection, name)?.filter(|row| row.lifecycle == WorkspaceRowLifecycleState::Trashed)),
     }
@@ -181,26 +163,18 @@ pub(crate) fn load_page(
     after: (&str, &str),
     limit: usize,
 ) -> rusqlite::Result<Vec<WorkspaceDatabaseRow>> {
-    connection
-        .prepare_cached(&format!(
-            "{ROW_COLUMNS} WHERE stage = ?1 AND name >= ?2 AND (name, id) > (?2, ?3) ORDER BY name, id LIMIT ?4"
-        ))?
-        .query_map(params![stage.to_number(), after.0, after.1, limit as i64], row_from_record)?
-        .collect()
+    let sql =
+        format!("{ROW_COLUMNS} WHERE stage = ?1 AND name >= ?2 AND (name, id) > (?2, ?3) ORDER BY name, id LIMIT ?4");
+    query_rows(connection, &sql, params![stage.to_number(), after.0, after.1, limit as i64], row_from_record)
 }
 
 pub(crate) fn unreconciled_ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    connection
-        .prepare_cached("SELECT id FROM workspaces WHERE settled = 0")?
-        .query_map([], |record| record.get(0))?
-        .collect()
+    query_rows(connection, "SELECT id FROM workspaces WHERE settled = 0", [], |record| record.get(0))
 }
 
 pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<String>> {
-    connection
-        .prepare_cached("SELECT id FROM workspaces WHERE stage = 2 AND ends_ms <= ?1")?
-        .query_map(params![now_ms], |record| record.get(0))?
-        .collect()
+    let sql = "SELECT id FROM workspaces WHERE stage = 2 AND ends_ms <= ?1";
+    query_rows(connection, sql, params![now_ms], |record| record.get(0))
 }
 
 pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usize> {
@@ -210,50 +184,36 @@ pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usiz
 }
 
 pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceDatabaseRow) -> rusqlite::Result<()> {
-    let lasting = match row.destroy_policy {
-        DestroyedWorkspaceTrashPolicy::MoveToTrash => 0_i64,
-        DestroyedWorkspaceTrashPolicy::DeleteAtOnce => 1,
-    };
-    let settled = match row.reconciliation {
-        WorkspaceRowReconciliationStatus::Pending => 0_i64,
-        WorkspaceRowReconciliationStatus::Done => 1,
-    };
-    connection
-        .prepare_cached(
-            "INSERT INTO workspaces VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO UPDATE SET
-             name = ?2, stage = ?3, lasting = ?4, label = ?5, used_ms = ?8, ends_ms = ?9, settled = ?10, origin = ?11",
-        )?
-        .execute(params![
-            row.id,
-            row.name,
-            row.lifecycle.to_number(),
-            lasting,
-            row.label,
-            row.created_by,
-            row.created_ms,
-            row.last_used_ms,
-            row.expires_ms,
-            settled,
-            row.origin
-        ])?;
-    Ok(())
+    let sql = "INSERT INTO workspaces VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO UPDATE
+               SET name = ?2, stage = ?3, lasting = ?4, label = ?5, used_ms = ?8, ends_ms = ?9, settled = ?10,
+               origin = ?11";
+    let values = params![
+        row.id,
+        row.name,
+        row.lifecycle.to_number(),
+        row.destroy_policy == DestroyedWorkspaceTrashPolicy::DeleteAtOnce,
+        row.label,
+        row.created_by,
+        row.created_ms,
+        row.last_used_ms,
+        row.expires_ms,
+        row.reconciliation == WorkspaceRowReconciliationStatus::Done,
+        row.origin
+    ];
+    execute_cached(connection, sql, values)
 }
 
 pub(crate) fn delete_row(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection
         .execute("DELETE FROM tokens WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)", params![id])?;
     connection.execute("DELETE FROM token_places WHERE workspace = ?1", params![id])?;
-    connection.execute("DELETE FROM workspaces WHERE id = ?1", params![id])?;
-    Ok(())
+    execute_cached(connection, "DELETE FROM workspaces WHERE id = ?1", params![id])
 }
 
 pub(crate) fn revoke_workspace_tokens(connection: &Connection, id: &str, now_ms: i64) -> rusqlite::Result<()> {
-    connection.execute(
-        "UPDATE tokens SET ends_ms = ?2 WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)
-         AND (ends_ms IS NULL OR ends_ms > ?2)",
-        params![id, now_ms],
-    )?;
-    Ok(())
+    let sql = "UPDATE tokens SET ends_ms = ?2 WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)
+               AND (ends_ms IS NULL OR ends_ms > ?2)";
+    execute_cached(connection, sql, params![id, now_ms])
 }
 
 pub(crate) fn workspace_not_found(name: &str) -> Error {
