@@ -7,9 +7,7 @@ use std::sync::Arc;
 use stead_path::PathSyntax;
 pub use stead_text::patch::{PatchChunkMatching, PatchGrammar};
 
-use crate::{
-    errors::Error, glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind,
-};
+use crate::{glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind};
 
 /// The options that a dialect sets for one call; stead's own dialect uses the default options.
 #[derive(Debug, Clone, Default)]
@@ -18,15 +16,11 @@ pub struct CallOptions {
     pub tool: Option<String>,
     /// All tools that the dialect offers, so that the `policy` operation can report the blocked tools.
     pub offered_tools: Vec<OfferedToolAndOperation>,
-    /// The options of the call for which the `policy` operation shall return a verdict.
-    pub options_of_inspected_call: Option<Arc<CallOptions>>,
     /// The supervision tier that the dialect declares for the tool; the policy may set a stricter tier. A tool without
     /// a declared tier has the tier [`SupervisionTier::Autonomous`].
     pub declared_tier: Option<SupervisionTier>,
     /// The syntax of the path arguments of the call.
     pub path_spelling: PathSyntax,
-    /// The error with which the call fails because its dialect could not translate the arguments.
-    pub argument_error: Option<Error>,
     /// Whether a call that gives no base version may replace an existing file.
     pub missing_base: MissingBaseVersionPolicy,
     /// Whether a call creates the missing parent directories of a file.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
-use stead_path::{PathSyntax, RelPath, parse_path};
+use stead_path::{RelPath, parse_path};
 
 use crate::{
     administration::{self, AdministrationStore},
@@ -14,7 +13,7 @@ use crate::{
     control::CallControl,
     errors::{Error, ErrorKind},
     limits,
-    operation::OperationRun,
+    operation::{CallDurationFactor, OperationRun},
     ops::{self, OperationWithDefinition, ReplayedCallOutcome, StaleReadNotice},
     pipeline::{self, PipelineCall},
     plan::FileKind,
@@ -43,6 +42,8 @@ pub struct CallMetadata<'a> {
 pub struct CallReply<T> {
     /// The outcome of the operation, or how the call ended without one.
     pub result: SuccessfulCallResult<T>,
+    /// The number of the journal entry with the change of the call, if the call made a change.
+    pub entry: Option<u64>,
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
     /// Later calls of the conversation belong to this session, if the call switched to it.
@@ -158,49 +159,31 @@ impl Engine {
 
     /// The expected duration of a call, by which a host chooses a thread for the call. The expected duration does not
     /// affect what the call does or returns.
-    pub fn cost_class(
-        &self,
-        operation: &str,
-        arguments: &Map<String, Value>,
-        options: &CallOptions,
-    ) -> CallDurationClass {
+    pub fn cost_class(&self, factor: CallDurationFactor<'_>, options: &CallOptions) -> CallDurationClass {
         let is_small = |size: u64| size <= limits::INLINE_FILE_BYTES_MAX;
-        match cost_model(operation) {
-            CallDurationEstimateRule::ByFileSize
-                if self.file_size(arguments, &options.path_spelling).is_some_and(is_small) =>
-            {
+        match factor {
+            CallDurationFactor::FileSize { path, .. } if self.file_size(path, options).is_some_and(is_small) => {
                 CallDurationClass::Inline
             }
-            CallDurationEstimateRule::ByContentSize
-                if string_argument(arguments, "content").is_some_and(|text| is_small(text.len() as u64)) =>
-            {
-                CallDurationClass::Short
-            }
-            CallDurationEstimateRule::ByWaitTime
-                if arguments.get("wait_ms").is_some_and(|wait| wait.as_u64() != Some(0)) =>
-            {
-                CallDurationClass::Waiting
-            }
-            CallDurationEstimateRule::ByFileSize
-            | CallDurationEstimateRule::ByContentSize
-            | CallDurationEstimateRule::ByWaitTime
-            | CallDurationEstimateRule::AlwaysLong => CallDurationClass::Long,
+            CallDurationFactor::ContentBytes(length) if is_small(length as u64) => CallDurationClass::Short,
+            CallDurationFactor::WaitMs(Some(1..)) => CallDurationClass::Waiting,
+            CallDurationFactor::FileSize { .. }
+            | CallDurationFactor::ContentBytes(_)
+            | CallDurationFactor::WaitMs(_)
+            | CallDurationFactor::Unknown => CallDurationClass::Long,
         }
     }
 
     /// An estimate of the bytes that a call loads into memory; zero if unknown. A host can use the estimate to bound
     /// its memory use.
-    pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
-        if cost_model(operation) != CallDurationEstimateRule::ByFileSize {
-            return 0;
-        }
-        let size = self.file_size(arguments, &options.path_spelling).unwrap_or_default();
-        requested_length(arguments).map_or(size, |length| length.min(size))
+    pub fn estimate_bytes(&self, factor: CallDurationFactor<'_>, options: &CallOptions) -> u64 {
+        let CallDurationFactor::FileSize { path, bytes } = factor else { return 0 };
+        let size = self.file_size(path, options).unwrap_or_default();
+        bytes.and_then(requested_length).map_or(size, |length| length.min(size))
     }
 
-    fn file_size(&self, arguments: &Map<String, Value>, syntax: &PathSyntax) -> Option<u64> {
-        let text = string_argument(arguments, "path")?;
-        let parsed = parse_path(text, &self.workspace.profile().root_spellings, syntax).ok()?;
+    fn file_size(&self, path: &str, options: &CallOptions) -> Option<u64> {
+        let parsed = parse_path(path, &self.workspace.profile().root_spellings, &options.path_spelling).ok()?;
         let (found, stat) = self.workspace.locate_and_stat(&parsed.path, FinalSymlink::Follow).ok()?;
         let stat = stat.or_else(|| self.workspace.stat(&found).ok()?)?;
         (stat.kind == FileKind::File).then_some(stat.size)
@@ -260,7 +243,7 @@ impl Engine {
     pub fn refuse(&self, operation: &str, arguments: &impl Serialize, error: Error, call: &CallMetadata<'_>) -> Error {
         let definition = ops::find_operation(operation);
         let arguments = UnredactedCallArguments::of_operation(arguments);
-        let recorded = match (&call.options.argument_error, definition) {
+        let recorded = match (&call.options.tool, definition) {
             (Some(_), _) => arguments.redacted_untranslated(),
             (None, definition) => arguments.redacted(definition.map_or(&[][..], |row| row.content_arguments)),
         };
@@ -281,24 +264,8 @@ pub enum CallDurationClass {
     Waiting,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallDurationEstimateRule {
-    ByFileSize,
-    ByContentSize,
-    AlwaysLong,
-    ByWaitTime,
-}
-
-fn cost_model(operation: &str) -> CallDurationEstimateRule {
-    ops::find_operation(operation).map_or(CallDurationEstimateRule::AlwaysLong, |row| row.cost_model)
-}
-
-fn string_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    arguments.get(name)?.as_str()
-}
-
-fn requested_length(arguments: &Map<String, Value>) -> Option<u64> {
-    let (first, last) = string_argument(arguments, "bytes")?.split_once('-')?;
+fn requested_length(bytes: &str) -> Option<u64> {
+    let (first, last) = bytes.split_once('-')?;
     let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
     Some(last.saturating_sub(first).saturating_add(1))
 }

@@ -72,7 +72,7 @@ pub use engine::{
 };
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::GlobPatternSet;
-pub use operation::{OperationEffectClass, decode_arguments};
+pub use operation::{CallDurationFactor, OperationEffectClass, nearest_name};
 pub use ops::{
     CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, find_operation,
 };

@@ -1,5 +1,4 @@
-//! The trait of operations: an operation names the paths of a call and makes a plan, but cannot write files. The module
-//! also decodes the JSON arguments of a call.
+//! The trait of operations: an operation names the paths of a call and makes a plan, but cannot write files.
 
 use std::{
     cell::Cell,
@@ -7,8 +6,6 @@ use std::{
     rc::Rc,
 };
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 use stead_path::RelPath;
 
 use crate::{
@@ -16,7 +13,7 @@ use crate::{
     approval::{Approval, ApprovalAnswer},
     buffers::{BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
-    errors::{Error, ErrorKind},
+    errors::Error,
     outcome::{FileShownInOutcome, OperationOutcome},
     plan::{Plan, PlanTimeFileVersion},
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
@@ -258,6 +255,24 @@ impl<O: 'static> OperationPlanningResult<O> {
     }
 }
 
+/// What the duration of a call depends on, so that a host can choose a thread for the call before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallDurationFactor<'a> {
+    /// The call reads one file.
+    FileSize {
+        /// The path of the file as the caller wrote it.
+        path: &'a str,
+        /// The range of bytes that the call reads, such as `0-99`; `None` if it reads the whole file.
+        bytes: Option<&'a str>,
+    },
+    /// The call writes this many bytes.
+    ContentBytes(usize),
+    /// The call waits for an event for up to this many milliseconds.
+    WaitMs(Option<u64>),
+    /// The duration of the call is unknown.
+    Unknown,
+}
+
 pub(crate) type PlanResult<T> = Result<OperationPlanningResult<<T as Operation>::Outcome>, Error>;
 
 /// An operation with its decoded arguments, which names the paths that it needs and returns a plan.
@@ -270,6 +285,10 @@ pub(crate) trait Operation {
     fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error>;
 
     fn plan(&self, context: &CallContext<'_>, resolved: Self::Resolved, targets: &ResolvedTargets) -> PlanResult<Self>;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::Unknown
+    }
 }
 
 /// The pipeline sees an operation without its types, so that the pipeline is compiled only once.
@@ -335,54 +354,10 @@ impl<O: Operation> TypeErasedOperation for OperationRun<O> {
     }
 }
 
-/// A decoding error names the invalid argument and suggests a known argument with a similar name.
-pub fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
-    T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
-        // Serde's message says "field", but callers know the word "argument".
-        let message = error.to_string().replace("unknown field", "unknown argument");
-        let message = message.replace("missing field", "missing argument");
-        let message = match find_ill_typed_argument::<T>(arguments, &message) {
-            Some(name) => format!("argument `{name}`: {message}"),
-            None => message,
-        };
-        let hint = match suggest_argument(&message) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None if message.starts_with("unknown argument") => "pass only the expected arguments".to_owned(),
-            None if message.starts_with("missing argument") => "add the argument and call again".to_owned(),
-            None => "pass a value of the expected type".to_owned(),
-        };
-        Error::new(ErrorKind::BadRequest, message).with_next_step(hint)
-    })
-}
-
-/// Decoding only the invalid argument gives the same message, which identifies the argument.
-fn find_ill_typed_argument<'a, T: DeserializeOwned>(
-    arguments: &'a Map<String, Value>,
-    message: &str,
-) -> Option<&'a String> {
-    if ["unknown argument", "missing argument"].iter().any(|start| message.starts_with(start)) {
-        return None;
-    }
-    let fails_alone = |(name, value): &(&'a String, &Value)| {
-        let alone = Map::from_iter([((*name).clone(), (*value).clone())]);
-        T::deserialize(Value::Object(alone)).is_err_and(|error| error.to_string() == message)
-    };
-    arguments.iter().find(fails_alone).map(|(name, _)| name)
-}
-
-/// Only serde's error message lists both the unknown and the known names. If serde changes the wording of its message,
-/// only the suggestion is lost.
-fn suggest_argument(message: &str) -> Option<&str> {
-    let listed = message.strip_prefix("unknown argument ")?;
-    let mut names = listed.split('`').skip(1).step_by(2);
-    let given = names.next()?;
-    nearest_name(given, names)
-}
-
 const SUGGESTION_EDITS_MAX: usize = 2;
 
 /// The most similar name contains the given name or is contained in it; otherwise the edit distance decides.
-pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
     let by_edits = |name: &'a str| (strsim::levenshtein(&given, name), name);
@@ -396,30 +371,7 @@ pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str>
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn decode_error_names_ill_typed_argument() {
-        #[derive(Debug, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct DecodeTestArgs {
-            #[expect(dead_code, reason = "only decoded")]
-            path: String,
-            #[expect(dead_code, reason = "only decoded")]
-            max: Option<u64>,
-        }
-        for (arguments, expected) in [
-            (json!({ "path": 5 }), "argument `path`: invalid type: integer `5`, expected a string"),
-            (json!({ "path": "a", "max": "b" }), "argument `max`: invalid type: string \"b\", expected u64"),
-            (json!({ "max": 1 }), "missing argument `path`"),
-            (json!({ "path": "a", "x": 1 }), "unknown argument `x`, expected `path` or `max`"),
-        ] {
-            let arguments = arguments.as_object().expect("an object");
-            assert_eq!(decode_arguments::<DecodeTestArgs>(arguments).expect_err("a misfit").message, expected);
-        }
-    }
 
     #[test]
     fn unknown_argument_gets_nearest_suggestion() {
@@ -435,7 +387,5 @@ mod tests {
         ] {
             assert_eq!(nearest_name(given, known.into_iter()), expected, "{given}");
         }
-        assert_eq!(suggest_argument("unknown argument `pat`, expected `path`"), Some("path"));
-        assert_eq!(suggest_argument("missing argument `path`"), None);
     }
 }

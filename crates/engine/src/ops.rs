@@ -1,13 +1,10 @@
 //! The table of operations, which is the only complete list of the operations.
 
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
 
 use crate::{
     administration::RequiredAuthority,
-    engine::CallDurationEstimateRule,
-    errors::Error,
-    operation::{Operation, OperationEffectClass, OperationRun, TypeErasedOperation, decode_arguments},
+    operation::{CallDurationFactor, Operation, OperationEffectClass},
     outcome::OperationOutcome,
 };
 
@@ -86,7 +83,7 @@ pub use patch::{
 };
 pub use planning::describe_size;
 pub use policy::{
-    ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, InspectedPolicyRuleList,
+    ExplainedCall, ExplainedVerdict, InspectPolicyArgs, InspectPolicyOutcome, InspectedCall, InspectedPolicyRuleList,
     InspectedPolicyRuleRow,
 };
 pub use read::{
@@ -125,13 +122,22 @@ pub use write::{ChangedLineCounts, StaleWriteHandling, WriteArgs, WriteOutcome};
 /// An operation of the operation table. The trait is sealed: only this crate defines operations.
 #[expect(private_bounds, reason = "the trait is sealed")]
 pub trait OperationWithDefinition:
-    Operation<Outcome = <Self as OperationWithDefinition>::Result> + Serialize + DeserializeOwned
+    Operation<Outcome = <Self as OperationWithDefinition>::Result>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + Send
+    + Sync
+    + 'static
 {
     const DEFINITION: OperationDefinition;
     type Result: OperationOutcome;
-}
 
-type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn TypeErasedOperation>, Error>;
+    /// What the duration of the call depends on.
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        Operation::duration_factor(self)
+    }
+}
 
 /// One row of the operation table.
 pub struct OperationDefinition {
@@ -143,8 +149,6 @@ pub struct OperationDefinition {
     pub content_arguments: &'static [&'static str],
     /// The right that a caller needs for the operation.
     pub authority: RequiredAuthority,
-    pub(crate) cost_model: CallDurationEstimateRule,
-    pub(crate) decode: DecodeArgsFn,
 }
 
 macro_rules! required_authority {
@@ -157,7 +161,7 @@ macro_rules! required_authority {
 }
 
 macro_rules! operations {
-    ($($name:literal $effect:ident $cost_model:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+    ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
         $(impl OperationWithDefinition for $args {
             type Result = $outcome;
@@ -166,8 +170,6 @@ macro_rules! operations {
                 effect: OperationEffectClass::$effect,
                 content_arguments: &[$($($content),+)?],
                 authority: required_authority!($($authority)?),
-                cost_model: CallDurationEstimateRule::$cost_model,
-                decode: |arguments| Ok(Box::new(OperationRun::new(decode_arguments::<$args>(arguments)?))),
             };
         })+
 
@@ -176,58 +178,57 @@ macro_rules! operations {
     };
 }
 
-/// Passes the operation table to a macro, one row per operation: its name, its effect, the rule that estimates its
-/// duration, the types of its arguments and its outcome, the names of the arguments that carry file content, and the
-/// right that it needs unless it uses files.
+/// Passes the operation table to a macro, one row per operation: its name, its effect, the types of its arguments and
+/// its outcome, the names of the arguments that carry file content, and the right that it needs unless it uses files.
 #[macro_export]
 macro_rules! for_each_operation {
     ($callback:ident) => {
         $callback! {
-            "read" None ByFileSize ReadArgs => ReadOutcome;
-            "stat" None ByFileSize StatArgs => StatOutcome;
-            "list" None AlwaysLong ListArgs => ListOutcome;
-            "find" None AlwaysLong FindArgs => FindOutcome;
-            "search" None AlwaysLong SearchArgs => SearchOutcome;
-            "write" Write ByContentSize WriteArgs => WriteOutcome ["content"];
-            "append" Write ByContentSize AppendArgs => AppendOutcome ["content"];
-            "edit" Write AlwaysLong EditArgs => EditOutcome ["edits"];
-            "patch" Destroy AlwaysLong PatchArgs => PatchOutcome ["patch"];
-            "copy" Write AlwaysLong CopyArgs => CopyOutcome;
-            "move" Destroy AlwaysLong MoveArgs => MoveOutcome;
-            "remove" Destroy AlwaysLong RemoveArgs => RemoveOutcome;
-            "restore" Write AlwaysLong RestoreFromTrashArgs => RestoreFromTrashOutcome;
-            "undo" Destroy AlwaysLong UndoArgs => UndoOrRedoOutcome;
-            "redo" Destroy AlwaysLong RedoArgs => UndoOrRedoOutcome;
-            "history" None AlwaysLong HistoryArgs => HistoryOutcome;
-            "diff" None AlwaysLong DiffArgs => DiffOutcome;
-            "changes" None ByWaitTime ChangesArgs => ChangesOutcome;
-            "lock" Write AlwaysLong LockArgs => LeaseOutcome;
-            "unlock" Write AlwaysLong UnlockArgs => LeaseOutcome;
-            "session" None AlwaysLong SessionOperationArgs => SessionOutcome;
-            "events" None ByWaitTime PollSessionEventsArgs => SessionEventsOutcome;
-            "usage" None AlwaysLong UsageArgs => UsageOutcome;
-            "alert" None AlwaysLong SendAlertArgs => AlertOutcome;
-            "alerts" None AlwaysLong ListAlertsArgs => ListAlertsOutcome;
-            "respond" None AlwaysLong AnswerAlertArgs => AlertOutcome;
-            "policy" None AlwaysLong InspectPolicyArgs => InspectPolicyOutcome;
-            "approvals" None AlwaysLong ListApprovalsArgs => ListApprovalsOutcome;
-            "approve" Write AlwaysLong ApproveArgs => AnswerApprovalOutcome;
-            "deny" Write AlwaysLong DenyArgs => AnswerApprovalOutcome;
-            "watch" None AlwaysLong WatchArgs => WatchOutcome;
-            "unwatch" None AlwaysLong UnwatchArgs => WatchOutcome;
-            "watched" None ByWaitTime PollWatchEventsArgs => WatchEventsOutcome;
-            "buffer.open" Write AlwaysLong BufferOpenArgs => BufferOpenOutcome ["text"];
-            "buffer.change" Write AlwaysLong BufferChangeArgs => BufferChangeOutcome ["text", "edits"];
-            "buffer.save" Write AlwaysLong BufferSaveArgs => BufferSaveOutcome;
-            "buffer.close" Write AlwaysLong BufferCloseArgs => BufferCloseOutcome;
-            "buffer.list" None AlwaysLong BufferListArgs => BufferListOutcome;
-            "buffer.drop" Write AlwaysLong BufferDraftDropArgs => BufferCloseOutcome;
-            "turn" None AlwaysLong BeginTurnArgs => BeginTurnOutcome;
-            "review" None AlwaysLong ReviewArgs => ReviewOutcome;
-            "keep" None AlwaysLong KeepChangesArgs => KeepChangesOutcome;
-            "reject" Destroy AlwaysLong RejectChangesArgs => RejectChangesOutcome;
-            "trash.list" None AlwaysLong ListTrashArgs => ListTrashOutcome by Administer;
-            "trash.purge" Destroy AlwaysLong PurgeTrashArgs => PurgeTrashOutcome by AdministerConfirmed;
+            "read" None ReadArgs => ReadOutcome;
+            "stat" None StatArgs => StatOutcome;
+            "list" None ListArgs => ListOutcome;
+            "find" None FindArgs => FindOutcome;
+            "search" None SearchArgs => SearchOutcome;
+            "write" Write WriteArgs => WriteOutcome ["content"];
+            "append" Write AppendArgs => AppendOutcome ["content"];
+            "edit" Write EditArgs => EditOutcome ["edits"];
+            "patch" Destroy PatchArgs => PatchOutcome ["patch"];
+            "copy" Write CopyArgs => CopyOutcome;
+            "move" Destroy MoveArgs => MoveOutcome;
+            "remove" Destroy RemoveArgs => RemoveOutcome;
+            "restore" Write RestoreFromTrashArgs => RestoreFromTrashOutcome;
+            "undo" Destroy UndoArgs => UndoOrRedoOutcome;
+            "redo" Destroy RedoArgs => UndoOrRedoOutcome;
+            "history" None HistoryArgs => HistoryOutcome;
+            "diff" None DiffArgs => DiffOutcome;
+            "changes" None ChangesArgs => ChangesOutcome;
+            "lock" Write LockArgs => LeaseOutcome;
+            "unlock" Write UnlockArgs => LeaseOutcome;
+            "session" None SessionOperationArgs => SessionOutcome;
+            "events" None PollSessionEventsArgs => SessionEventsOutcome;
+            "usage" None UsageArgs => UsageOutcome;
+            "alert" None SendAlertArgs => AlertOutcome;
+            "alerts" None ListAlertsArgs => ListAlertsOutcome;
+            "respond" None AnswerAlertArgs => AlertOutcome;
+            "policy" None InspectPolicyArgs => InspectPolicyOutcome;
+            "approvals" None ListApprovalsArgs => ListApprovalsOutcome;
+            "approve" Write ApproveArgs => AnswerApprovalOutcome;
+            "deny" Write DenyArgs => AnswerApprovalOutcome;
+            "watch" None WatchArgs => WatchOutcome;
+            "unwatch" None UnwatchArgs => WatchOutcome;
+            "watched" None PollWatchEventsArgs => WatchEventsOutcome;
+            "buffer.open" Write BufferOpenArgs => BufferOpenOutcome ["text"];
+            "buffer.change" Write BufferChangeArgs => BufferChangeOutcome ["text", "edits"];
+            "buffer.save" Write BufferSaveArgs => BufferSaveOutcome;
+            "buffer.close" Write BufferCloseArgs => BufferCloseOutcome;
+            "buffer.list" None BufferListArgs => BufferListOutcome;
+            "buffer.drop" Write BufferDraftDropArgs => BufferCloseOutcome;
+            "turn" None BeginTurnArgs => BeginTurnOutcome;
+            "review" None ReviewArgs => ReviewOutcome;
+            "keep" None KeepChangesArgs => KeepChangesOutcome;
+            "reject" Destroy RejectChangesArgs => RejectChangesOutcome;
+            "trash.list" None ListTrashArgs => ListTrashOutcome by Administer;
+            "trash.purge" Destroy PurgeTrashArgs => PurgeTrashOutcome by AdministerConfirmed;
         }
     };
 }

@@ -56,7 +56,8 @@ impl<T: OperationOutcome> CallReply<T> {
             }
             (SuccessfulCallOutcomeSource::Done, None) => return Err(Error::no_outcome()),
         };
-        Ok(Self { result, before_after, session_switch, unsaved: ended.notices, changed_since_read: Vec::new() })
+        let PipelineReply { entry, notices: unsaved, .. } = ended;
+        Ok(Self { result, entry, before_after, session_switch, unsaved, changed_since_read: Vec::new() })
     }
 
     /// The file that the outcome is about, if the outcome shows a version of it.

@@ -48,6 +48,8 @@ pub(crate) struct PipelineCall<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct PipelineReply {
     pub(crate) end: SuccessfulCallOutcomeSource,
+    /// The journal entry of the change that the call made.
+    pub(crate) entry: Option<u64>,
     pub(crate) notices: UnsavedAndDraftNotices,
 }
 
@@ -368,7 +370,7 @@ impl CallPlanAndCommitRoundRunner<'_> {
         record: &mut JournalCallRecord<'_>,
     ) -> Result<Option<CallJournalStatus>, Error> {
         let workspace = self.workspace;
-        match planned {
+        let receipt = match planned {
             OperationPlanningResult::Read { outcome: (), bytes } => {
                 record.bytes = bytes;
                 if self.call.definition.effect != OperationEffectClass::None {
@@ -382,23 +384,28 @@ impl CallPlanAndCommitRoundRunner<'_> {
             OperationPlanningResult::Lease { request, build_outcome } => {
                 let (lease, receipt) = workspace.execute_lease_request(&request, record)?;
                 build_outcome(&lease, &receipt);
+                receipt
             }
             OperationPlanningResult::Session { request, build_outcome } => {
                 let (reply, receipt) = workspace.execute_session_request(&request, record)?;
                 build_outcome(&reply, &receipt);
+                receipt
             }
             OperationPlanningResult::Approval { answer, build_outcome } => {
                 let (approval, receipt) = workspace.answer_approval(&answer, record)?;
                 build_outcome(&approval, &receipt);
+                receipt
             }
             OperationPlanningResult::Watch { request, build_outcome } => {
                 let deadline = self.context.control.deadline();
                 let (watch, receipt) = workspace.execute_watch_request(&request, record, deadline)?;
                 build_outcome(&watch, &receipt);
+                receipt
             }
             OperationPlanningResult::Buffer { request, build_outcome } => {
                 let (buffer, receipt) = workspace.execute_buffer_request(&request, record)?;
                 build_outcome(&buffer, &receipt);
+                receipt
             }
             OperationPlanningResult::Administration(_) => {
                 return Err(administration::unknown_here_error(self.call.definition.name));
@@ -415,7 +422,10 @@ impl CallPlanAndCommitRoundRunner<'_> {
                 self.context.control.check()?;
                 record.facts = EngineFactsAboutCall::of_plan(&plan);
                 match workspace.commit(&plan, record) {
-                    Ok(receipt) => build_outcome(&receipt),
+                    Ok(receipt) => {
+                        build_outcome(&receipt);
+                        receipt
+                    }
                     Err(CommitError::ExpectationFailed(_)) => return Ok(None),
                     Err(CommitError::KeyAlreadyUsed(number)) => return completed_call(workspace, number).map(Some),
                     Err(CommitError::RecordedThenFailed(error)) => {
@@ -424,8 +434,8 @@ impl CallPlanAndCommitRoundRunner<'_> {
                     Err(CommitError::Failed(error)) => return Err(error),
                 }
             }
-        }
-        Ok(Some(CallJournalStatus::Recorded(PipelineReply::default())))
+        };
+        Ok(Some(CallJournalStatus::Recorded(PipelineReply { entry: Some(receipt.entry), ..PipelineReply::default() })))
     }
 }
 
@@ -488,7 +498,7 @@ fn completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallJournalS
         .with_next_step("read the files to see whether the change was made, then use a new key")
     })?;
     let end = SuccessfulCallOutcomeSource::AlreadyDone(Box::new(ReplayedCallOutcome::from(&stored)));
-    Ok(CallJournalStatus::NotYetRecorded(PipelineReply { end, ..PipelineReply::default() }))
+    Ok(CallJournalStatus::NotYetRecorded(PipelineReply { end, entry: Some(number), ..PipelineReply::default() }))
 }
 
 /// The file content before and after the change that the editor applies.

@@ -4,22 +4,21 @@
 
 use std::{
     panic::AssertUnwindSafe,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use crate::native::{CallNotation, EngineJsonCalls, JsonCall};
-use serde_json::{Map, Value};
 use stead_engine::{
-    CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, ConversationSessionSwitch, Engine,
+    CallControl, CallDurationClass, CallProgress, Caller, CancelToken, ConversationSessionSwitch, Engine,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::{
     call_recorder,
-    dialect::{CallResult, TranslatedCall},
     limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL},
+    prepared_call::{FinishedCall, PreparedCall},
 };
 
 /// The number of bytes of memory that one semaphore permit represents.
@@ -33,21 +32,18 @@ fn call_deadline(cost_class: CallDurationClass) -> Duration {
     }
 }
 
-pub(crate) type CallResultOrAbortError = Result<CallResult, CallPanicOrShutdownError>;
+pub(crate) type CallResultOrAbortError<T> = Result<FinishedCall<T>, CallPanicOrShutdownError>;
 
-pub(crate) struct CallRequest {
+pub(crate) struct CallRequest<T> {
     pub(crate) caller: Caller,
-    pub(crate) operation: String,
-    pub(crate) arguments: Map<String, Value>,
-    pub(crate) options: CallOptions,
+    pub(crate) call: PreparedCall<T>,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) approval_wait_ms: u64,
 }
 
-impl CallRequest {
-    pub(crate) fn new(caller: Caller, call: TranslatedCall) -> Self {
-        let TranslatedCall { operation, arguments, options } = call;
-        Self { caller, operation, arguments, options, idempotency_key: None, approval_wait_ms: 0 }
+impl<T> CallRequest<T> {
+    pub(crate) fn new(caller: Caller, call: PreparedCall<T>) -> Self {
+        Self { caller, call, idempotency_key: None, approval_wait_ms: 0 }
     }
 }
 
@@ -66,8 +62,8 @@ impl ConnectionCurrentSession {
         caller
     }
 
-    pub(crate) fn track_session_switch(&self, result: &CallResult) {
-        let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
+    pub(crate) fn track_session_switch<T>(&self, finished: &FinishedCall<T>) {
+        let session = match &finished.session_switch {
             None => return,
             Some(ConversationSessionSwitch::Enter(session)) => Some(session.clone()),
             Some(ConversationSessionSwitch::Leave) => None,
@@ -168,12 +164,12 @@ impl ClientCallSlots {
 
     /// Acquires the permits of a call: first from the client's limit, then from the workspace's limit, then from the
     /// server's limit. A call that waits for the limit of its client holds no permit that another client could use. The
-    /// closure `memory_bytes` estimates how many bytes of memory a long call needs.
+    /// parameter `memory_bytes` is the estimated number of bytes of memory that a long call needs.
     async fn acquire(
         &self,
         cost_class: CallDurationClass,
         workspace_limit: Option<&WorkspaceConcurrentCallLimiter>,
-        memory_bytes: impl FnOnce() -> u64,
+        memory_bytes: u64,
     ) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
         let mut permits = vec![self.client.acquire(cost_class).await?];
         if let Some(WorkspaceConcurrentCallLimiter(workspace)) = workspace_limit {
@@ -184,7 +180,7 @@ impl ClientCallSlots {
             CallDurationClass::Inline | CallDurationClass::Short => {}
             CallDurationClass::Waiting => permits.push(shared.waiting_calls.clone().acquire_owned().await?),
             CallDurationClass::Long => {
-                let units = usize::try_from(memory_bytes()).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
+                let units = usize::try_from(memory_bytes).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
                 // A call that needs more memory than the limit acquires all permits of the limit, so that the call can
                 // still run.
                 let units = u32::try_from(units).unwrap_or(u32::MAX).min(shared.client_memory_units);
@@ -227,65 +223,71 @@ impl CallExecutor {
         &self.engine
     }
 
-    fn cost_class(&self, request: &CallRequest) -> CallDurationClass {
-        if request.approval_wait_ms > 0 {
-            return CallDurationClass::Waiting;
-        }
-        self.engine.cost_class(&request.operation, &request.arguments, &request.options)
-    }
-
     /// Runs one call to completion and records it for the request log. The engine call is cancelled when the future
     /// that `until_cancelled` returns is ready.
-    pub(crate) async fn run<F: Future<Output = ()>>(
+    pub(crate) async fn run<T: Send + 'static, F: Future<Output = ()> + Send>(
         &self,
-        request: CallRequest,
+        request: CallRequest<T>,
         other_requests: OtherRequestsPending,
         progress: Option<CallProgressSender>,
         until_cancelled: impl FnOnce(CallDurationClass) -> F,
-    ) -> CallResultOrAbortError {
-        let operation = call_recorder::operation_name(&request.operation);
-        let cost_class = self.cost_class(&request);
+    ) -> CallResultOrAbortError<T> {
+        let operation = call_recorder::operation_name(request.call.operation());
+        let cost_class = match request.approval_wait_ms {
+            0 => request.call.cost_class(&self.engine),
+            _ => CallDurationClass::Waiting,
+        };
         let cancel = CancelToken::default();
         // Dropping this future cancels the call.
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
-        let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
         // Short calls run inline, because a thread switch costs more than the call. If other requests are pending,
         // calls run on threads, so that the workspace can commit several of them in one transaction.
         let runs_inline = cost_class == CallDurationClass::Inline
             || (cost_class == CallDurationClass::Short && other_requests == OtherRequestsPending::None);
-        let outcome = if runs_inline {
+        let needs_memory_permits = cost_class == CallDurationClass::Long && self.slots.shared.is_some();
+        let memory_bytes = if needs_memory_permits { request.call.estimate_bytes(&self.engine) } else { 0 };
+        let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
+        let finished = if runs_inline {
             std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallPanicOrShutdownError::Panicked)
         } else {
-            self.run_on_thread(job, &cancel, until_cancelled(cost_class)).await
+            let (sender, receiver) = oneshot::channel();
+            let run = Box::new(move || drop(sender.send(job.run())));
+            let cancelled = pin!(until_cancelled(cost_class));
+            match self.run_on_thread(run, cost_class, memory_bytes, &cancel, cancelled).await {
+                // A result occupies memory until it is sent, so the permits are kept until the result is taken.
+                Ok(_permits) => receiver.await.map_err(|_| CallPanicOrShutdownError::Panicked),
+                Err(aborted) => Err(aborted),
+            }
         };
-        call_recorder::record_call(operation, &outcome);
-        outcome
+        call_recorder::record_call(operation, &finished);
+        finished
     }
 
+    /// Runs a job on another thread. The job and the future are passed as trait objects, so that this function is
+    /// compiled only once.
     async fn run_on_thread(
         &self,
-        job: BlockingCall,
+        job: Box<dyn FnOnce() + Send>,
+        cost_class: CallDurationClass,
+        memory_bytes: u64,
         cancel: &CancelToken,
-        cancelled: impl Future<Output = ()>,
-    ) -> CallResultOrAbortError {
-        let request = &job.request;
-        let memory_bytes = || job.engine.estimate_bytes(&request.operation, &request.arguments, &request.options);
+        cancelled: Pin<&mut (dyn Future<Output = ()> + Send)>,
+    ) -> Result<Vec<OwnedSemaphorePermit>, CallPanicOrShutdownError> {
         let permits = self
             .slots
-            .acquire(job.cost_class, self.workspace_limit.as_ref(), memory_bytes)
+            .acquire(cost_class, self.workspace_limit.as_ref(), memory_bytes)
             .await
             .map_err(|_| CallPanicOrShutdownError::ShuttingDown)?;
-        // The task returns the permits together with the result, because a result occupies memory until it is sent.
-        let mut task = tokio::task::spawn_blocking(move || (job.run(), permits));
-        let outcome = tokio::select! {
+        let mut task = tokio::task::spawn_blocking(job);
+        let ended = tokio::select! {
             biased;
-            outcome = &mut task => outcome,
+            ended = &mut task => ended,
             () = cancelled => {
                 cancel.cancel();
                 task.await
             }
         };
-        outcome.map(|(outcome, _permits)| outcome).map_err(|_| CallPanicOrShutdownError::Panicked)
+        ended.map(|()| permits).map_err(|_| CallPanicOrShutdownError::Panicked)
     }
 }
 
@@ -306,33 +308,26 @@ impl Drop for CancelOnDrop {
     }
 }
 
-struct BlockingCall {
+struct BlockingCall<T> {
     engine: Engine,
-    request: CallRequest,
+    request: CallRequest<T>,
     cancel: CancelToken,
     cost_class: CallDurationClass,
     progress: Option<CallProgressSender>,
 }
 
-impl BlockingCall {
-    fn run(self) -> CallResult {
+impl<T: 'static> BlockingCall<T> {
+    fn run(self) -> FinishedCall<T> {
         let report = |progress: CallProgress| {
             if let Some(sender) = &self.progress {
                 sender.send_replace(progress);
             }
         };
         let listener: Option<&(dyn Fn(CallProgress) + Sync)> = self.progress.is_some().then_some(&report);
-        let request = self.request;
-        self.engine.call(&JsonCall {
-            caller: &request.caller,
-            operation: &request.operation,
-            arguments: request.arguments,
-            idempotency_key: request.idempotency_key.as_deref(),
-            options: request.options,
-            control: CallControl::new(Instant::now() + call_deadline(self.cost_class), self.cancel, listener)
-                .with_approval_wait(request.approval_wait_ms),
-            notation: CallNotation::ToolCall,
-        })
+        let CallRequest { caller, call, idempotency_key, approval_wait_ms } = self.request;
+        let control = CallControl::new(Instant::now() + call_deadline(self.cost_class), self.cancel, listener)
+            .with_approval_wait(approval_wait_ms);
+        call.run(&self.engine, &caller, idempotency_key.as_deref(), &control)
     }
 }
 

@@ -4,8 +4,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
-
 use crate::{
     call_executor::{CallPanicOrShutdownError, CallResultOrAbortError},
     limits::LOGGED_CALLS_PER_REQUEST_MAX,
@@ -83,11 +81,10 @@ pub(crate) fn operation_name(operation: &str) -> &'static str {
     stead_engine::find_operation(operation).map_or(UNKNOWN_OPERATION, |row| row.name)
 }
 
-pub(crate) fn record_call(operation: &'static str, result: &CallResultOrAbortError) {
+pub(crate) fn record_call<T>(operation: &'static str, result: &CallResultOrAbortError<T>) {
     let Some(recorder) = current_recorder() else { return };
     let (error_kind, entry) = match result {
-        Ok(Ok(outcome)) => (None, outcome.json.get("entry").and_then(Value::as_u64)),
-        Ok(Err(error)) => (Some(error.kind.code()), None),
+        Ok(finished) => (finished.error.as_ref().map(|error| error.kind.code()), finished.entry),
         Err(CallPanicOrShutdownError::Panicked) => (Some("broken_off"), None),
         Err(CallPanicOrShutdownError::ShuttingDown) => (Some("closing"), None),
     };

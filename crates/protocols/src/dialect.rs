@@ -1,17 +1,17 @@
 //! Dialects: published sets of tools for the operations of the engine. A dialect translates a tool call into one engine
 //! call, and the outcome into the reply that its document specifies. Each tool call leaves one journal entry, and a
-//! dialect makes no decisions about files. A dialect reports invalid arguments in [`CallOptions::argument_error`], so
-//! that the engine rejects and records the call.
+//! dialect makes no decisions about files. The engine also records a tool call whose arguments the dialect rejects.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, Caller, Engine, Error, ErrorKind};
+use stead_engine::{CallOptions, Caller, Engine, Error, ErrorKind, ops::WatchEventRow};
 
 use crate::{
     definition::{DialectDefinition, DialectDefinitionParseError, ToolDefinition as Tool},
     limits::ECHOED_NAME_CHARS_MAX,
+    native::{self, CallNotation},
+    prepared_call::{OutcomeWithBytes, PreparedCall, RenderableOperation},
 };
 
 pub(crate) mod acp;
@@ -25,35 +25,11 @@ mod weaver;
 pub(crate) use comma::CommaErrorKind;
 pub(crate) use krux::KruxErrorType;
 
-/// The outcome of an engine call, or its error.
-pub type CallResult = Result<RenderedOutcome, Error>;
-
-/// An engine call, translated from a tool call.
-pub struct TranslatedCall {
-    /// The name of the engine operation that the translated call requests.
-    pub operation: String,
-    /// The arguments of the translated engine call.
-    pub arguments: Map<String, Value>,
-    /// The options of the engine call, which the dialect sets.
-    pub options: CallOptions,
-}
-
-impl TranslatedCall {
-    fn new(operation: &str, arguments: Value, options: CallOptions) -> Self {
-        Self { operation: operation.to_owned(), arguments: into_object(arguments), options }
-    }
-
-    fn rejected(operation: &str, arguments: &Map<String, Value>, error: Error, options: CallOptions) -> Self {
-        let options = CallOptions { argument_error: Some(error), ..options };
-        Self { operation: operation.to_owned(), arguments: arguments.clone(), options }
-    }
-}
-
 /// The reply to a tool call, in the form of the dialect.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DialectReply {
-    /// The dialect's reply as a JSON object.
-    pub json: Map<String, Value>,
+    /// The text of the JSON object that is the dialect's reply for programs.
+    pub json: String,
     /// The dialect's reply as a text for the model.
     pub text: String,
     /// Whether the dialect's reply reports an error.
@@ -63,17 +39,15 @@ pub struct DialectReply {
 impl DialectReply {
     fn from_json(result: Result<Value, Value>) -> Self {
         let (json, status) = match result {
-            Ok(json) => (json, ReplyStatus::Success),
-            Err(json) => (json, ReplyStatus::Error),
+            Ok(json) => (json.to_string(), ReplyStatus::Success),
+            Err(json) => (json.to_string(), ReplyStatus::Error),
         };
-        Self { text: json.to_string(), json: into_object(json), status }
+        Self { text: json.clone(), json, status }
     }
-}
 
-pub(crate) fn into_object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    /// Parses the fields of the dialect's reply for programs.
+    pub fn json_fields(&self) -> Map<String, Value> {
+        serde_json::from_str(&self.json).unwrap_or_default()
     }
 }
 
@@ -101,11 +75,8 @@ pub trait Dialect: Send + Sync {
     /// The definition of the dialect, which lists its tools and settings.
     fn definition(&self) -> &DialectDefinition;
 
-    /// Translates a tool call of the dialect into an engine call.
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall;
-
-    /// Converts the outcome or the error of an engine call to the dialect's reply.
-    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply;
+    /// Translates a tool call of the dialect into an engine call, whose outcome or error becomes the dialect's reply.
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply>;
 
     /// Renders an error for the JSON-RPC method `capabilities.invoke`, as an object with `type`, `message` and
     /// `recovery`.
@@ -124,16 +95,20 @@ pub trait Dialect: Send + Sync {
         }
     }
 
-    /// Renders a watch event in the form of this dialect. The parameter `native` is the watch event in the form of the
-    /// native dialect.
-    fn render_event(&self, native: &Map<String, Value>) -> Map<String, Value> {
-        native.clone()
+    /// Renders a watch event in the form of this dialect.
+    fn render_event(&self, event: &WatchEventRow) -> Value {
+        json!(event)
     }
 
     /// The full name of a tool in the journal and in policy rules. If the full name is `None`, the journal and the
     /// policy rules contain the name of the engine operation.
     fn full_name(&self, tool: &str) -> Option<String> {
         Some(format!("{}/{tool}", self.definition().dialect))
+    }
+
+    /// Whether the policy blocks a tool for the caller on every path, so that tool lists omit the tool.
+    fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
+        engine.is_tool_always_blocked(caller, tool.engine_operation(), self.full_name(&tool.name).as_deref())
     }
 
     /// The part of the file system that the settings of the dialect allow it to access.
@@ -145,27 +120,48 @@ pub trait Dialect: Send + Sync {
     fn restrict_grants(&self, _caller: &mut Caller) {}
 }
 
-impl dyn Dialect + '_ {
+impl dyn Dialect {
     /// Translates a tool call, and applies the supervision tier in the tool's definition. All protocols translate tool
     /// calls with `translate_with_tier`.
-    pub fn translate_with_tier(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
-        let mut call = self.translate(tool, arguments);
+    pub fn translate_with_tier(
+        self: &Arc<Self>,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> PreparedCall<DialectReply> {
+        let mut call = self.clone().translate(tool, arguments);
         let tier = self.definition().find_tool(tool).and_then(|operation| operation.tier);
         call.options.declared_tier = call.options.declared_tier.max(tier);
         call
     }
-
-    /// Whether the policy blocks a tool for the caller on every path, so that tool lists omit the tool.
-    pub fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
-        engine.is_tool_always_blocked(caller, tool.engine_operation(), self.full_name(&tool.name).as_deref())
-    }
 }
 
 /// The engine rejects and records a call of an unknown tool.
-pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> TranslatedCall {
+pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> PreparedCall<DialectReply> {
     let shortened: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
     let error = Error::new(ErrorKind::UnknownOperation, format!("unknown {what} '{shortened}'")).with_next_step(hint);
-    TranslatedCall::rejected(name, &Map::new(), error, CallOptions::default())
+    PreparedCall::rejected(name, &Map::new(), error, CallOptions::default(), |error| native::error_reply(&error))
+}
+
+/// A tool call whose arguments a dialect has read.
+trait DialectToolCall: Send + Sync + 'static {
+    /// What the dialect makes of the outcome of the engine call.
+    type Success;
+
+    /// Renders the reply to a tool call from what the dialect made of the outcome, or from the error of the engine.
+    fn render(&self, result: Result<Self::Success, Error>) -> DialectReply;
+
+    /// Prepares the engine call of a tool call.
+    fn prepare<O: RenderableOperation>(
+        self: &Arc<Self>,
+        arguments: O,
+        options: CallOptions,
+        success: impl FnOnce(&Self, OutcomeWithBytes<O::Result>) -> Self::Success + Send + 'static,
+    ) -> PreparedCall<DialectReply> {
+        let call = self.clone();
+        PreparedCall::for_dialect(arguments, options, move |result| {
+            call.render(result.map(|outcome| success(&call, outcome)))
+        })
+    }
 }
 
 /// The location of the workspace that a dialect serves.
@@ -175,11 +171,11 @@ pub struct DialectWorkspaceRootPath {
     pub root: String,
 }
 
-type DialectConstructionResult = Result<Box<dyn Dialect>, DialectSetupError>;
+type DialectConstructionResult = Result<Arc<dyn Dialect>, DialectSetupError>;
 type DialectConstructor = fn(&DialectOptionValuesByName, &DialectWorkspaceRootPath) -> DialectConstructionResult;
 
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
-    ("stead", |_, _| Ok(Box::new(NativeDialect(DialectDefinition::native()?)))),
+    ("stead", |_, _| Ok(Arc::new(NativeDialect(DialectDefinition::native()?)))),
     ("jettson", jettson::build),
     ("weaver", weaver::build),
     ("comma", comma::build),
@@ -291,7 +287,7 @@ pub fn dialect_names() -> Vec<&'static str> {
 }
 
 /// A set of dialects that are served together.
-pub struct DialectSet(Vec<Box<dyn Dialect>>);
+pub struct DialectSet(Vec<Arc<dyn Dialect>>);
 
 impl DialectSet {
     /// Builds the named dialects. The function fails if none of the named dialects has one of the given settings.
@@ -301,7 +297,7 @@ impl DialectSet {
         location: &DialectWorkspaceRootPath,
     ) -> Result<Self, DialectSetupError> {
         let settings = DialectOptionValuesByName::parse(settings)?;
-        let mut chosen: Vec<Box<dyn Dialect>> = Vec::new();
+        let mut chosen: Vec<Arc<dyn Dialect>> = Vec::new();
         for name in names {
             let found = DIALECT_CONSTRUCTORS.iter().find(|(known, _)| known == name);
             let (_, build) = found.ok_or_else(|| DialectSetupError::UnknownDialect(name.clone()))?;
@@ -320,22 +316,22 @@ impl DialectSet {
 
     /// A set that contains only the native dialect.
     pub fn native() -> Result<Self, DialectDefinitionParseError> {
-        Ok(Self(vec![Box::new(NativeDialect(DialectDefinition::native()?))]))
+        Ok(Self(vec![Arc::new(NativeDialect(DialectDefinition::native()?))]))
     }
 
     /// Iterates over the dialects that are served together.
-    pub fn iter(&self) -> impl Iterator<Item = &dyn Dialect> {
-        self.0.iter().map(AsRef::as_ref)
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Dialect>> {
+        self.0.iter()
     }
 
     /// Finds the dialect that has a tool with the name `tool`.
-    pub fn find_by_tool(&self, tool: &str) -> Option<&dyn Dialect> {
+    pub fn find_by_tool(&self, tool: &str) -> Option<&Arc<dyn Dialect>> {
         self.find_tool(tool).map(|(dialect, _)| dialect)
     }
 
     /// Finds the dialect that has the tool `tool`, and the declared name of the tool. Many MCP clients do not accept
     /// dots, so `tool` may contain `__` instead of each dot.
-    pub fn find_tool(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
+    pub fn find_tool(&self, tool: &str) -> Option<(&Arc<dyn Dialect>, &str)> {
         self.iter().find_map(|dialect| {
             let operations = &dialect.definition().operations;
             let found = operations.iter().find(|known| known.matches_name(tool))?;
@@ -343,7 +339,7 @@ impl DialectSet {
         })
     }
 
-    pub(crate) fn by_name(&self, name: &str) -> Option<&dyn Dialect> {
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<dyn Dialect>> {
         self.iter().find(|dialect| dialect.definition().dialect == name)
     }
 
@@ -356,7 +352,7 @@ impl DialectSet {
     }
 }
 
-fn check_duplicate_tools(chosen: &[Box<dyn Dialect>]) -> Result<(), DialectSetupError> {
+fn check_duplicate_tools(chosen: &[Arc<dyn Dialect>]) -> Result<(), DialectSetupError> {
     for (index, dialect) in chosen.iter().enumerate() {
         for other in &chosen[..index] {
             let (first, second) = (other.definition(), dialect.definition());
@@ -380,23 +376,12 @@ impl Dialect for NativeDialect {
         &self.0
     }
 
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
-        TranslatedCall { operation: tool.to_owned(), arguments: arguments.clone(), options: CallOptions::default() }
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
+        native::prepare_json_call(tool, arguments, CallNotation::ToolCall)
     }
 
     fn full_name(&self, _tool: &str) -> Option<String> {
         None
-    }
-
-    fn render_reply(&self, _tool: &str, _arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        match outcome {
-            Ok(outcome) => DialectReply { json: outcome.json, text: outcome.text, status: ReplyStatus::Success },
-            Err(error) => DialectReply {
-                text: error_text(&error),
-                json: into_object(error.to_json()),
-                status: ReplyStatus::Error,
-            },
-        }
     }
 }
 

@@ -9,33 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::native::RenderedOutcome;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stead_engine::{Caller, CallerWatchEventReader, CancelToken, Engine, ops::WatchEventRow};
 use tokio::sync::mpsc::Sender;
 
-use crate::dialect::{DialectSet, into_object};
+use crate::{dialect::DialectSet, prepared_call::WatchStartOrEnd};
 
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
 /// The time after which the event thread checks again whether the client is still connected.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-
-pub(crate) enum OperationWatchEffect {
-    Starts,
-    Ends,
-    None,
-}
-
-impl OperationWatchEffect {
-    pub(crate) fn for_operation(operation: &str) -> Self {
-        match operation {
-            "watch" => OperationWatchEffect::Starts,
-            "unwatch" => OperationWatchEffect::Ends,
-            _ => OperationWatchEffect::None,
-        }
-    }
-}
 
 pub(crate) struct PushedEvent {
     pub(crate) event: WatchEventRow,
@@ -44,11 +27,10 @@ pub(crate) struct PushedEvent {
 
 impl PushedEvent {
     /// A watch event is rendered in the dialect in which the watch was started.
-    pub(crate) fn render(&self, dialects: &DialectSet) -> Map<String, Value> {
-        let native = into_object(json!(self.event));
+    pub(crate) fn render(&self, dialects: &DialectSet) -> Value {
         match dialects.by_name(&self.dialect) {
-            Some(dialect) => dialect.render_event(&native),
-            None => native,
+            Some(dialect) => dialect.render_event(&self.event),
+            None => json!(self.event),
         }
     }
 }
@@ -67,18 +49,10 @@ impl EventPusher {
         Self { sender, watches: Arc::default(), is_running: Arc::default(), cancel: CancelToken::default() }
     }
 
-    pub(crate) fn apply_call(
-        &self,
-        effect: &OperationWatchEffect,
-        outcome: &RenderedOutcome,
-        engine: &Engine,
-        caller: &Caller,
-        dialect: &str,
-    ) {
-        match (effect, outcome.json.get("watch").and_then(Value::as_str)) {
-            (OperationWatchEffect::Starts, Some(id)) => self.add_watch(engine, caller, id, dialect),
-            (OperationWatchEffect::Ends, Some(id)) => self.remove_watch(id),
-            (OperationWatchEffect::Starts | OperationWatchEffect::Ends | OperationWatchEffect::None, _) => {}
+    pub(crate) fn apply_call(&self, change: &WatchStartOrEnd, engine: &Engine, caller: &Caller, dialect: &str) {
+        match change {
+            WatchStartOrEnd::Started(id) => self.add_watch(engine, caller, id, dialect),
+            WatchStartOrEnd::Ended(id) => self.remove_watch(id),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod limits;
 mod lines;
 pub mod mcp;
 pub mod native;
+pub mod prepared_call;
 pub mod rpc;
 mod strict_json;
 

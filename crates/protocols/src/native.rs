@@ -2,20 +2,26 @@
 //! rendered as an object for programs and as text for models and people.
 
 mod call_notation;
+mod decode;
 mod text;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use stead_engine::{
-    BeforeAfterBytes, CallControl, CallMetadata, CallOptions, CallReply, Caller, ConversationSessionSwitch,
-    EditorBufferMetadata, Engine, Error, ErrorKind, OPERATIONS, SuccessfulCallResult, decode_arguments,
-    for_each_operation,
-    ops::{self, OperationWithDefinition, StaleReadNotice},
+    CallControl, CallOptions, CallReply, Caller, EditorBufferMetadata, Engine, Error, ErrorKind, OPERATIONS,
+    SuccessfulCallResult, for_each_operation, nearest_name,
+    ops::{self, InspectPolicyArgs, OperationWithDefinition, StaleReadNotice},
 };
 use stead_text::visible::escape_deceptive_line;
 
 pub use self::call_notation::CallNotation;
-use self::text::NativeTextRenderable;
+use self::decode::decode_arguments;
+pub use self::text::RenderableOutcome;
+use crate::{
+    dialect::{DialectReply, ReplyStatus, error_text},
+    json_string::append_escaped,
+    prepared_call::{FinishedCall, PreparedCall, RenderableOperation},
+};
 
 /// A call whose operation is given by its name and whose arguments are JSON.
 pub struct JsonCall<'a> {
@@ -50,66 +56,52 @@ impl<'a> JsonCall<'a> {
         }
     }
 
-    fn metadata(&self) -> CallMetadata<'_> {
-        CallMetadata {
-            caller: self.caller,
-            idempotency_key: self.idempotency_key,
-            options: &self.options,
-            control: &self.control,
-        }
-    }
-}
-
-/// The outcome of a call as a JSON object for programs and as text for models and people.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RenderedOutcome {
-    /// The result of the call as a JSON object.
-    pub json: Map<String, Value>,
-    /// The result of the call as compact text for models and people.
-    pub text: String,
-    /// The content of the affected files before and after the call, if the options of the call request it.
-    pub before_after: Vec<BeforeAfterBytes>,
-    /// The session to which later calls belong, if the call switched to another session.
-    pub session_switch: Option<ConversationSessionSwitch>,
-}
-
-/// Runs calls with JSON arguments.
-pub trait EngineJsonCalls {
     /// Runs the call, and renders its outcome.
-    fn call(&self, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error>;
+    pub fn run(&self, engine: &Engine) -> FinishedCall<DialectReply> {
+        let mut prepared = prepare_json_call(self.operation, &self.arguments, self.notation);
+        prepared.options = self.options.clone();
+        prepared.run(engine, self.caller, self.idempotency_key, &self.control)
+    }
 }
 
-impl EngineJsonCalls for Engine {
-    fn call(&self, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
-        let prepared = match (&call.options.argument_error, find_native_call(call.operation)) {
-            (Some(error), _) => Err(error.clone()),
-            (None, Some(native)) => (native.prepare)(&call.arguments),
-            (None, None) => Err(unknown_operation_error(call.operation)),
-        };
-        match prepared {
-            Ok(prepared) => prepared.run(self, call),
-            Err(error) => Err(self.refuse(call.operation, &call.arguments, error, &call.metadata())),
+/// Prepares a call whose operation is given by its name and whose arguments are JSON.
+pub fn prepare_json_call(
+    operation: &str,
+    arguments: &Map<String, Value>,
+    notation: CallNotation,
+) -> PreparedCall<DialectReply> {
+    let prepared = match find_native_call(operation) {
+        Some(_) if operation == <InspectPolicyArgs as OperationWithDefinition>::DEFINITION.name => {
+            prepare_policy_call(arguments, notation)
         }
+        Some(row) => (row.prepare)(arguments, notation),
+        None => Err(unknown_operation_error(operation)),
+    };
+    prepared.unwrap_or_else(|error| {
+        PreparedCall::rejected(operation, arguments, error, CallOptions::default(), |error| error_reply(&error))
+    })
+}
+
+/// Prepares a call whose outcome is rendered in the native form.
+pub fn prepare_call(arguments: impl RenderableOperation, notation: CallNotation) -> PreparedCall<DialectReply> {
+    PreparedCall::new(arguments, CallOptions::default(), move |result| render_reply(result, notation))
+}
+
+/// The operation `policy` inspects another call, which only the table of native calls can decode.
+fn prepare_policy_call(
+    arguments: &Map<String, Value>,
+    notation: CallNotation,
+) -> Result<PreparedCall<DialectReply>, Error> {
+    let mut policy: InspectPolicyArgs = decode_arguments(arguments)?;
+    if let Some(name) = &policy.operation {
+        let row = find_native_call(name).ok_or_else(|| unknown_inspected_operation_error(name))?;
+        let given = arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+        policy.inspected = (row.prepare)(&given, notation)?.into_inspected();
     }
+    Ok(prepare_call(policy, notation))
 }
 
-/// A call with decoded arguments, whose type only its row of the table knows.
-trait PreparedNativeCall {
-    fn run(self: Box<Self>, engine: &Engine, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error>;
-}
-
-struct DecodedArguments<O>(O);
-
-impl<O: OperationWithDefinition> PreparedNativeCall for DecodedArguments<O>
-where
-    O::Result: Serialize + NativeTextRenderable,
-{
-    fn run(self: Box<Self>, engine: &Engine, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
-        engine.run(self.0, &call.metadata()).map(|reply| render_reply(reply, call.notation))
-    }
-}
-
-type PrepareNativeCallFn = fn(&Map<String, Value>) -> Result<Box<dyn PreparedNativeCall>, Error>;
+type PrepareNativeCallFn = fn(&Map<String, Value>, CallNotation) -> Result<PreparedCall<DialectReply>, Error>;
 
 struct NativeCallRow {
     name: &'static str,
@@ -117,11 +109,11 @@ struct NativeCallRow {
 }
 
 macro_rules! native_calls {
-    ($($name:literal $effect:ident $cost:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+    ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
         const NATIVE_CALLS: &[NativeCallRow] = &[$(NativeCallRow {
             name: $name,
-            prepare: |arguments| Ok(Box::new(DecodedArguments(decode_arguments::<ops::$args>(arguments)?))),
+            prepare: |arguments, notation| Ok(prepare_call(decode_arguments::<ops::$args>(arguments)?, notation)),
         },)+];
     };
 }
@@ -132,6 +124,15 @@ fn find_native_call(operation: &str) -> Option<&'static NativeCallRow> {
     NATIVE_CALLS.iter().find(|row| row.name == operation)
 }
 
+fn unknown_inspected_operation_error(name: &str) -> Error {
+    let names = || OPERATIONS.iter().map(|row| row.name);
+    let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
+    match nearest_name(name, names()) {
+        Some(nearest) => error.with_next_step(format!("did you mean {nearest}?")),
+        None => error.with_next_step(format!("operations: {}", names().collect::<Vec<_>>().join(", "))),
+    }
+}
+
 fn unknown_operation_error(name: &str) -> Error {
     let known: Vec<&str> = OPERATIONS.iter().map(|row| row.name).collect();
     let start: String = name.chars().take(64).collect();
@@ -139,41 +140,77 @@ fn unknown_operation_error(name: &str) -> Error {
         .with_next_step(format!("operations: {}", known.join(", ")))
 }
 
-fn render_reply<T: Serialize + NativeTextRenderable>(reply: CallReply<T>, notation: CallNotation) -> RenderedOutcome {
-    let (mut json, mut text) = match &reply.result {
-        SuccessfulCallResult::Done(outcome) => (to_json_object(outcome), outcome.native_text(notation)),
-        SuccessfulCallResult::AlreadyDone(completed) => (to_json_object(&**completed), completed.native_text(notation)),
-        SuccessfulCallResult::LeftToEditor => {
-            (Map::new(), "allowed and recorded; the editor applies the change".to_owned())
-        }
-    };
-    let drafts: Vec<String> = reply.unsaved.drafts.iter().map(draft_notice).collect();
-    for notice in &reply.unsaved.unsaved_texts {
-        append_line(&mut text, &format!("[unsaved: {} has unsaved text in {}]", notice.owner, notice.path));
-    }
-    for draft in &drafts {
-        append_line(&mut text, &format!("[{draft}]"));
-    }
-    for stale in &reply.changed_since_read {
-        append_line(&mut text, &stale_read_line(stale));
-    }
-    add_notices(&mut json, drafts);
-    if !reply.changed_since_read.is_empty() {
-        let stale: Vec<Value> = reply.changed_since_read.iter().map(|stale| to_json_object(stale).into()).collect();
-        json.insert("changed_since_read".to_owned(), stale.into());
-    }
-    RenderedOutcome { json, text, before_after: reply.before_after, session_switch: reply.session_switch }
+pub(crate) fn error_reply(error: &Error) -> DialectReply {
+    DialectReply { text: error_text(error), json: error.to_json().to_string(), status: ReplyStatus::Error }
 }
 
-fn add_notices(fields: &mut Map<String, Value>, added: Vec<String>) {
-    if added.is_empty() {
-        return;
+/// Renders the result of a call as an object for programs and as text for models and people.
+pub(crate) fn render_reply<T: RenderableOutcome>(
+    result: Result<CallReply<T>, Error>,
+    notation: CallNotation,
+) -> DialectReply {
+    let mut reply = match result {
+        Ok(reply) => reply,
+        Err(error) => return error_reply(&error),
+    };
+    let (text, json) = match &mut reply.result {
+        SuccessfulCallResult::Done(outcome) => (outcome.native_text(notation), outcome_json(outcome)),
+        SuccessfulCallResult::AlreadyDone(completed) => (completed.native_text(notation), to_json_text(completed)),
+        SuccessfulCallResult::LeftToEditor => {
+            ("allowed and recorded; the editor applies the change".to_owned(), "{}".to_owned())
+        }
+    };
+    let mut rendered = DialectReply { json, text, status: ReplyStatus::Success };
+    let drafts: Vec<String> = reply.unsaved.drafts.iter().map(draft_notice).collect();
+    for notice in &reply.unsaved.unsaved_texts {
+        append_line(&mut rendered.text, &format!("[unsaved: {} has unsaved text in {}]", notice.owner, notice.path));
     }
-    let added = added.into_iter().map(Value::String);
-    match fields.get_mut("notices") {
-        Some(Value::Array(notices)) => notices.extend(added),
-        Some(_) | None => drop(fields.insert("notices".to_owned(), added.collect())),
+    for draft in &drafts {
+        append_line(&mut rendered.text, &format!("[{draft}]"));
     }
+    for stale in &reply.changed_since_read {
+        append_line(&mut rendered.text, &stale_read_line(stale));
+    }
+    if !drafts.is_empty() || !reply.changed_since_read.is_empty() {
+        add_notices(&mut rendered, drafts, &reply.changed_since_read);
+    }
+    rendered
+}
+
+/// Few replies have notices, so that only they are worth a second look at the rendered object.
+fn add_notices(rendered: &mut DialectReply, drafts: Vec<String>, changed_since_read: &[StaleReadNotice]) {
+    let mut fields = rendered.json_fields();
+    if !drafts.is_empty() {
+        let drafts = drafts.into_iter().map(Value::String);
+        match fields.get_mut("notices") {
+            Some(Value::Array(notices)) => notices.extend(drafts),
+            Some(_) | None => drop(fields.insert("notices".to_owned(), drafts.collect())),
+        }
+    }
+    if !changed_since_read.is_empty() {
+        fields.insert("changed_since_read".to_owned(), serde_json::json!(changed_since_read));
+    }
+    rendered.json = Value::Object(fields).to_string();
+}
+
+/// The JSON of an outcome. The long text of an outcome is escaped faster than the JSON library does it.
+fn outcome_json(outcome: &mut impl RenderableOutcome) -> String {
+    let Some((empty_field, text)) = outcome.take_long_text() else { return to_json_text(outcome) };
+    let rest = to_json_text(outcome);
+    // Quotes inside of strings are escaped, so the empty field occurs only where the text was taken.
+    let (before, after) = rest.split_once(empty_field).unwrap_or((&rest, ""));
+    let mut json = Vec::with_capacity(rest.len() + text.len() + text.len() / 8);
+    json.extend_from_slice(before.as_bytes());
+    json.extend_from_slice(&empty_field.as_bytes()[..empty_field.len() - 1]);
+    append_escaped(&text, &mut json);
+    json.push(b'"');
+    json.extend_from_slice(after.as_bytes());
+    String::from_utf8(json).unwrap_or_default()
+}
+
+/// The JSON of a struct, whose derived serialization cannot fail.
+pub(crate) fn to_json_text(fields: &impl Serialize) -> String {
+    serde_json::to_string(fields).unwrap_or_default()
 }
 
 fn append_line(text: &mut String, line: &str) {

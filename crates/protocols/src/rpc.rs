@@ -55,7 +55,7 @@ impl RpcServer {
         Arc::new(Self { caller, dialects, executor })
     }
 
-    fn find_definition(&self, name: &str) -> Option<(&dyn Dialect, &ToolDefinition)> {
+    fn find_definition(&self, name: &str) -> Option<(&Arc<dyn Dialect>, &ToolDefinition)> {
         let (dialect, tool) = self.dialects.find_tool(name)?;
         Some((dialect, dialect.definition().find_tool(tool)?))
     }
@@ -67,16 +67,16 @@ impl RpcServer {
 
     fn without_blocked_methods(&self, mut document: Value) -> Value {
         let blocked =
-            |name: &str| self.find_definition(name).is_some_and(|(dialect, tool)| self.is_blocked(dialect, tool));
+            |name: &str| self.find_definition(name).is_some_and(|(dialect, tool)| self.is_blocked(&**dialect, tool));
         if let Some(methods) = document["methods"].as_array_mut() {
             methods.retain(|method| !method["name"].as_str().is_some_and(blocked));
         }
         document
     }
 
-    /// Answers one JSON-RPC message, which is a request, a notification or a batch. Returns `None` if the JSON-RPC
-    /// message contains only notifications.
-    pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessageGuard) -> Option<Value> {
+    /// Answers one JSON-RPC message, which is a request, a notification or a batch, with the text of a JSON value. Returns
+    /// `None` if the JSON-RPC message contains only notifications.
+    pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessageGuard) -> Option<String> {
         match message::parse_message(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,
             Ok(request) => self.answer_request(request, pending).await,
@@ -85,7 +85,7 @@ impl RpcServer {
     }
 
     /// Answers the requests of a batch in order, so that a later request sees the effects of an earlier request.
-    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcPendingMessageGuard) -> Option<Value> {
+    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcPendingMessageGuard) -> Option<String> {
         let reject = |reason| Some(RpcMessageError::invalid_request(None, reason).into_response());
         if requests.is_empty() {
             return reject("the batch is empty; send at least one request");
@@ -100,17 +100,17 @@ impl RpcServer {
         for request in requests {
             responses.extend(self.answer_request(request, pending).await);
         }
-        (!responses.is_empty()).then_some(Value::Array(responses))
+        (!responses.is_empty()).then(|| format!("[{}]", responses.join(",")))
     }
 
-    async fn answer_request(&self, value: Value, pending: &RpcPendingMessageGuard) -> Option<Value> {
+    async fn answer_request(&self, value: Value, pending: &RpcPendingMessageGuard) -> Option<String> {
         let request = match message::parse_request(value) {
             Ok(request) => request,
             Err(error) => return Some(error.into_response()),
         };
         let id = request.id.clone();
         let outcome = self.dispatch(request, pending).await;
-        id.map(|id| message::response(id, outcome))
+        id.map(|id| message::response(&id, outcome))
     }
 }
 

@@ -12,7 +12,7 @@ use stead_engine::{
     AdministrationStore, ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal,
 };
 use stead_local::LandlockMode;
-use stead_protocols::native::RenderedOutcome;
+use stead_protocols::dialect::DialectReply;
 
 mod allow_rule;
 
@@ -149,7 +149,7 @@ pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> C
     let caller = local_person(&call_flags.caller)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let answer = call_operation(&opened, &caller, operation, call_arguments)?;
-    print_answer(answer, OutputFormat::from(call_flags.json))
+    print_answer(&answer, OutputFormat::from(call_flags.json))
 }
 
 pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CliCommandResult {
@@ -171,26 +171,26 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
         ApprovalsSubcommand::List { all, json } => {
             let state = json!({ "state": if *all { "all" } else { "pending" } });
             let answer = call_operation(&opened, &local_person(&CallerAccessCliFlags::default())?, "approvals", state)?;
-            print_answer(answer, OutputFormat::from(*json))
+            print_answer(&answer, OutputFormat::from(*json))
         }
         ApprovalsSubcommand::Show { id, json } => {
             let mut answer = load_approval(&opened, &local_person(&CallerAccessCliFlags::default())?, id)?;
-            answer.text = approval_text(&answer.json);
-            print_answer(answer, OutputFormat::from(*json))
+            answer.text = approval_text(&answer.json_fields());
+            print_answer(&answer, OutputFormat::from(*json))
         }
         ApprovalsSubcommand::Approve { answer, always, paths, yes } => {
             let caller = authenticated_approver(&opened, answer)?;
             let approval = load_approval(&opened, &caller, &answer.id)?;
             // No rule may be written for an answered or expired approval, which `answer_approval` refuses below.
             let is_pending =
-                approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
+                approval.json_fields().get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
                 let confirmation = if *yes {
                     NewPolicyRuleConfirmationMode::Given
                 } else {
                     NewPolicyRuleConfirmationMode::AskAtTerminal
                 };
-                allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
+                allow_rule::write_rule(&opened, &caller, &approval.json_fields(), paths, confirmation)?;
             }
             let exit = answer_approval(&opened, &caller, "approve", answer)?;
             output::print_note("approved once; the agent must repeat exactly the same call");
@@ -207,7 +207,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
-    allow_rule::write_rule(opened, &caller, &approval.json, &[], NewPolicyRuleConfirmationMode::Given)
+    allow_rule::write_rule(opened, &caller, &approval.json_fields(), &[], NewPolicyRuleConfirmationMode::Given)
 }
 
 fn local_person(flags: &CallerAccessCliFlags) -> Result<Caller, CommandError> {
@@ -251,10 +251,10 @@ fn answer_approval(
     answer: &ApprovalAnswerFlags,
 ) -> CliCommandResult {
     let arguments = json!({ "id": answer.id, "reason": answer.reason });
-    print_answer(call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
+    print_answer(&call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
 }
 
-fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Result<RenderedOutcome, CommandError> {
+fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Result<DialectReply, CommandError> {
     Ok(call_operation(opened, caller, "approvals", json!({ "id": id }))?)
 }
 

@@ -14,10 +14,13 @@ use stead_engine::{
     RequiredAuthority, SecretTransport, find_operation, limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
-use stead_protocols::definition::{
-    CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolStreamDirection,
+use stead_protocols::{
+    definition::{
+        CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolStreamDirection,
+    },
+    dialect::DialectReply,
+    native::{CallNotation, JsonCall},
 };
-use stead_protocols::native::{CallNotation, EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::{
     approvals,
@@ -180,7 +183,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
         Ok(answer) if operation.name == "read" && format == OutputFormat::Text && !output::is_output_terminal() => {
             print_content(&answer)
         }
-        Ok(answer) => print_rows(operation, answer, format),
+        Ok(answer) => print_rows(operation, &answer, format),
         Err(error) => {
             if format == OutputFormat::Json {
                 output::print_json(&error.to_json())?;
@@ -205,7 +208,7 @@ pub(crate) fn call_operation(
     caller: &Caller,
     operation: &str,
     arguments: Value,
-) -> Result<RenderedOutcome, Error> {
+) -> Result<DialectReply, Error> {
     let mut arguments = arguments.as_object().cloned().unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
     run_call(opened, &new_call(caller, operation, arguments))
@@ -218,24 +221,26 @@ fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, V
     call
 }
 
-pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
-    opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
+pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &JsonCall<'_>) -> Result<DialectReply, Error> {
+    call.run(&opened.engine).into_result().map_err(|error| command_hints::with_command_hint(call, error))
 }
 
 /// Prints the answer. A command with rows prints one JSON object per row.
-fn print_rows(operation: &ToolDefinition, answer: RenderedOutcome, format: OutputFormat) -> CliCommandResult {
+fn print_rows(operation: &ToolDefinition, answer: &DialectReply, format: OutputFormat) -> CliCommandResult {
     let rows = operation.command.as_ref().and_then(|command| command.rows.as_ref());
-    match rows.and_then(|rows| answer.json.get(rows)?.as_array()) {
-        Some(rows) if format == OutputFormat::Json => {
-            rows.iter().try_for_each(output::print_json)?;
-            Ok(CommandExit::Success)
-        }
-        Some(_) | None => print_answer(answer, format),
+    let Some(rows) = rows.filter(|_| format == OutputFormat::Json) else { return print_answer(answer, format) };
+    match answer.json_fields().get(rows).and_then(Value::as_array) {
+        Some(rows) => rows.iter().try_for_each(output::print_json)?,
+        None => output::print_json(&answer.json)?,
     }
+    Ok(CommandExit::Success)
 }
 
-pub(crate) fn print_answer(answer: RenderedOutcome, format: OutputFormat) -> CliCommandResult {
-    output::print_as(format, || Value::Object(answer.json), || answer.text)?;
+pub(crate) fn print_answer(answer: &DialectReply, format: OutputFormat) -> CliCommandResult {
+    match format {
+        OutputFormat::Json => output::print_json(&answer.json)?,
+        OutputFormat::Text => output::print_text(&answer.text)?,
+    }
     Ok(CommandExit::Success)
 }
 
@@ -314,16 +319,17 @@ fn read_standard_input(
 }
 
 /// Prints only the content of a file, for output to a pipe or a file.
-fn print_content(answer: &RenderedOutcome) -> CliCommandResult {
-    let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
+fn print_content(answer: &DialectReply) -> CliCommandResult {
+    let fields = answer.json_fields();
+    let field = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {
         let bytes = STANDARD.decode(field("content")).map_err(|error| CommandError::System(error.to_string()))?;
         output::print_bytes(&bytes)?;
     } else {
         output::print_bytes(field("content").as_bytes())?;
     }
-    if answer.json.get("truncated") == Some(&Value::Bool(true)) {
-        let next = answer.json.get("next").and_then(Value::as_object);
+    if fields.get("truncated") == Some(&Value::Bool(true)) {
+        let next = fields.get("next").and_then(Value::as_object);
         let command = next.map(|next| format!("; for the rest, run: {}", render_command("read", next)));
         output::print_note(&format!("output truncated{}", command.unwrap_or_default()));
     }

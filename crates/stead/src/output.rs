@@ -2,6 +2,7 @@
 //! it reaches a terminal.
 
 use std::{
+    fmt::Display,
     io::{self, IsTerminal, Write},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -128,7 +129,7 @@ pub(crate) fn is_output_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-pub(crate) fn print_json(answer: &Value) -> io::Result<()> {
+pub(crate) fn print_json(answer: &impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{answer}")?;
     out.flush()

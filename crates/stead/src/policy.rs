@@ -1,18 +1,21 @@
 //! Runs `stead policy`, which explains the rules and tests calls against the rules.
 
-use std::sync::Arc;
-
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, OPERATIONS};
+use stead_engine::{CallControl, OPERATIONS, ops::InspectPolicyArgs};
 use stead_local::LandlockMode;
-use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath, TranslatedCall};
-use stead_protocols::native::JsonCall;
+use stead_protocols::{
+    dialect::{self, DialectReply, DialectSet, DialectWorkspaceRootPath},
+    native::{self, CallNotation, JsonCall},
+    prepared_call::PreparedCall,
+};
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
+    command_hints,
+    command_notation::render_command,
     open_workspace::{self, CallerProtocol},
-    operation::{print_answer, run_call},
+    operation::print_answer,
     output::{self, CliCommandResult, CommandError, OutputFormat},
 };
 
@@ -49,30 +52,38 @@ enum PolicySubcommand {
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliCommandResult {
-    let mut options = CallOptions::default();
-    let (call_arguments, json) = match &arguments.action {
+    let (call, json) = match &arguments.action {
         PolicySubcommand::Check { principal, operation, arguments, json } => {
-            let TranslatedCall { operation, arguments, options: inspected } =
-                engine_request(flags, operation, parse_arguments(arguments)?)?;
-            options.options_of_inspected_call = Some(Arc::new(inspected));
-            (json!({ "operation": operation, "arguments": arguments, "principal": principal }), *json)
+            (inspecting_call(flags, operation, parse_arguments(arguments)?, principal)?, *json)
         }
-        PolicySubcommand::List { principal, json } => (json!({ "principal": principal }), *json),
+        PolicySubcommand::List { principal, json } => (policy_call(principal, None), *json),
     };
     let caller = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
-    let call_arguments = call_arguments.as_object().cloned().unwrap_or_default();
-    let answer = run_call(&opened, &JsonCall { options, ..JsonCall::new(&caller, "policy", call_arguments) })?;
-    print_answer(answer, OutputFormat::from(json))
+    let answer = call.run(&opened.engine, &caller, None, &CallControl::default()).into_result();
+    let answer = answer
+        .map_err(|error| command_hints::with_command_hint(&JsonCall::new(&caller, "policy", Map::new()), error))?;
+    print_answer(&answer, OutputFormat::from(json))
 }
 
-fn engine_request(
+fn policy_call(principal: &str, inspected: Option<PreparedCall<DialectReply>>) -> PreparedCall<DialectReply> {
+    let arguments = InspectPolicyArgs {
+        operation: inspected.as_ref().map(|call| call.operation().to_owned()),
+        principal: Some(principal.to_owned()),
+        inspected: inspected.and_then(PreparedCall::into_inspected),
+        ..InspectPolicyArgs::default()
+    };
+    native::prepare_call(arguments, CallNotation::Command(render_command))
+}
+
+fn inspecting_call(
     flags: &WorkspaceFlags,
     name: &str,
     arguments: Map<String, Value>,
-) -> Result<TranslatedCall, CommandError> {
+    principal: &str,
+) -> Result<PreparedCall<DialectReply>, CommandError> {
     let is_operation = OPERATIONS.iter().any(|row| row.name == name);
-    let mut found: Vec<(String, TranslatedCall)> = Vec::new();
+    let mut found: Vec<(String, PreparedCall<DialectReply>)> = Vec::new();
     let dialects = if is_operation { Vec::new() } else { dialect::dialect_names() };
     for dialect in dialects {
         let location = DialectWorkspaceRootPath { root: open_workspace::workspace_path(flags)? };
@@ -85,10 +96,12 @@ fn engine_request(
         }
     }
     match <[_; 1]>::try_from(found) {
-        Ok([(_, request)]) => Ok(request),
-        // The name is an operation or unknown; the engine reports an unknown name.
+        Ok([(_, call)]) => Ok(policy_call(principal, Some(call))),
+        // The name is an operation or unknown; an unknown name is reported as an invalid argument of `policy`.
         Err(found) if found.is_empty() => {
-            Ok(TranslatedCall { operation: name.to_owned(), arguments, options: CallOptions::default() })
+            let arguments = json!({ "operation": name, "arguments": arguments, "principal": principal });
+            let arguments = arguments.as_object().cloned().unwrap_or_default();
+            Ok(native::prepare_json_call("policy", &arguments, CallNotation::Command(render_command)))
         }
         Err(found) => {
             let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();

@@ -39,5 +39,5 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CliComman
     let caller = open_workspace::caller_from_flags(caller, CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let answer = call_operation(&opened, &caller, "restore", json!({ "trash": id, "to": to }))?;
-    print_answer(answer, OutputFormat::from(*json))
+    print_answer(&answer, OutputFormat::from(*json))
 }

@@ -70,14 +70,15 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CliComman
             "types": arguments.types,
             "glob": arguments.glob,
         });
-        let started = call_operation(&opened, &caller, "watch", options)?.json;
+        let started = call_operation(&opened, &caller, "watch", options)?.json_fields();
         watch_ids.push(started["watch"].clone());
         if cursor.is_null() {
             cursor = started["cursor"].clone();
         }
     }
     loop {
-        let page = call_operation(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?.json;
+        let page =
+            call_operation(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?.json_fields();
         cursor = page["cursor"].clone();
         let events = page["events"].as_array().into_iter().flatten();
         for event in events.filter(|event| watch_ids.contains(&event["watch"])) {

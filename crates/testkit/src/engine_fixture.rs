@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
+use crate::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BytesToRead, Caller, CallerApproverStatus, Engine, Error, ErrorKind, FileBytesWithVersion, Grants, Principal,
     Workspace,
 };
 use stead_path::RelPath;
-use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::MemoryWorkspace;
 

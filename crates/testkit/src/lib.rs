@@ -13,6 +13,7 @@ pub mod journal_replay;
 pub mod krux_scenario;
 mod memory;
 pub mod multi_process;
+pub mod native;
 pub mod patch_cases;
 pub mod pin;
 pub mod race;
@@ -24,4 +25,3 @@ pub mod wait;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;
-pub use stead_protocols::native;

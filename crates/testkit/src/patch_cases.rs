@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::native::RenderedOutcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_engine::{Error, Workspace};
-use stead_protocols::native::RenderedOutcome;
 
 use crate::engine_fixture::{EngineFixture, rel_path};
 

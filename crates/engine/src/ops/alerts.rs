@@ -17,7 +17,7 @@ use crate::{
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendAlertArgs {
     pub message: String,

@@ -10,8 +10,8 @@ use crate::{
     errors::Error,
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
+        PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
@@ -19,7 +19,7 @@ use crate::{
     workspace::BytesToRead,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppendArgs {
     pub path: String,
@@ -53,6 +53,10 @@ impl OperationOutcome for AppendOutcome {
 impl Operation for AppendArgs {
     type Resolved = PathAccessRequestIndex;
     type Outcome = AppendOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::ContentBytes(self.content.len())
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         Ok(paths.add(PathAccessRequest::write(&self.path).with_base(self.base.as_deref())?))

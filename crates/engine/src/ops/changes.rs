@@ -12,7 +12,9 @@ use crate::{
     engine::{CallMetadata, Engine},
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
+    },
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, EventRowJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -76,6 +78,10 @@ impl OperationOutcome for ChangesOutcome {}
 impl Operation for ChangesArgs {
     type Resolved = ();
     type Outcome = ChangesOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::WaitMs(self.wait_ms)
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())

@@ -25,7 +25,7 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopyArgs {
     pub from: String,

@@ -18,13 +18,15 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
+    },
     outcome::{Completeness, OperationOutcome},
     session_store::SessionTotalsQuery,
     workspace::{JournalEntryQuery, StoredJournalEntry},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PollSessionEventsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +84,10 @@ const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 impl Operation for PollSessionEventsArgs {
     type Resolved = ();
     type Outcome = SessionEventsOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::WaitMs(self.wait_ms)
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())

@@ -25,7 +25,7 @@ use crate::{
     plan::FileKind,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindArgs {
     pub pattern: String,

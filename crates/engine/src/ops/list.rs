@@ -23,7 +23,7 @@ use crate::{
     plan::FileKind,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListArgs {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveArgs {
     pub from: String,

@@ -1,18 +1,20 @@
 //! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason. `policy` does not
 //! run the call for which it returns a verdict.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+
+use super::{OperationDefinition, OperationWithDefinition};
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::OfferedToolAndOperation,
+    call_options::{CallOptions, OfferedToolAndOperation},
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, RequestedPathsAndPlanFn,
-        ResolvedTargets, nearest_name,
+        Operation, OperationPlanningResult, OperationRun, PathAccessRequestList, PlanResult, RequestedPathsAndPlanFn,
+        ResolvedTargets, TypeErasedOperation,
     },
     outcome::OperationOutcome,
     policy::{PathAccessRight, Policy, PolicyVerdict, SupervisionTier},
@@ -20,15 +22,47 @@ use crate::{
     resolve, unsaved,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InspectPolicyArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub arguments: Map<String, Value>,
+    /// The arguments of the inspected call, which only `inspected` holds in their decoded form.
+    #[serde(default, skip_serializing)]
+    pub arguments: BTreeMap<String, IgnoredAny>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
+    /// The call that `operation` and `arguments` describe.
+    #[serde(skip)]
+    pub inspected: Option<InspectedCall>,
+}
+
+/// A call for which `policy` returns a verdict without running the call.
+#[derive(Clone)]
+pub struct InspectedCall {
+    definition: &'static OperationDefinition,
+    start: Arc<dyn Fn() -> Result<Box<dyn TypeErasedOperation>, Error> + Send + Sync>,
+    options: Arc<CallOptions>,
+}
+
+impl InspectedCall {
+    pub fn new<O: OperationWithDefinition>(operation: O, options: CallOptions) -> Self {
+        let start = Arc::new(move || -> Result<Box<dyn TypeErasedOperation>, Error> {
+            Ok(Box::new(OperationRun::new(operation.clone())))
+        });
+        Self { definition: &O::DEFINITION, start, options: Arc::new(options) }
+    }
+
+    /// A call whose arguments a dialect rejects with this error.
+    pub fn rejected(definition: &'static OperationDefinition, error: Error, options: CallOptions) -> Self {
+        Self { definition, start: Arc::new(move || Err(error.clone())), options: Arc::new(options) }
+    }
+}
+
+impl fmt::Debug for InspectedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.definition.name)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -117,8 +151,8 @@ impl Operation for InspectPolicyArgs {
             }
             caller.principal = principal;
         }
-        let outcome = match &self.operation {
-            Some(operation) => InspectPolicyOutcome::Call(explain_call(context, &caller, operation, &self.arguments)?),
+        let outcome = match &self.inspected {
+            Some(call) => InspectPolicyOutcome::Call(explain_call(context, &caller, call)?),
             None => InspectPolicyOutcome::Rules(list_rules(context, &caller.principal)?),
         };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
@@ -165,30 +199,12 @@ fn format_version(policy: &Policy) -> String {
     format!("{:016x}", policy.version())
 }
 
-fn explain_call(
-    context: &CallContext<'_>,
-    caller: &Caller,
-    name: &str,
-    arguments: &Map<String, Value>,
-) -> Result<ExplainedCall, Error> {
-    let Some(row) = super::find_operation(name) else {
-        let names: Vec<&str> = super::OPERATIONS.iter().map(|row| row.name).collect();
-        let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
-        return Err(match nearest_name(name, names.iter().copied()) {
-            Some(nearest) => error.with_next_step(format!("did you mean {nearest}?")),
-            None => error.with_next_step(format!("operations: {}", names.join(", "))),
-        });
-    };
-    let options = context.options.options_of_inspected_call.as_deref().unwrap_or(context.options);
-    let operation = (row.decode)(arguments);
+fn explain_call(context: &CallContext<'_>, caller: &Caller, call: &InspectedCall) -> Result<ExplainedCall, Error> {
+    let InspectedCall { definition: row, start, options } = call;
     let inner = context.for_other_caller(caller, row.name, options);
     let quota = quota::report_quota(&inner, &caller.principal)?;
-    // If the dialect rejects the arguments of its tool, the answer is the error of the dialect.
-    let operation = match (&options.argument_error, operation) {
-        (Some(error), _) => Err(error.clone()),
-        (None, operation) => Ok(operation?),
-    };
-    let verdict = operation.and_then(|operation| {
+    // If the dialect rejects the arguments of its tool, the verdict is the error of the dialect.
+    let verdict = start().and_then(|operation| {
         let RequestedPathsAndPlanFn { paths: requests, plan } = operation.resolve_call(&inner)?;
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &options.path_spelling)?;
         let verdicts = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
@@ -212,7 +228,7 @@ fn explain_call(
     let policy = &context.policy.policy;
     Ok(ExplainedCall {
         principal: caller.principal.to_string(),
-        operation: options.tool.as_deref().unwrap_or(name).to_owned(),
+        operation: options.tool.as_deref().unwrap_or(row.name).to_owned(),
         version: format_version(policy),
         verdict: explain_verdict(policy, verdict),
         quota,
@@ -227,7 +243,7 @@ fn explain_verdict(policy: &Policy, verdict: Result<PolicyVerdict, Error>) -> Ex
         Err(error) => ExplainedVerdict::Error {
             tier: (error.kind == ErrorKind::PolicyDenied).then_some(SupervisionTier::Blocked),
             kind: error.kind.code(),
-            rule: error.details.get("rule").and_then(Value::as_str).map(str::to_owned),
+            rule: error.details.get("rule").and_then(|rule| rule.as_str()).map(str::to_owned),
             why: error.message,
             next_step: error.next_step,
         },

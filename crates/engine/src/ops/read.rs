@@ -15,8 +15,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
+        PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
     ops::{planning::require_present, text_pages::shorten_for_error},
     outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
@@ -24,7 +24,7 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadArgs {
     pub path: String,
@@ -228,6 +228,10 @@ impl ReadArgs {
 impl Operation for ReadArgs {
     type Resolved = PathAccessRequestIndex;
     type Outcome = ReadOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::FileSize { path: &self.path, bytes: self.bytes.as_deref() }
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         self.parse_range_and_format()?;

@@ -30,7 +30,7 @@ use crate::{
     workspace::{BytesToRead, FileStat, FinalSymlink, TrashItem},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveArgs {
     pub path: String,
@@ -123,7 +123,7 @@ fn bytes_before(
     Ok(context.before_after(&target.path, Some(&file.bytes), None))
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreFromTrashArgs {
     pub trash: String,

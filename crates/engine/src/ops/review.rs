@@ -326,7 +326,7 @@ fn reviewed_file_row(
     row
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BeginTurnArgs {}
 

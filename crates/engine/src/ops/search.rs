@@ -51,7 +51,7 @@ use crate::{
     workspace::FileReader,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {
     pub query: SearchQueryTexts,

@@ -16,7 +16,7 @@ use crate::{
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionOperationArgs {
     #[serde(skip_serializing_if = "Option::is_none")]

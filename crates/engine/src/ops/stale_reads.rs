@@ -304,7 +304,7 @@ fn can_carry_notices(call: &CallMetadata<'_>) -> bool {
 
 /// Only calls without a dialect are tracked, because dialects show no notices.
 fn is_native_call(call: &CallMetadata<'_>) -> bool {
-    call.options.tool.is_none() && call.options.argument_error.is_none()
+    call.options.tool.is_none()
 }
 
 fn session_key(call: &CallMetadata<'_>) -> String {

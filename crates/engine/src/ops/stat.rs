@@ -10,15 +10,15 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
+        PathAccessRequestList, PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
     workspace::{BytesToRead, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatArgs {
     pub path: String,
@@ -60,6 +60,10 @@ const MODE_MASK: u32 = 0o7777;
 impl Operation for StatArgs {
     type Resolved = PathAccessRequestIndex;
     type Outcome = StatOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::FileSize { path: &self.path, bytes: None }
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         Ok(paths.add(PathAccessRequest::from_argument(&self.path, RequestedAccessKind::Read, FinalSymlink::Keep)))

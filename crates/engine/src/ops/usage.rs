@@ -10,7 +10,7 @@ use crate::{
     quota::{self, QuotaReport},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageArgs {}
 

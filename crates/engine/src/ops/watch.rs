@@ -17,7 +17,7 @@ use crate::{
     watches::{WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ fn build_watch_outcome(change: BegunOrEndedWatch) -> BuildWatchOutcomeFn<WatchOu
     })
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnwatchArgs {
     pub watch: String,

@@ -17,7 +17,9 @@ use crate::{
     engine::{CallMetadata, Engine},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
+    },
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -61,6 +63,10 @@ pub(crate) enum CallerOwnChangesInclusion {
 impl Operation for PollWatchEventsArgs {
     type Resolved = ();
     type Outcome = WatchEventsOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::WaitMs(self.wait_ms)
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
         Ok(())

@@ -22,8 +22,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
+        PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
@@ -32,7 +32,7 @@ use crate::{
     workspace::{BytesToRead, FileStat},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteArgs {
     pub path: String,
@@ -111,6 +111,10 @@ struct FileBeforeWrite {
 impl Operation for WriteArgs {
     type Resolved = PathAccessRequestIndex;
     type Outcome = WriteOutcome;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::ContentBytes(self.content.len())
+    }
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
         let request = PathAccessRequest::write(&self.path);

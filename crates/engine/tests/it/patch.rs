@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, Engine, Error, ErrorKind, MissingParentPolicy,
-    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchGrammar, PatchOptions,
-    PatchRepeatedFilePolicy,
+    BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Engine, Error, ErrorKind,
+    MissingParentPolicy, PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchGrammar,
+    PatchOptions, PatchRepeatedFilePolicy,
+    ops::{PatchArgs, PatchOutcome},
 };
-use testkit::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, confined_agent},
@@ -119,17 +119,22 @@ fn modes_and_encodings_are_preserved() {
     assert_eq!(fixture.workspace.bytes("wide").unwrap(), b"\xff\xfe\xe9\0\r\0\n\0");
 }
 
-fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Value) -> Result<RenderedOutcome, Error> {
+fn apply_strict_patch(
+    workspace: &std::sync::Arc<MemoryWorkspace>,
+    arguments: Value,
+) -> Result<CallReply<PatchOutcome>, Error> {
     let engine = Engine::new(workspace.clone());
     let caller = agent("one");
-    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    let terms = CallOptions {
+    let arguments: PatchArgs = serde_json::from_value(arguments).unwrap();
+    let options = CallOptions {
         patch_options: PatchOptions::STRICT,
         missing_parents: MissingParentPolicy::Refuse,
         before_after: BeforeAfterContentInclusion::Include,
         ..CallOptions::default()
     };
-    engine.call(&JsonCall { options: terms, ..JsonCall::new(&caller, "patch", arguments) })
+    let control = CallControl::default();
+    engine
+        .run(arguments, &CallMetadata { caller: &caller, idempotency_key: None, options: &options, control: &control })
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl AcpRunningFileCall<'_> {
         self.write_in_editor(&merged).await?;
         self.session.editor_writes().record(&self.resolved_path, editor_text, merged.into());
         self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
-        Ok(AcpWriteAdjustments::from_outcome(content, &outcome))
+        Ok(AcpWriteAdjustments::from_reply(content, &outcome))
     }
 
     pub(super) async fn write_in_editor(&self, text: &str) -> Result<(), AcpError> {

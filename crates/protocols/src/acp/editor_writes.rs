@@ -7,29 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use serde::Deserialize;
-use stead_engine::TextWithLineAuthors;
+use stead_engine::{TextWithLineAuthors, ops::SessionOrTurnStart};
 
 use super::session::AcpResolvedPath;
 use crate::limits::EDITOR_WRITES_BYTES_MAX;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ReviewStartPoint {
-    #[default]
-    Session,
-    /// A review of the last turn shows the agent's changes since the person's last prompt.
-    Turn,
-}
-
-impl ReviewStartPoint {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            ReviewStartPoint::Session => "session",
-            ReviewStartPoint::Turn => "turn",
-        }
-    }
-}
 
 #[derive(Debug)]
 struct EditorWriteBeforeAfterTexts {
@@ -105,13 +86,13 @@ impl SessionEditorWriteHistory {
     pub(super) fn attribute_file(
         &self,
         path: &AcpResolvedPath,
-        since: ReviewStartPoint,
+        since: SessionOrTurnStart,
         current_text: &str,
         names: AgentAndPersonAuthorNames<'_>,
     ) -> Option<AttributedEditorFile> {
         let file = self.files.get(path)?;
         let in_range =
-            |write: &&EditorWriteBeforeAfterTexts| since == ReviewStartPoint::Session || write.turn == self.turn;
+            |write: &&EditorWriteBeforeAfterTexts| since == SessionOrTurnStart::Session || write.turn == self.turn;
         let first = file.writes.iter().find(in_range)?;
         let mut attributed = TextWithLineAuthors::new(first.before.as_deref().unwrap_or_default());
         for write in file.writes.iter().filter(in_range) {
@@ -124,7 +105,7 @@ impl SessionEditorWriteHistory {
         attributed.apply_change(current_text, names.person);
         // Only a review of the whole session starts from the accepted text. A review of a turn ignores it, because a
         // turn can be rejected as a whole.
-        let accepted = file.accepted_text.as_ref().filter(|_| since == ReviewStartPoint::Session);
+        let accepted = file.accepted_text.as_ref().filter(|_| since == SessionOrTurnStart::Session);
         let original_text = accepted.cloned().or_else(|| first.before.clone());
         if let Some(accepted) = accepted {
             attributed = attributed.with_baseline(accepted);

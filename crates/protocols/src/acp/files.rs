@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::{Caller, ChangeApplierChoice, Error, ErrorKind};
+use stead_engine::{CallReply, Caller, ChangeApplierChoice, ErrorKind, ops::WriteOutcome};
 use tokio::sync::watch;
 
 use super::{
@@ -19,11 +18,9 @@ use super::{
 };
 use crate::{
     call_executor::{CallRequest, OtherRequestsPending},
-    dialect::{
-        TranslatedCall,
-        acp::{self, AcpReadParams, AcpWriteParams},
-    },
+    dialect::acp::{self, AcpReadParams, AcpWriteParams},
     error_rows::{RetryAdvice, error_row},
+    prepared_call::PreparedCall,
 };
 
 pub(super) struct AcpRunningFileCall<'p> {
@@ -97,7 +94,7 @@ impl<'p> AcpRunningFileCall<'p> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
         let call_outcome = self.write_with_approval(content, format, &ChangeApplierChoice::Workspace).await?;
         self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
-        Ok(AcpWriteAdjustments::from_outcome(content, &call_outcome))
+        Ok(AcpWriteAdjustments::from_reply(content, &call_outcome))
     }
 
     /// Lets the engine apply a write, or only plan the write if the editor applies writes. For a write that needs
@@ -107,7 +104,7 @@ impl<'p> AcpRunningFileCall<'p> {
         content: &str,
         format: WriteFormatPolicy,
         applied_by: &ChangeApplierChoice,
-    ) -> Result<RenderedOutcome, AcpError> {
+    ) -> Result<CallReply<WriteOutcome>, AcpError> {
         let known_text = self.session.seen_content(&self.resolved_path).map(|seen| match seen {
             LastSeenContent::Missing => Arc::from(""),
             LastSeenContent::Text(text) => text,
@@ -134,23 +131,21 @@ impl<'p> AcpRunningFileCall<'p> {
         outcome.map_err(|error| AcpError::from_error(&error, &self.requested_path))
     }
 
-    pub(super) async fn call_engine(
-        &self,
-        request: TranslatedCall,
-    ) -> Result<Result<RenderedOutcome, Error>, AcpError> {
-        self.call_engine_as(self.root()?.agent.clone(), request).await
+    pub(super) async fn call_engine<T: Send + 'static>(&self, call: PreparedCall<T>) -> Result<T, AcpError> {
+        self.call_engine_as(self.root()?.agent.clone(), call).await
     }
 
-    pub(super) async fn call_engine_as(
+    pub(super) async fn call_engine_as<T: Send + 'static>(
         &self,
         caller: Caller,
-        request: TranslatedCall,
-    ) -> Result<Result<RenderedOutcome, Error>, AcpError> {
-        let request = CallRequest::new(caller, request);
+        call: PreparedCall<T>,
+    ) -> Result<T, AcpError> {
+        let request = CallRequest::new(caller, call);
         // Forwarded messages must not wait for the disk. `OtherRequestsPending::Waiting` therefore makes every call run
         // on a thread, except the shortest calls.
         let call = self.root()?.executor.run(request, OtherRequestsPending::Waiting, None, |_| self.until_cancelled());
-        call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
+        let finished = call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))?;
+        Ok(finished.reply)
     }
 
     pub(super) fn root(&self) -> Result<&AcpSessionRootWithCallers, AcpError> {

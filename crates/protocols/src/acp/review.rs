@@ -8,15 +8,21 @@ use std::{
     sync::Arc,
 };
 
-use crate::native::RenderedOutcome;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use stead_engine::{ChangeApplierChoice, Error, ErrorKind};
+use serde_json::{Value, json};
+use stead_engine::{
+    ChangeApplierChoice, Error, ErrorKind,
+    ops::{
+        KeepChangesArgs, RejectChangesArgs, ReviewArgs, ReviewOutcome, ReviewedFileRow, SessionOrTurnStart,
+        UnrevertedFileRow,
+    },
+};
+use stead_path::RelPath;
 use tokio::sync::watch;
 
 use super::{
     AcpProxy,
-    editor_writes::{AgentAndPersonAuthorNames, AttributedEditorFile, ReviewStartPoint},
+    editor_writes::{AgentAndPersonAuthorNames, AttributedEditorFile},
     errors::AcpError,
     files::AcpRunningFileCall,
     json_members::{self, MalformedJsonObjectError},
@@ -24,8 +30,9 @@ use super::{
     session::{AcpResolvedPath, AcpSession},
 };
 use crate::{
-    dialect::{TranslatedCall, acp},
+    dialect::acp,
     limits::REVIEW_TEXT_BYTES_MAX,
+    prepared_call::{PreparedCall, RenderableOperation},
 };
 
 const METHOD_PREFIX: &str = "_stead/";
@@ -68,7 +75,7 @@ struct AcpReviewParams {
     path: Option<String>,
     hunk: Option<String>,
     #[serde(default)]
-    since: ReviewStartPoint,
+    since: SessionOrTurnStart,
 }
 
 /// Adds the list of review methods to the agent's response to `initialize`.
@@ -93,7 +100,7 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewMethodRequ
         return Err(AcpError::invalid_params("hunk requires path: name the file of the hunk"));
     }
     if call.method == AcpReviewMethod::UndoTurn {
-        params.since = ReviewStartPoint::Turn;
+        params.since = SessionOrTurnStart::Turn;
     }
     let session =
         proxy.router.find_session(&params.session_id).ok_or_else(|| AcpError::session_not_found(&params.session_id))?;
@@ -130,14 +137,15 @@ impl AcpReviewMethodHandler<'_> {
         let (mut files, mut room) = (Vec::new(), REVIEW_TEXT_BYTES_MAX);
         let mut is_truncated = self.session.editor_writes().is_incomplete;
         for root in self.target_roots() {
-            let outcome = match self.call_as_person(root, "review", self.review_arguments(root)).await? {
+            let path = self.only_path.as_ref().map(|only| only.engine_path.clone());
+            let outcome = match self.review_in_root(root, path).await? {
                 Ok(outcome) => outcome,
                 // The engine does not find a file that exists only in the editor.
                 Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => continue,
                 Err(error) => return Err(self.to_acp_error(&error)),
             };
-            is_truncated |= outcome.json.get("truncated") == Some(&Value::Bool(true));
-            for file in outcome.json.get("files").and_then(Value::as_array).into_iter().flatten() {
+            is_truncated |= outcome.completeness.is_truncated();
+            for file in outcome.files {
                 files.push(self.review_file(root, file, &mut room).await?);
             }
         }
@@ -145,37 +153,46 @@ impl AcpReviewMethodHandler<'_> {
             files.extend(self.review_editor_file(&resolved, &mut room).await?);
         }
         Ok(json!({
-            "sessionId": self.session.id, "since": self.params.since.name(), "files": files, "truncated": is_truncated,
+            "sessionId": self.session.id, "since": self.params.since, "files": files, "truncated": is_truncated,
         }))
     }
 
-    async fn review_file(&self, root: usize, listed: &Value, room: &mut usize) -> Result<Value, AcpError> {
-        let engine_path = listed["path"].as_str().unwrap_or_default();
-        let mut arguments = self.review_arguments(root);
-        arguments.insert("path".to_owned(), engine_path.into());
-        let outcome =
-            self.call_as_person(root, "review", arguments).await?.map_err(|error| self.to_acp_error(&error))?;
+    async fn review_in_root(
+        &self,
+        root: usize,
+        path: Option<String>,
+    ) -> Result<Result<ReviewOutcome, Error>, AcpError> {
+        let (session, author) = self.session_and_author(root);
+        self.call_as_person(root, ReviewArgs { path, session, author, since: self.params.since }).await
+    }
+
+    async fn review_file(&self, root: usize, listed: ReviewedFileRow, room: &mut usize) -> Result<Value, AcpError> {
+        let engine_path = listed.path.to_wire().into_owned();
+        let outcome = self.review_in_root(root, Some(engine_path.clone())).await?;
+        let files = outcome.map_err(|error| self.to_acp_error(&error))?.files;
         // If the file was kept or rejected after it was listed, the result does not contain the file.
-        let details = outcome.json.get("files").and_then(|files| files.get(0)).unwrap_or(listed);
-        let path = self.absolute_path(root, engine_path);
+        let details = files.into_iter().next().unwrap_or(listed);
+        let path = self.absolute_path(root, &engine_path);
         let mut json = json!({
-            "path": path, "change": details["change"], "actors": details["actors"], "hunks": details["hunks"],
+            "path": path, "change": details.change, "actors": details.actors, "hunks": details.hunks,
         });
-        for (name, detail) in
-            [("lineEndings", "line_endings"), ("encoding", "encoding"), ("hunksLeftOut", "hunks_left_out")]
-        {
-            if let Some(value) = details.get(detail) {
-                json[name] = value.clone();
+        let left_out = Some(details.hunks_left_out).filter(|count| *count > 0).map(Value::from);
+        for (name, value) in [
+            ("lineEndings", details.format.line_endings.map(Value::from)),
+            ("encoding", details.format.encoding.map(Value::from)),
+            ("hunksLeftOut", left_out),
+            ("movedFrom", details.moved_from.map(|from| self.absolute_path(root, &from.to_wire()).into())),
+        ] {
+            if let Some(value) = value {
+                json[name] = value;
             }
         }
-        if let Some(from) = details.get("moved_from").and_then(Value::as_str) {
-            json["movedFrom"] = self.absolute_path(root, from).into();
-        }
-        let text = |name: &str| details.get(name).and_then(Value::as_str);
+        let texts = details.texts.as_ref();
+        let (old, new) = texts.map_or((None, None), |texts| (texts.old_text.as_deref(), texts.new_text.as_deref()));
         // The details contain no diff if the file is not text, or if the old version of the file was pruned.
-        let texts = details.get("diff").map(|_| (text("old_text"), text("new_text").unwrap_or_default()));
+        let texts = details.diff.is_some().then_some((old, new.unwrap_or_default()));
         json["content"] = diff_content(&path, texts, room);
-        self.add_lease(root, engine_path, &mut json).await;
+        self.add_lease(root, &engine_path, &mut json).await;
         Ok(json)
     }
 
@@ -201,9 +218,10 @@ impl AcpReviewMethodHandler<'_> {
     async fn keep(&self) -> Result<Value, AcpError> {
         let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
-            let mut arguments = self.review_arguments(root);
-            arguments.remove("since");
-            self.apply_in_root(root, "keep", arguments, &mut result).await?;
+            let (session, author) = self.session_and_author(root);
+            let (path, hunk) = self.path_and_hunk();
+            let kept = self.call_as_person(root, KeepChangesArgs { path, hunk, session, author }).await?;
+            self.add_result(root, kept.map(|outcome| (outcome.kept, Vec::new())), &mut result)?;
         }
         for resolved in self.editor_paths() {
             let Some((found, _)) = self.attribute_editor_file(&resolved).await? else { continue };
@@ -218,7 +236,11 @@ impl AcpReviewMethodHandler<'_> {
     async fn reject(&self) -> Result<Value, AcpError> {
         let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
-            self.apply_in_root(root, "reject", self.review_arguments(root), &mut result).await?;
+            let (session, author) = self.session_and_author(root);
+            let (path, hunk) = self.path_and_hunk();
+            let arguments = RejectChangesArgs { path, hunk, session, author, since: self.params.since, dry_run: false };
+            let rejected = self.call_as_person(root, arguments).await?;
+            self.add_result(root, rejected.map(|outcome| (outcome.rejected, outcome.left)), &mut result)?;
         }
         for resolved in self.editor_paths() {
             self.revert_in_editor(&resolved, &mut result).await?;
@@ -262,34 +284,24 @@ impl AcpReviewMethodHandler<'_> {
     }
 
     /// A session root without changes is not an error for `_stead/keep` and `_stead/reject`.
-    async fn apply_in_root(
+    fn add_result(
         &self,
         root: usize,
-        operation: &str,
-        arguments: Map<String, Value>,
+        applied: Result<(Vec<RelPath>, Vec<UnrevertedFileRow>), Error>,
         result: &mut KeepOrRejectResult,
     ) -> Result<(), AcpError> {
-        let key = if operation == "keep" { "kept" } else { "rejected" };
-        let listed = |outcome: &RenderedOutcome, name: &str| {
-            outcome.json.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
-        };
-        match self.call_as_person(root, operation, arguments).await? {
-            Ok(outcome) => {
-                let paths = listed(&outcome, key);
-                result.paths.extend(
-                    paths.iter().filter_map(Value::as_str).map(|engine_path| self.absolute_path(root, engine_path)),
-                );
-                for mut skipped in listed(&outcome, "left") {
-                    skipped["path"] = self.absolute_path(root, skipped["path"].as_str().unwrap_or_default()).into();
-                    result.skipped.push(skipped);
-                }
-                Ok(())
-            }
-            Err(error) if error.kind == ErrorKind::NothingToDo => Ok(()),
+        let (paths, left) = match applied {
+            Ok(applied) => applied,
+            Err(error) if error.kind == ErrorKind::NothingToDo => return Ok(()),
             // The engine does not find a hunk of a file that was written through the editor.
-            Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => Ok(()),
-            Err(error) => Err(self.to_acp_error(&error)),
-        }
+            Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => return Ok(()),
+            Err(error) => return Err(self.to_acp_error(&error)),
+        };
+        result.paths.extend(paths.iter().map(|path| self.absolute_path(root, &path.to_wire())));
+        result.skipped.extend(left.iter().map(
+            |skipped| json!({ "path": self.absolute_path(root, &skipped.path.to_wire()), "reason": skipped.reason }),
+        ));
+        Ok(())
     }
 
     fn response(&self, key: &str, result: KeepOrRejectResult) -> Result<Value, AcpError> {
@@ -338,35 +350,25 @@ impl AcpReviewMethodHandler<'_> {
         self.session.roots().get(root).map(|root| root.agent.principal.to_string()).unwrap_or_default()
     }
 
-    fn review_arguments(&self, root: usize) -> Map<String, Value> {
-        let fields = [
-            ("session", Some(self.session.journal_id().into())),
-            ("author", Some(self.agent_name(root).into())),
-            ("since", Some(self.params.since.name().into())),
-            ("path", self.only_path.as_ref().map(|only| only.engine_path.as_str().into())),
-            ("hunk", self.params.hunk.as_deref().map(Value::from)),
-        ];
-        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    fn session_and_author(&self, root: usize) -> (Option<String>, Option<String>) {
+        (Some(self.session.journal_id().to_owned()), Some(self.agent_name(root)))
     }
 
-    async fn call_as_person(
+    fn path_and_hunk(&self) -> (Option<String>, Option<String>) {
+        (self.only_path.as_ref().map(|only| only.engine_path.clone()), self.params.hunk.clone())
+    }
+
+    async fn call_as_person<O: RenderableOperation>(
         &self,
         root: usize,
-        operation: &str,
-        mut arguments: Map<String, Value>,
-    ) -> Result<Result<RenderedOutcome, Error>, AcpError> {
+        arguments: O,
+    ) -> Result<Result<O::Result, Error>, AcpError> {
         let Some(opened) = self.session.roots().get(root) else {
             return Err(AcpError::internal_error("io_error: no such root"));
         };
-        if operation == "review" {
-            arguments.remove("hunk");
-        }
-        let request = TranslatedCall {
-            operation: operation.to_owned(),
-            arguments,
-            options: acp::call_options(&format!("{METHOD_PREFIX}{operation}")),
-        };
-        self.file_request(&self.session.root_path(root)).call_engine_as(opened.person.clone(), request).await
+        let options = acp::call_options(&format!("{METHOD_PREFIX}{}", O::DEFINITION.name));
+        let call = PreparedCall::new(arguments, options, |result| result?.into_outcome());
+        self.file_request(&self.session.root_path(root)).call_engine_as(opened.person.clone(), call).await
     }
 
     async fn add_lease(&self, root: usize, engine_path: &str, json: &mut Value) {

@@ -1,9 +1,8 @@
 //! Line endings and encoding of the files that an agent writes. The members of `_meta.stead` set the format in a write
 //! request, and report the format in the response.
 
-use crate::native::RenderedOutcome;
 use serde_json::{Map, Value, json};
-use stead_engine::index::decode_indexable_text;
+use stead_engine::{CallReply, SuccessfulCallResult, index::decode_indexable_text, ops::WriteOutcome};
 
 use super::errors::AcpError;
 
@@ -64,32 +63,32 @@ pub(super) struct AcpWriteAdjustments {
     /// The response to a write reports the line endings only if the write converted them.
     line_endings: Option<&'static str>,
     /// The response to a write reports the encoding of the file only if the encoding is not plain UTF-8.
-    encoding: Option<String>,
+    encoding: Option<&'static str>,
     merged: Option<bool>,
 }
 
 impl AcpWriteAdjustments {
-    pub(super) fn from_outcome(content: &str, outcome: &RenderedOutcome) -> Self {
-        let after = outcome.before_after.first().and_then(|bytes| bytes.after.as_deref());
+    pub(super) fn from_reply(content: &str, reply: &CallReply<WriteOutcome>) -> Self {
+        let after = reply.before_after.first().and_then(|bytes| bytes.after.as_deref());
         let after = after.and_then(decode_indexable_text).unwrap_or_default();
         let converted = after.contains("\r\n") && !content.contains("\r\n");
-        let member = |name: &str| outcome.json.get(name);
-        let merged = match member("merged") {
-            Some(merged) => merged == &Value::Bool(true),
-            // If the editor applies the write, the outcome has no `merged` member, so the whole texts are compared.
-            None => !after.is_empty() && normalize_text(&after) != normalize_text(content),
+        let outcome = match &reply.result {
+            SuccessfulCallResult::Done(outcome) => Some(outcome),
+            SuccessfulCallResult::AlreadyDone(_) | SuccessfulCallResult::LeftToEditor => None,
         };
+        // If the editor applies the write, there is no outcome, so the whole texts are compared.
+        let differs = || !after.is_empty() && normalize_text(&after) != normalize_text(content);
         Self {
             line_endings: converted.then_some("crlf"),
-            encoding: member("encoding").and_then(Value::as_str).map(str::to_owned),
-            merged: merged.then_some(true),
+            encoding: outcome.and_then(|outcome| outcome.encoding),
+            merged: outcome.and_then(|outcome| outcome.merged).unwrap_or_else(differs).then_some(true),
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
         let fields = [
             ("lineEndings", self.line_endings.map(Value::from)),
-            ("encoding", self.encoding.as_deref().map(Value::from)),
+            ("encoding", self.encoding.map(Value::from)),
             ("merged", self.merged.map(Value::from)),
         ];
         let report: Map<String, Value> =

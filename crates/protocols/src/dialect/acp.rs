@@ -2,21 +2,24 @@
 //! the ACP proxy uses the dialect `acp`, because MCP clients do not accept tool names with a slash. A path outside the
 //! root directory gets the same ACP error as a missing file.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, LineEndingAndBomPolicy, MissingBaseVersionPolicy,
+    ops::{BeginTurnArgs, ReadArgs, ReadOutcome, StaleWriteHandling, WriteArgs},
 };
 use stead_path::{
     AbsolutePathRule, DotDotRule, EmptyPathRule, ParsedPath, PathBackslashRule, PathKindImpliedBySpelling, PathSyntax,
     RelPath, TrailingSlashRule,
 };
 
-use super::{CallResult, Dialect, DialectReply, TranslatedCall};
+use super::{Dialect, DialectReply};
 use crate::{
     acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy, select_lines},
     definition::{DialectDefinition, DialectDefinitionParseError},
+    prepared_call::{OutcomeWithBytes, PreparedCall, TypedCallResult},
 };
 
 const DEFINITION_JSON: &str = include_str!("../generated/acp.json");
@@ -72,19 +75,32 @@ pub(crate) fn engine_path(path: &RelPath, trailing: PathKindImpliedBySpelling) -
     }
 }
 
+type AcpReadResult = Result<OutcomeWithBytes<ReadOutcome>, Error>;
+
 /// The engine call for an ACP read reads the whole file, and the requested lines are selected from its result.
-pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
+pub(crate) fn read_call(engine_path: &str) -> PreparedCall<AcpReadResult> {
+    let (arguments, options) = read_arguments(engine_path.to_owned());
+    PreparedCall::new(arguments, options, |result| OutcomeWithBytes::from_reply(result?))
+}
+
+fn read_arguments(path: String) -> (ReadArgs, CallOptions) {
     let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
-    TranslatedCall::new("read", json!({ "path": engine_path }), options)
+    (ReadArgs { path, ..ReadArgs::default() }, options)
+}
+
+pub(crate) fn write_call(
+    engine_path: &str,
+    content: String,
+    format: WriteFormatPolicy,
+) -> PreparedCall<TypedCallResult<WriteArgs>> {
+    let (arguments, options) = write_arguments(engine_path.to_owned(), content, format);
+    PreparedCall::new(arguments, options, |result| result)
 }
 
 /// The engine merges a write with changes that others made since the caller read the file. An ACP write overwrites a
 /// file that the caller has not read.
-pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
-    let mut arguments = json!({ "path": engine_path, "content": content, "mode": "merge" });
-    if format.encoding == WriteEncodingPolicy::Utf8 {
-        arguments["encoding"] = "utf-8".into();
-    }
+fn write_arguments(path: String, content: String, format: WriteFormatPolicy) -> (WriteArgs, CallOptions) {
+    let encoding = (format.encoding == WriteEncodingPolicy::Utf8).then(|| "utf-8".to_owned());
     let replacement_format = match format.line_endings {
         WriteLineEndingPolicy::Keep => LineEndingAndBomPolicy::MatchLineEndings,
         WriteLineEndingPolicy::AsGiven => LineEndingAndBomPolicy::AsGiven,
@@ -95,11 +111,11 @@ pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormat
         before_after: BeforeAfterContentInclusion::Include,
         ..call_options(WRITE_METHOD)
     };
-    TranslatedCall::new("write", arguments, options)
+    (WriteArgs { path, content, encoding, mode: StaleWriteHandling::Merge, ..WriteArgs::default() }, options)
 }
 
-pub(crate) fn turn_mark_call() -> TranslatedCall {
-    TranslatedCall::new("turn", json!({}), call_options(PROMPT_METHOD))
+pub(crate) fn turn_mark_call() -> PreparedCall<()> {
+    PreparedCall::new(BeginTurnArgs {}, call_options(PROMPT_METHOD), |_| ())
 }
 
 pub(crate) fn call_options(tool: &str) -> CallOptions {
@@ -107,8 +123,8 @@ pub(crate) fn call_options(tool: &str) -> CallOptions {
 }
 
 /// A file that is not UTF-8 is an error, because writing its text back would change bytes of the file.
-pub(crate) fn outcome_text(outcome: RenderedOutcome) -> Result<String, AcpError> {
-    let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
+pub(crate) fn outcome_text(read: OutcomeWithBytes<ReadOutcome>) -> Result<String, AcpError> {
+    let bytes = read.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         AcpError::internal_error(format!(
@@ -137,7 +153,7 @@ impl AcpDialect {
         Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
     }
 
-    fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<TranslatedCall, AcpError> {
+    fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<PreparedCall<DialectReply>, AcpError> {
         let params_json = Value::Object(arguments.clone());
         let invalid_params = |error: serde_json::Error| AcpError::invalid_params(error.to_string());
         let resolve = |path: &str| {
@@ -146,17 +162,29 @@ impl AcpDialect {
         };
         match tool {
             READ_METHOD => {
-                let params: AcpReadParams = serde_json::from_value(params_json).map_err(invalid_params)?;
-                resolve(&params.path).map(|engine_path| read_call(&engine_path))
+                let AcpReadParams { path, line, limit, .. } =
+                    serde_json::from_value(params_json).map_err(invalid_params)?;
+                let (arguments, options) = read_arguments(resolve(&path)?);
+                Ok(PreparedCall::for_dialect(arguments, options, move |result| {
+                    let text = result.map_err(|error| read_error(&error, &path)).and_then(outcome_text);
+                    reply(text.and_then(|text| Ok(json!({ "content": select_lines(&text, line, limit)? }))))
+                }))
             }
             WRITE_METHOD => {
-                let params: AcpWriteParams = serde_json::from_value(params_json).map_err(invalid_params)?;
-                resolve(&params.path)
-                    .map(|engine_path| write_call(&engine_path, params.content, WriteFormatPolicy::default()))
+                let AcpWriteParams { path, content, .. } =
+                    serde_json::from_value(params_json).map_err(invalid_params)?;
+                let (arguments, options) = write_arguments(resolve(&path)?, content, WriteFormatPolicy::default());
+                Ok(PreparedCall::for_dialect(arguments, options, move |result| {
+                    reply(result.map(|_| json!({})).map_err(|error| AcpError::from_error(&error, &path)))
+                }))
             }
             other => Err(AcpError::method_not_found(other)),
         }
     }
+}
+
+fn reply(result: Result<Value, AcpError>) -> DialectReply {
+    DialectReply::from_json(result.map_err(|error| error.to_json()))
 }
 
 impl Dialect for AcpDialect {
@@ -164,27 +192,12 @@ impl Dialect for AcpDialect {
         &self.definition
     }
 
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
         self.parse_call(tool, arguments).unwrap_or_else(|error| {
-            let error = Error::new(ErrorKind::BadRequest, error.to_json().to_string());
+            let message = Error::new(ErrorKind::BadRequest, error.to_json().to_string());
             let operation = if tool == WRITE_METHOD { "write" } else { "read" };
-            TranslatedCall::rejected(operation, arguments, error, call_options(tool))
+            PreparedCall::rejected(operation, arguments, message, call_options(tool), |_| reply(Err(error)))
         })
-    }
-
-    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();
-        let number = |name: &str| arguments.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok());
-        let result = self.parse_call(tool, arguments).and_then(|_| match (tool, outcome) {
-            (READ_METHOD, Ok(outcome)) => {
-                let text = outcome_text(outcome)?;
-                Ok(json!({ "content": select_lines(&text, number("line"), number("limit"))? }))
-            }
-            (READ_METHOD, Err(error)) => Err(read_error(&error, path)),
-            (_, Ok(_)) => Ok(json!({})),
-            (_, Err(error)) => Err(AcpError::from_error(&error, path)),
-        });
-        DialectReply::from_json(result.map_err(|error| error.to_json()))
     }
 }
 

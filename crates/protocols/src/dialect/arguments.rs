@@ -9,14 +9,15 @@ use crate::definition::{
     UnknownArgumentRule,
 };
 
-/// Declares the input of a dialect: an enum with one variant per tool, and the structs of the tools' arguments. An
-/// input can also be serialized, so that tests can compare it with the definition.
+/// Declares the input of a dialect: an enum with one variant per tool, and the structs of the tools' arguments. The
+/// structs are shared with the functions that render the replies. An input can also be serialized, so that tests can
+/// compare it with the definition.
 macro_rules! tool_inputs {
     ($inputs:ident with $case:literal fields: $($tool:literal => $variant:ident($input:ident $({
         $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)?
     })?),)+) => {
         #[derive(Debug, serde::Serialize, serde::Deserialize)]
-        pub(super) enum $inputs { $(#[serde(rename = $tool)] $variant($input),)+ }
+        pub(super) enum $inputs { $(#[serde(rename = $tool)] $variant(std::sync::Arc<$input>),)+ }
 
         $($(#[derive(Debug, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = $case)]

@@ -3,18 +3,19 @@
 //! `comma` verbatim where its code and its document agree. Where its code and its document differ, `comma` follows the
 //! document, unless an option selects the code.
 
-use crate::native::RenderedOutcome;
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 use stead_engine::{BeforeAfterContentInclusion, CallOptions, Caller, Error, ErrorKind, ListingPageSizeAndDetail};
 use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectWorkspaceRootPath,
-    TranslatedCall,
+    Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectToolCall,
+    DialectWorkspaceRootPath,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
     rendering::clean_path,
 };
-use crate::{definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX};
+use crate::{definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX, prepared_call::PreparedCall};
 
 mod access_limits;
 mod apply_patch;
@@ -77,7 +78,7 @@ pub(super) fn build(
             .filter(|input| input.name == "expectedSha256")
             .for_each(|input| input.required = false);
     }
-    Ok(Box::new(CommaDialect {
+    Ok(Arc::new(CommaDialect {
         definition,
         workspace_root: clean_path("/", &location.root),
         path_syntax,
@@ -92,12 +93,27 @@ pub(super) fn build(
     }))
 }
 
-struct CommaToolCall<'a> {
+struct CommaToolCall {
     input: CommaToolInput,
-    dialect: &'a CommaDialect,
+    dialect: Arc<CommaDialect>,
+    options: CallOptions,
 }
 
-impl CommaToolCall<'_> {
+type CommaPreparedCall = PreparedCall<DialectReply>;
+
+impl DialectToolCall for CommaToolCall {
+    type Success = CommaReplyEnvelope;
+
+    fn render(&self, result: Result<CommaReplyEnvelope, Error>) -> DialectReply {
+        let failed = |error| {
+            search_files::reply_without_matches(self, &error)
+                .unwrap_or_else(|| errors::translate_error(self, &error).into())
+        };
+        result.unwrap_or_else(failed).into_reply()
+    }
+}
+
+impl CommaToolCall {
     fn path_argument(&self) -> &str {
         let default = if let CommaToolInput::RestoreFile(input) = &self.input { &input.trashed_path } else { "" };
         self.path_arguments().first().copied().unwrap_or(default)
@@ -149,20 +165,26 @@ impl CommaToolCall<'_> {
 }
 
 impl CommaDialect {
-    fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<CommaToolCall<'_>, Box<CommaToolError>> {
+    fn parse_call(
+        self: &Arc<Self>,
+        name: &str,
+        arguments: &Map<String, Value>,
+        options: &CallOptions,
+    ) -> Result<Arc<CommaToolCall>, Box<CommaToolError>> {
         let tool = self.definition.find_tool(name).ok_or_else(|| errors::unknown_tool_error(name))?;
         let invalid = |message| CommaToolError::new(CommaErrorKind::Unknown, message).retryable();
         let checked = ArgumentCheckResult::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFraction, arguments);
         if !checked.issues.is_empty() {
             return Err(Box::new(invalid(inputs::invalid_arguments_message(name, &checked.issues, arguments))));
         }
-        let call = CommaToolCall { input: checked.decode().map_err(invalid)?, dialect: self };
+        let input = checked.decode().map_err(invalid)?;
+        let call = CommaToolCall { input, dialect: self.clone(), options: options.clone() };
         if let CommaToolInput::MoveFile(input) = &call.input
             && let Some(error) = errors::invalid_move_error(&call, input)
         {
             return Err(Box::new(error));
         }
-        Ok(call)
+        Ok(Arc::new(call))
     }
 }
 
@@ -171,7 +193,7 @@ impl Dialect for CommaDialect {
         &self.definition
     }
 
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
         let options = CallOptions {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax.clone(),
@@ -179,56 +201,31 @@ impl Dialect for CommaDialect {
             listing_style: ListingPageSizeAndDetail::DetailedEntries(COMMA_LIST_ENTRIES_MAX),
             ..CallOptions::default()
         };
-        let call = match self.parse_call(tool, arguments) {
+        let call = match self.parse_call(tool, arguments, &options) {
             Ok(call) => call,
             Err(error) => {
                 let operation = self.definition.find_tool(tool).and_then(|tool| tool.operation.as_deref());
-                let error = Error::new(ErrorKind::BadRequest, error.message());
-                return TranslatedCall::rejected(operation.unwrap_or("unknown"), arguments, error, options);
+                let message = Error::new(ErrorKind::BadRequest, error.message());
+                let render = |_| CommaReplyEnvelope::Error(error).into_reply();
+                return PreparedCall::rejected(operation.unwrap_or("unknown"), arguments, message, options, render);
             }
         };
         match &call.input {
-            CommaToolInput::ReadFile(input) => TranslatedCall::new("read", json!({ "path": input.path }), options),
-            CommaToolInput::ListDirectory(input) => list_directory::list_call(input, options),
-            CommaToolInput::SearchFiles(input) => search_files::search_call(input, options),
-            CommaToolInput::Glob(input) => search_files::glob_call(input, options),
-            CommaToolInput::CreateFile(input) => whole_file::create_call(&call, input, options),
-            CommaToolInput::WriteFile(input) => whole_file::write_call(input, options),
-            CommaToolInput::EditFile(input) => edit_file::edit_call(&call, input, options),
-            CommaToolInput::DeleteFile(input) => whole_file::delete_call(input, options),
-            CommaToolInput::RestoreFile(input) => whole_file::restore_call(input, options),
-            CommaToolInput::MoveFile(input) => whole_file::move_call(input, options),
-            CommaToolInput::ApplyPatch(input) => apply_patch::patch_call(&call, input, options),
+            CommaToolInput::ReadFile(input) => read_file::read_call(&call, input),
+            CommaToolInput::ListDirectory(input) => list_directory::list_call(&call, input),
+            CommaToolInput::SearchFiles(input) => search_files::search_call(&call, input),
+            CommaToolInput::Glob(input) => search_files::glob_call(&call, input),
+            CommaToolInput::CreateFile(input) => whole_file::create_call(&call, input),
+            CommaToolInput::WriteFile(input) => whole_file::write_call(&call, input),
+            CommaToolInput::EditFile(input) => edit_file::edit_call(&call, input),
+            CommaToolInput::DeleteFile(input) => whole_file::delete_call(&call, input),
+            CommaToolInput::RestoreFile(input) => whole_file::restore_call(&call, input),
+            CommaToolInput::MoveFile(input) => whole_file::move_call(&call, input),
+            CommaToolInput::ApplyPatch(input) => apply_patch::patch_call(&call, input),
         }
-    }
-
-    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        let envelope = match (self.parse_call(tool, arguments), outcome) {
-            (Err(error), _) => CommaReplyEnvelope::Error(error),
-            (Ok(call), Err(error)) => search_files::reply_without_matches(&call, &error)
-                .unwrap_or_else(|| errors::translate_error(&call, &error).into()),
-            (Ok(call), Ok(outcome)) => success_envelope(&call, &outcome),
-        };
-        envelope.into_reply()
     }
 
     fn restrict_grants(&self, caller: &mut Caller) {
         self.access_limits.restrict(caller);
-    }
-}
-
-fn success_envelope(call: &CommaToolCall<'_>, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
-    match &call.input {
-        CommaToolInput::ReadFile(input) => read_file::read_reply(input, outcome),
-        CommaToolInput::ListDirectory(input) => list_directory::list_reply(call, input, outcome),
-        CommaToolInput::SearchFiles(input) => search_files::search_reply(input, outcome),
-        CommaToolInput::Glob(input) => search_files::glob_reply(input, outcome),
-        CommaToolInput::CreateFile(input) => whole_file::create_reply(input, outcome),
-        CommaToolInput::WriteFile(input) => whole_file::write_reply(input, outcome),
-        CommaToolInput::EditFile(input) => edit_file::edit_reply(input, outcome),
-        CommaToolInput::ApplyPatch(input) => apply_patch::patch_reply(input, outcome),
-        CommaToolInput::DeleteFile(input) => whole_file::delete_reply(input, outcome),
-        CommaToolInput::RestoreFile(input) => whole_file::restore_reply(call, input, outcome),
-        CommaToolInput::MoveFile(input) => whole_file::move_reply(input, outcome),
     }
 }

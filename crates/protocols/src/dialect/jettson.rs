@@ -1,25 +1,28 @@
 //! The dialect `jettson` has four tools that return plain objects. An error is returned as `{"error": "…"}`, with the
 //! documented prefix and sentence. Replies contain the argument `path` as the caller wrote it.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, DirectoryRemovalPermission, Error, ErrorKind, ListingPageSizeAndDetail,
-    MissingBaseVersionPolicy,
+    BeforeAfterContentInclusion, CallOptions, DirectoryRemovalPermission, Error, ErrorKind, FileKind,
+    ListingPageSizeAndDetail, MissingBaseVersionPolicy,
+    ops::{ListArgs, ListOutcome, ListedEntryRow, ReadArgs, ReadOutcome, RemoveArgs, WriteArgs},
 };
 use stead_path::{
     AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
 };
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectWorkspaceRootPath,
-    TranslatedCall,
+    Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectToolCall,
+    DialectWorkspaceRootPath,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax, ArgumentIssue, tool_inputs},
-    rendering::{CallOutcomeFieldsExt, error_detail},
+    rendering::error_detail,
 };
 use crate::{
     definition::{DialectDefinition, ToolDefinition},
     limits::{DIALECT_LIST_ENTRIES_MAX, JETTSON_READ_BYTES_MAX, JETTSON_WRITE_BYTES_MAX},
+    prepared_call::{OutcomeWithBytes, PreparedCall},
 };
 
 const DEFINITION_JSON: &str = include_str!("../generated/jettson.json");
@@ -33,7 +36,7 @@ pub(super) fn build(
     _settings: &DialectOptionValuesByName,
     _location: &DialectWorkspaceRootPath,
 ) -> DialectConstructionResult {
-    Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
+    Ok(Arc::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 
 tool_inputs! {
@@ -54,16 +57,38 @@ impl JettsonToolInput {
         }
     }
 
-    fn engine_arguments(&self) -> Value {
-        let path = self.path();
-        match self {
-            // The call reads only the first bytes of a long file. The outcome contains the size of the whole file,
-            // which shows that the file is longer.
-            JettsonToolInput::Read(_) => json!({ "path": path, "bytes": format!("0-{}", JETTSON_READ_BYTES_MAX - 1) }),
-            JettsonToolInput::Write(input) => json!({ "path": path, "content": input.content, "encoding": "utf-8" }),
-            JettsonToolInput::List(_) => json!({ "path": path, "all": true }),
-            JettsonToolInput::Delete(_) => json!({ "path": path }),
+    fn translate(self: &Arc<Self>, options: CallOptions) -> PreparedCall<DialectReply> {
+        let path = self.path().to_owned();
+        match &**self {
+            JettsonToolInput::Read(_) => {
+                // The call reads only the first bytes of a long file. The outcome contains the size of the whole file,
+                // which shows that the file is longer.
+                let bytes = Some(format!("0-{}", JETTSON_READ_BYTES_MAX - 1));
+                let arguments = ReadArgs { path: path.clone(), bytes, ..ReadArgs::default() };
+                self.prepare(arguments, options, move |_, read| render_read(&path, &read))
+            }
+            JettsonToolInput::Write(input) => {
+                let (content, encoding) = (input.content.clone(), Some("utf-8".to_owned()));
+                let written = json!({ "path": path, "bytes_written": content.len() });
+                self.prepare(WriteArgs { path, content, encoding, ..WriteArgs::default() }, options, |_, _| written)
+            }
+            JettsonToolInput::List(_) => {
+                let arguments = ListArgs { path: Some(path.clone()), all: Some(true), ..ListArgs::default() };
+                self.prepare(arguments, options, move |_, list| render_listing(&path, &list.outcome))
+            }
+            JettsonToolInput::Delete(_) => {
+                let deleted = json!({ "path": path, "deleted": true });
+                self.prepare(RemoveArgs { path, ..RemoveArgs::default() }, options, |_, _| deleted)
+            }
         }
+    }
+}
+
+impl DialectToolCall for JettsonToolInput {
+    type Success = Value;
+
+    fn render(&self, result: Result<Value, Error>) -> DialectReply {
+        reply(result.map_err(|error| error_sentence(self, &error)))
     }
 }
 
@@ -91,7 +116,7 @@ impl Dialect for JettsonDialect {
         &self.0
     }
 
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
         let syntax = PathSyntax {
             default_directory: RelPath::root(),
             dot_dot: DotDotRule::Fold,
@@ -111,43 +136,34 @@ impl Dialect for JettsonDialect {
         };
         let operation = self.0.find_tool(tool).map_or("unknown", ToolDefinition::engine_operation);
         match self.parse_call(tool, arguments) {
-            Ok(input) => TranslatedCall::new(operation, input.engine_arguments(), options),
+            Ok(input) => Arc::new(input).translate(options),
             Err(reason) => {
-                TranslatedCall::rejected(operation, arguments, Error::new(ErrorKind::BadRequest, reason), options)
+                let error = Error::new(ErrorKind::BadRequest, &*reason);
+                PreparedCall::rejected(operation, arguments, error, options, |_| reply(Err(reason)))
             }
         }
-    }
-
-    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        let result = self.parse_call(tool, arguments).and_then(|input| match outcome {
-            Ok(outcome) => Ok(render_success(&input, &outcome)),
-            Err(error) => Err(error_sentence(&input, &error)),
-        });
-        DialectReply::from_json(result.map_err(|reason| json!({ "error": format!("{ERROR_PREFIX}{reason}") })))
     }
 }
 
-fn render_success(input: &JettsonToolInput, outcome: &RenderedOutcome) -> Value {
-    let path = input.path();
-    match input {
-        JettsonToolInput::Read(_) => {
-            let (bytes, size) = (outcome.bytes_before(), outcome.number_field("size"));
-            let truncated = size > JETTSON_READ_BYTES_MAX as u64;
-            let complete = if truncated { trim_partial_character(bytes) } else { bytes };
-            let content = String::from_utf8_lossy(complete);
-            json!({ "path": path, "content": content, "size_bytes": size, "truncated": truncated })
-        }
-        JettsonToolInput::Write(input) => json!({ "path": path, "bytes_written": input.content.len() }),
-        JettsonToolInput::List(_) => {
-            let entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
-            let mut listing = json!({ "path": path, "entries": entries });
-            if outcome.is_set("truncated") {
-                listing["truncated"] = true.into();
-            }
-            listing
-        }
-        JettsonToolInput::Delete(_) => json!({ "path": path, "deleted": true }),
+fn reply(result: Result<Value, String>) -> DialectReply {
+    DialectReply::from_json(result.map_err(|reason| json!({ "error": format!("{ERROR_PREFIX}{reason}") })))
+}
+
+fn render_read(path: &str, read: &OutcomeWithBytes<ReadOutcome>) -> Value {
+    let (bytes, size) = (read.bytes_before(), read.outcome.size);
+    let truncated = size > JETTSON_READ_BYTES_MAX as u64;
+    let complete = if truncated { trim_partial_character(bytes) } else { bytes };
+    let content = String::from_utf8_lossy(complete);
+    json!({ "path": path, "content": content, "size_bytes": size, "truncated": truncated })
+}
+
+fn render_listing(path: &str, list: &ListOutcome) -> Value {
+    let entries: Vec<Value> = list.entries.iter().map(render_entry).collect();
+    let mut listing = json!({ "path": path, "entries": entries });
+    if list.completeness.is_truncated() {
+        listing["truncated"] = true.into();
     }
+    listing
 }
 
 fn trim_partial_character(bytes: &[u8]) -> &[u8] {
@@ -158,15 +174,13 @@ fn trim_partial_character(bytes: &[u8]) -> &[u8] {
     if begins && incomplete { &bytes[..bytes.len() - cut.len()] } else { bytes }
 }
 
-fn render_entry(entry: &Value) -> Value {
-    let path = entry.get("path").and_then(Value::as_str).unwrap_or_default();
-    let path = RelPath::from_wire(path).unwrap_or_default();
-    let name = path.components().next_back().map(String::from_utf8_lossy).unwrap_or_default();
+fn render_entry(entry: &ListedEntryRow) -> Value {
+    let name = entry.path.components().next_back().map(String::from_utf8_lossy).unwrap_or_default();
     // A symbolic link within the workspace is listed with the type and size of its target.
-    let target = entry.get("leads_to").unwrap_or(entry);
-    let kind = target.get("type").and_then(Value::as_str).unwrap_or_default();
-    let size = target.get("size").and_then(Value::as_u64).filter(|_| kind == "file").unwrap_or_default();
-    json!({ "name": name, "size_bytes": size, "is_dir": kind == "directory" })
+    let target = entry.leads_to.as_ref();
+    let (kind, size) = target.map_or((entry.kind, entry.size), |target| (target.kind, Some(target.size)));
+    let size = size.filter(|_| kind == FileKind::File).unwrap_or_default();
+    json!({ "name": name, "size_bytes": size, "is_dir": kind == FileKind::Directory })
 }
 
 fn error_sentence(input: &JettsonToolInput, error: &Error) -> String {

@@ -2,16 +2,20 @@
 //! next call. Replies have the fields that the dialect's document describes. Every suggested recovery action is a call
 //! of an existing capability.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, Error, ErrorKind, OfferedToolAndOperation};
+use stead_engine::{CallOptions, Error, ErrorKind, OfferedToolAndOperation, ops::WatchEventRow};
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectWorkspaceRootPath,
-    TranslatedCall,
+    Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectToolCall,
+    DialectWorkspaceRootPath,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
 };
-use crate::definition::{DialectDefinition, ToolDefinition};
+use crate::{
+    definition::{DialectDefinition, ToolDefinition},
+    prepared_call::PreparedCall,
+};
 
 mod agent;
 mod encoding;
@@ -39,12 +43,14 @@ pub(super) fn build(
     location: &DialectWorkspaceRootPath,
 ) -> DialectConstructionResult {
     let definition = DialectDefinition::from_json(DEFINITION_JSON)?;
-    Ok(Box::new(KruxDialect { definition, paths: KruxPathMapper::new(&location.root) }))
+    Ok(Arc::new(KruxDialect { definition, paths: KruxPathMapper::new(&location.root) }))
 }
 
-struct KruxCall<'a> {
-    dialect: &'a KruxDialect,
-    input: KruxToolInput,
+struct KruxCall {
+    dialect: Arc<KruxDialect>,
+    capability: String,
+    /// The paths in the inputs of the call, by the name of the input.
+    given_paths: Map<String, Value>,
 }
 
 impl KruxDialect {
@@ -57,74 +63,72 @@ impl KruxDialect {
         self.definition.operations.iter().map(offered).collect()
     }
 
-    fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<KruxCall<'_>, Error> {
+    fn parse_input(&self, tool: &str, arguments: &Map<String, Value>) -> Result<KruxToolInput, Error> {
         let unknown = || Error::new(ErrorKind::UnknownOperation, "there is no such capability");
         let declared = self.definition.find_tool(tool).ok_or_else(unknown)?;
         let checked = ArgumentCheckResult::new(&self.definition, declared, ArgumentIntegerSyntax::Integer, arguments);
         match inputs::first_issue_error(&checked.issues, arguments) {
             Some(error) => Err(error),
-            None => {
-                let input = checked.decode().map_err(|error| Error::new(ErrorKind::BadRequest, error))?;
-                Ok(KruxCall { dialect: self, input })
-            }
+            None => checked.decode().map_err(|error| Error::new(ErrorKind::BadRequest, error)),
         }
     }
 }
 
-impl KruxCall<'_> {
-    fn translate(&self, options: CallOptions) -> Result<TranslatedCall, Error> {
-        match &self.input {
+impl KruxCall {
+    fn translate(self: &Arc<Self>, input: &KruxToolInput, options: CallOptions) -> KruxPreparedCall {
+        match input {
             KruxToolInput::File(input) => files::translate(self, input, options),
-            KruxToolInput::Search(input) => search::translate(input, options),
+            KruxToolInput::Search(input) => search::translate(self, input, options),
             KruxToolInput::Agent(input) => agent::translate(self, input, options),
         }
     }
+}
 
-    fn render_success(&self, outcome: &RenderedOutcome) -> Result<Value, Error> {
-        match &self.input {
-            KruxToolInput::File(input) => files::render_outcome(self, input, outcome),
-            KruxToolInput::Search(input) => Ok(search::render_outcome(self, input, outcome)),
-            KruxToolInput::Agent(input) => Ok(agent::render_outcome(self, input, outcome)),
-        }
+impl DialectToolCall for KruxCall {
+    type Success = Result<Value, Error>;
+
+    fn render(&self, result: Result<Self::Success, Error>) -> DialectReply {
+        DialectReply::from_json(result.flatten().or_else(|error| {
+            let missing = matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotDirectory);
+            // A missing file is a normal result of `stat`.
+            if missing && self.capability == "filesystem.stat" {
+                return Ok(json!({ "exists": false }));
+            }
+            Err(errors::error_object(self, &error))
+        }))
     }
 }
+
+type KruxPreparedCall = Result<PreparedCall<DialectReply>, Error>;
 
 impl Dialect for KruxDialect {
     fn definition(&self) -> &DialectDefinition {
         &self.definition
     }
 
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
         let options =
             CallOptions { tool: self.full_name(tool), path_spelling: paths::path_syntax(), ..CallOptions::default() };
-        let translated = self.parse_call(tool, arguments).and_then(|call| call.translate(options.clone()));
-        translated.unwrap_or_else(|error| {
+        let given_paths = errors::PATH_INPUTS.into_iter().filter_map(|name| arguments.get_key_value(name));
+        let given_paths = given_paths.map(|(name, path)| (name.clone(), path.clone())).collect();
+        let call = Arc::new(KruxCall { dialect: self.clone(), capability: tool.to_owned(), given_paths });
+        let input = self.parse_input(tool, arguments);
+        input.and_then(|input| call.translate(&input, options.clone())).unwrap_or_else(|error| {
             let operation = self.definition.find_tool(tool).and_then(|known| known.operation.as_deref());
-            TranslatedCall::rejected(operation.unwrap_or("unknown"), arguments, error, options)
+            let operation = operation.unwrap_or("unknown");
+            PreparedCall::rejected(operation, arguments, error, options, move |error| call.render(Err(error)))
         })
     }
 
-    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        let result = outcome.and_then(|outcome| self.parse_call(tool, arguments)?.render_success(&outcome));
-        DialectReply::from_json(result.or_else(|error| {
-            let missing = matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotDirectory);
-            // A missing file is a normal result of `stat`.
-            if missing && tool == "filesystem.stat" {
-                return Ok(json!({ "exists": false }));
-            }
-            Err(errors::error_object(self, tool, arguments, &error))
-        }))
-    }
-
-    fn render_event(&self, native: &Map<String, Value>) -> Map<String, Value> {
-        agent::render_watch_event(&self.paths, native)
+    fn render_event(&self, event: &WatchEventRow) -> Value {
+        agent::render_watch_event(&self.paths, event)
     }
 
     fn error_object(&self, reply: &DialectReply, _error: Option<&Error>) -> Value {
         let mut error = Map::new();
-        for (name, value) in &reply.json {
-            let name = if name == "error" { "type" } else { name };
-            error.insert(name.to_owned(), value.clone());
+        for (name, value) in reply.json_fields() {
+            let name = if name == "error" { "type".to_owned() } else { name };
+            error.insert(name, value);
         }
         Value::Object(error)
     }

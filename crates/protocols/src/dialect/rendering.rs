@@ -1,47 +1,21 @@
-//! Helpers for the replies of several dialects: typed fields of outcomes and errors, lexically cleaned paths, and
-//! handles of trashed files. Replies show lexically cleaned paths to the client; no access check uses lexically cleaned
-//! paths.
+//! Helpers for the replies of several dialects: objects, details of errors, lexically cleaned paths, and handles of trashed
+//! files. Replies show lexically cleaned paths to the client; no access check uses lexically cleaned paths.
 
-use crate::native::RenderedOutcome;
 use serde_json::Value;
 use stead_engine::Error;
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
 
-/// A field that the outcome of an engine call does not contain is read as empty, zero or false.
-pub(super) trait CallOutcomeFieldsExt {
-    fn text_field(&self, name: &str) -> &str;
-    fn number_field(&self, name: &str) -> u64;
-    fn is_set(&self, name: &str) -> bool;
-    fn list_field(&self, name: &str) -> &[Value];
-    /// Returns the content that the first file of an engine call had before the call, or that a read call returned.
-    fn bytes_before(&self) -> &[u8];
-}
-
-impl CallOutcomeFieldsExt for RenderedOutcome {
-    fn text_field(&self, name: &str) -> &str {
-        self.json.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn number_field(&self, name: &str) -> u64 {
-        self.json.get(name).and_then(Value::as_u64).unwrap_or_default()
-    }
-
-    fn is_set(&self, name: &str) -> bool {
-        self.json.get(name) == Some(&Value::Bool(true))
-    }
-
-    fn list_field(&self, name: &str) -> &[Value] {
-        self.json.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    fn bytes_before(&self) -> &[u8] {
-        self.before_after.first().and_then(|file| file.before.as_deref()).unwrap_or_default()
-    }
-}
-
 pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> {
     error.details.get(name).and_then(Value::as_str)
+}
+
+/// Removes the members of an object that have no value.
+pub(super) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
 }
 
 /// Removes empty names and `.` from a path; each `..` also removes the name before it. A relative path is first

@@ -3,33 +3,37 @@
 //! original code: 0.1.2, which its document describes, and the newest. The `weaver` dialect refuses every write through
 //! a symbolic link that leads out of the workspace.
 
-use crate::native::RenderedOutcome;
-use serde_json::{Map, Value};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, ListingPageSizeAndDetail, MissingBaseVersionPolicy,
-    MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
+    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, FileKind, ListingPageSizeAndDetail,
+    MissingBaseVersionPolicy, MissingParentPolicy, WrittenFileMode,
+    edit_rules::EditMatchingRules,
+    ops::{AppendArgs, EditArgs, EditItem, ListArgs, ListOutcome, ReadArgs, WriteArgs},
 };
 use stead_path::{
     AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
 };
 
 use super::{
-    CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectOptionValuesByName, DialectReply,
-    DialectSetupError, DialectWorkspaceRootPath, ReplyStatus, TranslatedCall,
+    Dialect, DialectConstructionResult, DialectFilesystemReach, DialectOptionValuesByName, DialectReply,
+    DialectSetupError, DialectToolCall, DialectWorkspaceRootPath, ReplyStatus,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
-    rendering::{CallOutcomeFieldsExt, clean_path},
+    rendering::{clean_path, without_nulls},
 };
 use crate::{
     definition::{DialectDefinition, ToolDefinition},
     limits::DIALECT_LIST_ENTRIES_MAX,
+    prepared_call::PreparedCall,
 };
 
 mod errors;
 mod inputs;
 mod newest_generation;
 
-use inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput};
-use newest_generation::WeaverPagingSettings;
+use inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput, WeaverWriteExistingFileRule};
+use newest_generation::{WeaverPagingSettings, WeaverReadWindow};
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
 
@@ -53,7 +57,7 @@ pub(super) fn build(
     settings: &DialectOptionValuesByName,
     location: &DialectWorkspaceRootPath,
 ) -> DialectConstructionResult {
-    Ok(Box::new(WeaverDialect::new(settings, location)?))
+    Ok(Arc::new(WeaverDialect::new(settings, location)?))
 }
 
 impl WeaverDialect {
@@ -118,34 +122,69 @@ impl WeaverDialect {
         }
     }
 
-    fn parse_call(&self, name: &str, arguments: &Map<String, Value>) -> Result<WeaverToolCall<'_>, String> {
+    fn parse_call(self: &Arc<Self>, name: &str, arguments: &Map<String, Value>) -> Result<WeaverToolCall, String> {
         let tool = self.definition.find_tool(name).ok_or_else(|| format!("tool \"{name}\" not found"))?;
         let checked =
             ArgumentCheckResult::new(&self.definition, tool, ArgumentIntegerSyntax::ZeroFractionOrText, arguments);
         match inputs::first_issue_sentence(tool, &checked.issues, arguments) {
             Some(sentence) => Err(sentence),
-            None => Ok(WeaverToolCall { input: checked.decode()?, dialect: self }),
+            None => Ok(WeaverToolCall { input: checked.decode()?, dialect: self.clone() }),
         }
     }
 
-    fn error_sentence(&self, call: &WeaverToolCall<'_>, error: &Error) -> String {
+    fn error_sentence(&self, call: &WeaverToolCall, error: &Error) -> String {
         let path = WeaverDisplayPath { workspace_root: &self.workspace_root, as_given: call.path() };
         match self.generation {
             WeaverGeneration::V0_1_2 => errors::error_sentence_v0_1_2(call, &path, &self.filesystem_reach, error),
             WeaverGeneration::Newest => errors::error_sentence_newest(call, &path, error),
         }
     }
+}
 
-    fn success_result(&self, call: &WeaverToolCall<'_>, outcome: &RenderedOutcome) -> WeaverToolResult {
-        match &call.input {
-            WeaverToolInput::ReadFile(_) => newest_generation::render_page(call, outcome),
-            WeaverToolInput::ListDir(_) => WeaverToolResult::visible(render_listing(outcome)),
-            WeaverToolInput::WriteFile(input) => WeaverToolResult::silent(format!("File written: {}", input.path)),
-            WeaverToolInput::AppendFile(input) => WeaverToolResult::silent(format!("Appended to {}", input.path)),
-            WeaverToolInput::EditFile(input) => match self.generation {
-                WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {}", input.path)),
-                WeaverGeneration::Newest => newest_generation::edit_result(&input.path, outcome),
-            },
+impl DialectToolCall for WeaverToolCall {
+    type Success = WeaverToolResult;
+
+    fn render(&self, result: Result<WeaverToolResult, Error>) -> DialectReply {
+        let failed = |error| WeaverToolResult::error(self.dialect.error_sentence(self, &error));
+        result.unwrap_or_else(failed).into_reply()
+    }
+}
+
+impl WeaverToolCall {
+    fn translate(self: &Arc<Self>, options: CallOptions) -> PreparedCall<DialectReply> {
+        let (path, generation) = (self.path().to_owned(), self.dialect.generation);
+        match &self.input {
+            WeaverToolInput::ReadFile(_) => {
+                let bytes = self.window().and_then(WeaverReadWindow::byte_range);
+                let arguments = ReadArgs { path, bytes, ..ReadArgs::default() };
+                self.prepare(arguments, options, |call, read| newest_generation::render_page(call, &read))
+            }
+            WeaverToolInput::WriteFile(input) => {
+                let done = WeaverToolResult::silent(format!("File written: {path}"));
+                // An empty base version means that the file must not exist.
+                let base = (self.existing_file_rule() == WeaverWriteExistingFileRule::Refuse).then(String::new);
+                let (content, encoding) = (input.content.clone(), Some("utf-8".to_owned()));
+                let arguments = WriteArgs { path, content, encoding, base, ..WriteArgs::default() };
+                self.prepare(arguments, options, |_, _| done)
+            }
+            WeaverToolInput::ListDir(_) => {
+                let arguments = ListArgs { path: Some(path), all: Some(true), ..ListArgs::default() };
+                self.prepare(arguments, options, |_, list| WeaverToolResult::visible(render_listing(&list.outcome)))
+            }
+            WeaverToolInput::EditFile(input) => {
+                let (old, new) = (input.old_text.clone(), input.new_text.clone());
+                let edits = vec![EditItem { old, new, ..EditItem::default() }];
+                let arguments = EditArgs { path: path.clone(), edits, ..EditArgs::default() };
+                self.prepare(arguments, options, move |_, edit| match generation {
+                    WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {path}")),
+                    WeaverGeneration::Newest => newest_generation::edit_result(&path, edit.before_and_after(0)),
+                })
+            }
+            WeaverToolInput::AppendFile(input) => {
+                let done = WeaverToolResult::silent(format!("Appended to {path}"));
+                let arguments = AppendArgs { path, content: input.content.clone(), ..AppendArgs::default() };
+                self.prepare(arguments, options, |_, _| done)
+            }
         }
     }
 }
@@ -155,31 +194,24 @@ impl Dialect for WeaverDialect {
         &self.definition
     }
 
-    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
         let options = self.call_options(tool);
-        let operation = self.definition.find_tool(tool).map_or("unknown", ToolDefinition::engine_operation);
         match self.parse_call(tool, arguments) {
             Ok(call) => {
                 let missing_parents = match (&call.input, self.generation) {
                     (WeaverToolInput::AppendFile(_), WeaverGeneration::V0_1_2) => MissingParentPolicy::Refuse,
                     (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => MissingParentPolicy::Create,
                 };
-                let options = CallOptions { missing_parents, ..options };
-                TranslatedCall::new(operation, call.engine_arguments(), options)
+                Arc::new(call).translate(CallOptions { missing_parents, ..options })
             }
             Err(sentence) => {
-                TranslatedCall::rejected(operation, arguments, Error::new(ErrorKind::BadRequest, sentence), options)
+                let operation = self.definition.find_tool(tool).map_or("unknown", ToolDefinition::engine_operation);
+                let error = Error::new(ErrorKind::BadRequest, &*sentence);
+                PreparedCall::rejected(operation, arguments, error, options, |_| {
+                    WeaverToolResult::error(sentence).into_reply()
+                })
             }
         }
-    }
-
-    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
-        let result = match (self.parse_call(tool, arguments), outcome) {
-            (Err(sentence), _) => WeaverToolResult::error(sentence),
-            (Ok(call), Err(error)) => WeaverToolResult::error(self.error_sentence(&call, &error)),
-            (Ok(call), Ok(outcome)) => self.success_result(&call, &outcome),
-        };
-        result.into_reply()
     }
 
     fn filesystem_reach(&self) -> DialectFilesystemReach {
@@ -216,19 +248,18 @@ impl WeaverToolResult {
 
     /// A weaver reply contains `for_user` only if the text for the user is not empty, as in the original code.
     fn into_reply(self) -> DialectReply {
-        let mut json = Map::new();
-        json.insert("for_llm".into(), self.for_llm.clone().into());
-        if !self.for_user.is_empty() {
-            json.insert("for_user".into(), self.for_user.into());
-        }
-        json.insert("silent".into(), (self.kind == WeaverToolResultVisibility::Silent).into());
-        json.insert("is_error".into(), (self.kind == WeaverToolResultVisibility::Error).into());
-        json.insert("async".into(), false.into());
+        let json = without_nulls(json!({
+            "for_llm": self.for_llm,
+            "for_user": (!self.for_user.is_empty()).then_some(self.for_user),
+            "silent": self.kind == WeaverToolResultVisibility::Silent,
+            "is_error": self.kind == WeaverToolResultVisibility::Error,
+            "async": false,
+        }));
         let status = match self.kind {
             WeaverToolResultVisibility::Error => ReplyStatus::Error,
             WeaverToolResultVisibility::Visible | WeaverToolResultVisibility::Silent => ReplyStatus::Success,
         };
-        DialectReply { json, text: self.for_llm, status }
+        DialectReply { json: json.to_string(), text: self.for_llm, status }
     }
 }
 
@@ -243,17 +274,15 @@ fn replace_invalid_bytes(bytes: &[u8]) -> String {
 }
 
 /// A symbolic link is listed as a file, even if its target is a directory.
-fn render_listing(outcome: &RenderedOutcome) -> String {
+fn render_listing(list: &ListOutcome) -> String {
     let mut text = String::new();
-    for entry in outcome.list_field("entries") {
-        let field = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-        let path = RelPath::from_wire(field("path")).unwrap_or_default();
-        let name = path.components().next_back().map(replace_invalid_bytes).unwrap_or_default();
-        text.push_str(if field("type") == "directory" { "DIR:  " } else { "FILE: " });
+    for entry in &list.entries {
+        let name = entry.path.components().next_back().map(replace_invalid_bytes).unwrap_or_default();
+        text.push_str(if entry.kind == FileKind::Directory { "DIR:  " } else { "FILE: " });
         text.push_str(&name);
         text.push('\n');
     }
-    if outcome.is_set("truncated") {
+    if list.completeness.is_truncated() {
         text.push_str(&format!("[TRUNCATED - more than {DIALECT_LIST_ENTRIES_MAX} entries]\n"));
     }
     text
@@ -272,8 +301,7 @@ mod tests {
     #[test]
     fn omits_empty_user_text() {
         let reply = WeaverToolResult::silent("x".to_owned()).into_reply();
-        let expected = serde_json::json!({ "for_llm": "x", "silent": true, "is_error": false, "async": false });
-        assert_eq!(Value::Object(reply.json), expected);
+        assert_eq!(reply.json, r#"{"for_llm":"x","silent":true,"is_error":false,"async":false}"#);
         assert_eq!(WeaverToolResult::error("x".to_owned()).into_reply().status, ReplyStatus::Error);
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     use testkit::MemoryWorkspace;
 
     use super::*;
-    use crate::native::{EngineJsonCalls, JsonCall};
+    use crate::native::JsonCall;
 
     const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -139,12 +139,12 @@ mod tests {
         let mut subscription = notifiers.subscribe("w", &engine).await.unwrap();
         let caller = Caller::new(Principal::Agent("a".to_owned()), "s", "test");
         let arguments = json!({ "path": "a.txt", "content": "x", "base": "" });
-        engine.call(&JsonCall::new(&caller, "write", arguments.as_object().unwrap().clone())).unwrap();
+        JsonCall::new(&caller, "write", arguments.as_object().unwrap().clone()).run(&engine).into_result().unwrap();
         tokio::time::timeout(TEST_TIMEOUT, subscription.changed()).await.expect("a notification").unwrap();
         drop((subscription, notifier));
         // After every new entry, the thread checks whether a subscriber is left. No subscriber is left here, so the
         // thread ends.
-        engine.call(&JsonCall::new(&caller, "list", Map::new())).unwrap();
+        JsonCall::new(&caller, "list", Map::new()).run(&engine).into_result().unwrap();
         watcher.join().unwrap();
     }
 }

@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, request::Parts},
 };
 use serde_json::{Map, Value};
-use stead_engine::{BeforeAfterContentInclusion, Caller, CallerResourceLifetime, Engine};
+use stead_engine::{Caller, CallerResourceLifetime, Engine};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -23,8 +23,9 @@ use crate::{
     call_executor::{
         CallExecutor, CallRequest, CallResultOrAbortError, OtherRequestsPending, WorkspaceConcurrentCallLimiter,
     },
-    dialect::{self, DialectSet, DialectWorkspaceRootPath},
+    dialect::{self, DialectReply, DialectSet, DialectWorkspaceRootPath},
     limits::{CLIENT_NAME_CHARS_MAX, REQUESTS_PER_CLIENT_MAX},
+    prepared_call::PreparedCall,
     rpc::RpcServer,
 };
 
@@ -69,12 +70,6 @@ impl<S: Sync> FromRequestParts<S> for ClientRequestPermit {
         let permit = client.acquire_request_permit()?;
         Ok(Self { client, permit })
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FileBytesInclusion {
-    Include,
-    Omit,
 }
 
 #[derive(Debug, Default)]
@@ -190,25 +185,28 @@ impl AuthenticatedHttpClient {
         Ok(built)
     }
 
-    /// Dropping the future of `call_operation` cancels the engine call.
+    /// Calls a native operation by its name. Dropping the future of a call cancels the engine call.
     pub(super) async fn call_operation(
         &self,
         operation: &str,
-        arguments: Map<String, Value>,
+        arguments: &Map<String, Value>,
         call_headers: &CallHeaders,
-        bytes: FileBytesInclusion,
-    ) -> CallResultOrAbortError {
-        let mut translated = match self.native_dialects.find_tool(operation) {
-            Some((dialect, tool)) => dialect.translate_with_tier(tool, &arguments),
+    ) -> CallResultOrAbortError<DialectReply> {
+        let translated = match self.native_dialects.find_tool(operation) {
+            Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),
         };
-        match bytes {
-            FileBytesInclusion::Include => translated.options.before_after = BeforeAfterContentInclusion::Include,
-            FileBytesInclusion::Omit => {}
-        }
+        self.run_call(translated, call_headers).await
+    }
+
+    pub(super) async fn run_call<T: Send + 'static>(
+        &self,
+        call: PreparedCall<T>,
+        call_headers: &CallHeaders,
+    ) -> CallResultOrAbortError<T> {
         let request = CallRequest {
             idempotency_key: call_headers.idempotency_key.clone(),
-            ..CallRequest::new(call_headers.caller_in_session(&self.caller), translated)
+            ..CallRequest::new(call_headers.caller_in_session(&self.caller), call)
         };
         // The permit of this request is added to the available permits. The request is the only request if all permits
         // are then available.

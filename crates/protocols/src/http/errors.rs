@@ -129,7 +129,11 @@ impl IntoResponse for HttpHandlerError {
 }
 
 pub(super) fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(value.to_string()));
+    json_text_response(status, value.to_string())
+}
+
+pub(super) fn json_text_response(status: StatusCode, json: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(json));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, JSON_CONTENT_TYPE);
     response

@@ -9,18 +9,21 @@ use axum::{
     extract::{RawQuery, State},
     http::{HeaderMap, HeaderValue, Response, header},
 };
-use serde_json::{Map, Value};
-use stead_engine::{ChangesFollower, Version};
+use stead_engine::{
+    BeforeAfterContentInclusion, ChangesFollower, Version,
+    ops::{ChangesArgs, ChangesOutcome, JournalCursorArgument},
+};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{
     change_notifier::{ChangeNotifierStoppedError, ChangeSubscription},
-    client::{AuthenticatedHttpClient, CallHeaders, FileBytesInclusion},
+    client::{AuthenticatedHttpClient, CallHeaders},
     errors::{HttpRejection, HttpResult},
+    operations::run_typed,
     state::{HttpServerState, ShutdownSignal},
 };
-use crate::{dialect::into_object, limits::STREAM_KEEPALIVE_INTERVAL};
+use crate::{limits::STREAM_KEEPALIVE_INTERVAL, native::to_json_text};
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The maximum number of event pages that are queued for a slow client.
@@ -38,11 +41,6 @@ struct EventStream {
     changes: ChangeSubscription,
     sender: mpsc::Sender<Bytes>,
     _permit: OwnedSemaphorePermit,
-}
-
-enum EventStreamNextPageTiming {
-    Immediately,
-    AfterChange,
 }
 
 struct HttpEventStreamStoppedError;
@@ -64,12 +62,10 @@ pub(super) async fn serve_event_stream(
         })?;
     // The first page is read with a regular, recorded call before the response starts. If the cursor is invalid, the
     // client therefore gets an error status.
-    let call_headers = CallHeaders::from_headers(&headers);
-    let arguments = Map::from_iter([("since".to_owned(), Value::from(cursor))]);
-    let first = client.call_operation("changes", arguments, &call_headers, FileBytesInclusion::Omit).await??;
-    let first = EventStreamPage::from_object(first.json);
-    let cursor = first.cursor.clone();
-    let caller = call_headers.caller_in_session(&client.caller);
+    let arguments = ChangesArgs { since: JournalCursorArgument::Text(cursor), wait_ms: None };
+    let first = run_typed(&client, arguments, BeforeAfterContentInclusion::Omit, &headers).await?.outcome;
+    let cursor = first.cursor.to_string();
+    let caller = CallHeaders::from_headers(&headers).caller_in_session(&client.caller);
     let follower = ChangesFollower::from_cursor(engine.clone(), caller, &cursor)?;
     let (sender, receiver) = mpsc::channel(QUEUED_PAGES_MAX);
     let stream = EventStream { state, client, follower, cursor, changes, sender, _permit: permit };
@@ -116,7 +112,7 @@ fn client_hash(client: &AuthenticatedHttpClient, cursor: &str) -> String {
 }
 
 impl EventStream {
-    async fn run(mut self, first: EventStreamPage) {
+    async fn run(mut self, first: ChangesOutcome) {
         let mut shutdown = self.state.shutdown_signal();
         self.state.metrics.stream_opened();
         let mut next = Some(first);
@@ -128,19 +124,17 @@ impl EventStream {
 
     async fn send_page_and_wait(
         &mut self,
-        page: EventStreamPage,
+        page: ChangesOutcome,
         shutdown: &mut ShutdownSignal,
-    ) -> Result<EventStreamPage, HttpEventStreamStoppedError> {
-        match self.send_page(page).await? {
-            EventStreamNextPageTiming::Immediately => {}
-            EventStreamNextPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
+    ) -> Result<ChangesOutcome, HttpEventStreamStoppedError> {
+        self.send_page(&page).await?;
+        if !page.completeness.is_truncated() {
+            self.wait_for_change(shutdown).await?;
         }
         match self.follower.next_page() {
-            Ok(changes) => {
-                Ok(EventStreamPage::from_object(into_object(serde_json::to_value(&changes).unwrap_or_default())))
-            }
+            Ok(changes) => Ok(changes),
             Err(error) => {
-                drop(self.sender.send(format_sse_event("error", None, &error.to_json()).into()).await);
+                drop(self.sender.send(format_sse_event("error", None, &error.to_json().to_string()).into()).await);
                 Err(HttpEventStreamStoppedError)
             }
         }
@@ -172,49 +166,24 @@ impl EventStream {
         }
     }
 
-    async fn send_page(
-        &mut self,
-        page: EventStreamPage,
-    ) -> Result<EventStreamNextPageTiming, HttpEventStreamStoppedError> {
-        self.cursor = page.cursor;
-        if !page.events.is_empty() {
-            let id = format!("{}.{}", self.cursor, client_hash(&self.client, &self.cursor));
-            let mut text = String::new();
-            for (at, event) in page.events.iter().enumerate() {
-                // Only the last event of a page has an id. If a client disconnects before the last event, it gets the
-                // whole page again.
-                let id = (at + 1 == page.events.len()).then_some(id.as_str());
-                text.push_str(&format_sse_event("change", id, event));
-            }
-            self.sender.send(text.into()).await.map_err(|_| HttpEventStreamStoppedError)?;
+    async fn send_page(&mut self, page: &ChangesOutcome) -> Result<(), HttpEventStreamStoppedError> {
+        self.cursor = page.cursor.to_string();
+        if page.events.is_empty() {
+            return Ok(());
         }
-        Ok(page.next)
+        let id = format!("{}.{}", self.cursor, client_hash(&self.client, &self.cursor));
+        let mut text = String::new();
+        for (at, event) in page.events.iter().enumerate() {
+            // Only the last event of a page has an id. If a client disconnects before the last event, it gets the
+            // whole page again.
+            let id = (at + 1 == page.events.len()).then_some(id.as_str());
+            text.push_str(&format_sse_event("change", id, &to_json_text(event)));
+        }
+        self.sender.send(text.into()).await.map_err(|_| HttpEventStreamStoppedError)
     }
 }
 
-/// One page of the outcome of `changes`.
-struct EventStreamPage {
-    events: Vec<Value>,
-    cursor: String,
-    next: EventStreamNextPageTiming,
-}
-
-impl EventStreamPage {
-    fn from_object(mut outcome: Map<String, Value>) -> Self {
-        let events = match outcome.remove("events") {
-            Some(Value::Array(events)) => events,
-            Some(_) | None => Vec::new(),
-        };
-        let cursor = outcome.get("cursor").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let next = match outcome.get("truncated").and_then(Value::as_bool) {
-            Some(true) => EventStreamNextPageTiming::Immediately,
-            Some(false) | None => EventStreamNextPageTiming::AfterChange,
-        };
-        Self { events, cursor, next }
-    }
-}
-
-fn format_sse_event(name: &str, id: Option<&str>, data: &Value) -> String {
+fn format_sse_event(name: &str, id: Option<&str>, json: &str) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    format!("event: {name}\n{id}data: {data}\n\n")
+    format!("event: {name}\n{id}data: {json}\n\n")
 }

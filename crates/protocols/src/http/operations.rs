@@ -2,7 +2,6 @@
 //! returns the outcome as a JSON object. The route `/v1/files/{path}` reads, writes and deletes a file, whose `ETag` is
 //! its version. Files are sent as attachments of type `application/octet-stream`, so that browsers never render them.
 
-use crate::native::RenderedOutcome;
 use axum::{
     body::Body,
     extract::{Path, rejection::PathRejection},
@@ -10,15 +9,22 @@ use axum::{
     response::IntoResponse,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::{Map, Value, json};
-use stead_engine::ErrorKind;
+use serde_json::{Map, Value};
+use stead_engine::{
+    BeforeAfterContentInclusion, CallOptions, ErrorKind, SuccessfulCallResult, Version,
+    ops::{ReadArgs, ReadOutcome, RemoveArgs, StatArgs, WriteArgs},
+};
 
 use super::{
     body,
-    client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit, FileBytesInclusion},
+    client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit},
     errors::{self, HttpHandlerError, HttpRejection, HttpResult},
 };
-use crate::strict_json::{StrictJsonParserReturnedPart, parse_strict};
+use crate::{
+    native::{self, CallNotation},
+    prepared_call::{OutcomeWithBytes, PreparedCall, RenderableOperation},
+    strict_json::{StrictJsonParserReturnedPart, parse_strict},
+};
 
 const OPENAPI_JSON: &str = include_str!("../generated/openapi.json");
 /// The number of response headers for which space is allocated in advance.
@@ -39,8 +45,8 @@ pub(super) async fn call_operation(
     let Path(operation) = operation.map_err(|_| invalid)?;
     let arguments = parse_arguments(&body::read_body(&client.limits, content).await?.bytes)?;
     let call_headers = CallHeaders::from_headers(&headers);
-    let outcome = client.call_operation(&operation, arguments, &call_headers, FileBytesInclusion::Omit).await??;
-    Ok(errors::json_response(StatusCode::OK, &Value::Object(outcome.json)))
+    let reply = client.call_operation(&operation, &arguments, &call_headers).await?.into_result()?;
+    Ok(errors::json_text_response(StatusCode::OK, reply.json))
 }
 
 /// The request body is parsed as strictly as a JSON-RPC message. An HTTP request with an empty body calls the operation
@@ -106,29 +112,41 @@ pub(super) async fn get_file(
     headers: HeaderMap,
 ) -> HttpResult {
     let Path(path) = path.map_err(reject_path)?;
-    let call_headers = CallHeaders::from_headers(&headers);
     let range = RequestedByteRange::from_headers(&headers);
-    let mut arguments = Map::from_iter([("path".to_owned(), Value::from(path.as_str()))]);
-    let read = |arguments| client.call_operation("read", arguments, &call_headers, FileBytesInclusion::Include);
+    let read = |bytes| {
+        let arguments = ReadArgs { path: path.clone(), bytes, ..ReadArgs::default() };
+        run_typed(&client, arguments, BeforeAfterContentInclusion::Include, &headers)
+    };
     if range == RequestedByteRange::WholeFile {
-        return Ok(full_response(read(arguments).await??, &headers, &method));
+        return Ok(full_response(read(None).await?, &headers, &method));
     }
-    let stat = client.call_operation("stat", arguments.clone(), &call_headers, FileBytesInclusion::Omit).await??;
+    let stat = StatArgs { path: path.clone() };
+    let stat = run_typed(&client, stat, BeforeAfterContentInclusion::Omit, &headers).await?.outcome;
+    let version = stat.version.as_ref().map(|fields| fields.version);
     // If-None-Match takes precedence over Range.
-    if matches_if_none_match(&headers, &stat) {
-        return Ok(file_response(StatusCode::NOT_MODIFIED, &stat, Body::empty()));
+    if matches_if_none_match(&headers, version) {
+        return Ok(file_response(StatusCode::NOT_MODIFIED, version, Body::empty()));
     }
     // If the version of the file differs from the version in If-Range, the whole file is sent.
-    if outcome_version(&stat).is_some() && !matches_if_range(&headers, &stat) {
-        return Ok(full_response(read(arguments).await??, &headers, &method));
+    if version.is_some() && !matches_if_range(&headers, version) {
+        return Ok(full_response(read(None).await?, &headers, &method));
     }
-    let size = outcome_size(&stat);
-    let Some((first, last)) = range.resolve(size) else { return Ok(range_not_satisfiable(size)) };
-    arguments.insert("bytes".to_owned(), format!("{first}-{last}").into());
-    partial_response(read(arguments).await??, first, &headers, &method)
+    let Some((first, last)) = range.resolve(stat.size) else { return Ok(range_not_satisfiable(stat.size)) };
+    partial_response(read(Some(format!("{first}-{last}"))).await?, first, &headers, &method)
 }
 
-fn file_response(status: StatusCode, outcome: &RenderedOutcome, body: Body) -> Response<Body> {
+pub(super) async fn run_typed<O: RenderableOperation>(
+    client: &AuthenticatedHttpClient,
+    arguments: O,
+    before_after: BeforeAfterContentInclusion,
+    headers: &HeaderMap,
+) -> Result<OutcomeWithBytes<O::Result>, HttpHandlerError> {
+    let options = CallOptions { before_after, ..CallOptions::default() };
+    let call = PreparedCall::new(arguments, options, |result| OutcomeWithBytes::from_reply(result?));
+    Ok(client.run_call(call, &CallHeaders::from_headers(headers)).await?.reply?)
+}
+
+fn file_response(status: StatusCode, version: Option<Version>, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -136,37 +154,32 @@ fn file_response(status: StatusCode, outcome: &RenderedOutcome, body: Body) -> R
     headers.insert(header::CONTENT_TYPE, OCTET_STREAM);
     headers.insert(header::CONTENT_DISPOSITION, ATTACHMENT_DISPOSITION);
     headers.insert(header::ACCEPT_RANGES, ACCEPT_BYTE_RANGES);
-    headers.extend(outcome_etag(outcome).map(|tag| (header::ETAG, tag)));
+    headers.extend(version_etag(version).map(|tag| (header::ETAG, tag)));
     response
 }
 
-fn outcome_etag(outcome: &RenderedOutcome) -> Option<HeaderValue> {
-    HeaderValue::from_str(&format!("\"{}\"", outcome_version(outcome)?)).ok()
+fn version_etag(version: Option<Version>) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!("\"{}\"", version?)).ok()
 }
 
-fn outcome_version(outcome: &RenderedOutcome) -> Option<&str> {
-    outcome.json.get("version").and_then(Value::as_str)
+fn take_bytes(read: &mut OutcomeWithBytes<ReadOutcome>) -> Vec<u8> {
+    read.before_after.pop().and_then(|bytes| bytes.before).unwrap_or_default()
 }
 
-fn outcome_size(outcome: &RenderedOutcome) -> u64 {
-    outcome.json.get("size").and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn take_bytes(outcome: &mut RenderedOutcome) -> Vec<u8> {
-    outcome.before_after.pop().and_then(|bytes| bytes.before).unwrap_or_default()
-}
-
-fn matches_if_none_match(headers: &HeaderMap, outcome: &RenderedOutcome) -> bool {
-    let Some(version) = outcome_version(outcome) else { return false };
+fn matches_if_none_match(headers: &HeaderMap, version: Option<Version>) -> bool {
+    let Some(version) = version.map(|version| version.to_string()) else { return false };
     let listed = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    listed == "*" || listed.split(',').any(|tag| etag_version(tag) == Some(version))
+    listed == "*" || listed.split(',').any(|tag| etag_version(tag) == Some(&version))
 }
 
 /// If-Range matches only with a strong entity tag.
-fn matches_if_range(headers: &HeaderMap, outcome: &RenderedOutcome) -> bool {
+fn matches_if_range(headers: &HeaderMap, version: Option<Version>) -> bool {
     match headers.get(header::IF_RANGE).map(|value| value.to_str().unwrap_or_default()) {
         None => true,
-        Some(tag) => strong_etag_version(tag).is_some() && strong_etag_version(tag) == outcome_version(outcome),
+        Some(tag) => {
+            let version = version.map(|version| version.to_string());
+            strong_etag_version(tag).is_some() && strong_etag_version(tag) == version.as_deref()
+        }
     }
 }
 
@@ -183,33 +196,40 @@ fn response_body(bytes: Vec<u8>, method: &Method) -> Body {
     if method == Method::HEAD { Body::empty() } else { Body::from(bytes) }
 }
 
-fn full_response(mut outcome: RenderedOutcome, headers: &HeaderMap, method: &Method) -> Response<Body> {
-    if matches_if_none_match(headers, &outcome) {
-        return file_response(StatusCode::NOT_MODIFIED, &outcome, Body::empty());
+fn full_response(mut read: OutcomeWithBytes<ReadOutcome>, headers: &HeaderMap, method: &Method) -> Response<Body> {
+    let version = Some(read.outcome.version.version);
+    if matches_if_none_match(headers, version) {
+        return file_response(StatusCode::NOT_MODIFIED, version, Body::empty());
     }
-    let bytes = take_bytes(&mut outcome);
+    let bytes = take_bytes(&mut read);
     let length = bytes.len();
-    let mut response = file_response(StatusCode::OK, &outcome, response_body(bytes, method));
+    let mut response = file_response(StatusCode::OK, version, response_body(bytes, method));
     response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
     response
 }
 
-fn partial_response(mut outcome: RenderedOutcome, first: u64, headers: &HeaderMap, method: &Method) -> HttpResult {
+fn partial_response(
+    mut read: OutcomeWithBytes<ReadOutcome>,
+    first: u64,
+    headers: &HeaderMap,
+    method: &Method,
+) -> HttpResult {
+    let version = Some(read.outcome.version.version);
     // The version differs from If-Range if the file changed after `stat`, or if the file is too large to have a
     // version.
-    if !matches_if_range(headers, &outcome) {
+    if !matches_if_range(headers, version) {
         let reason =
             "the file changed: its version is not the one in If-Range; request the file again without If-Range";
         return Err(HttpRejection::new(StatusCode::PRECONDITION_FAILED, reason).into());
     }
-    let size = outcome_size(&outcome);
-    let bytes = take_bytes(&mut outcome);
+    let size = read.outcome.size;
+    let bytes = take_bytes(&mut read);
     let length = bytes.len() as u64;
     if length == 0 {
         return Ok(range_not_satisfiable(size));
     }
     let range = format!("bytes {first}-{}/{size}", first + length - 1);
-    let mut response = file_response(StatusCode::PARTIAL_CONTENT, &outcome, response_body(bytes, method));
+    let mut response = file_response(StatusCode::PARTIAL_CONTENT, version, response_body(bytes, method));
     if let Ok(range) = HeaderValue::from_str(&range) {
         response.headers_mut().insert(header::CONTENT_RANGE, range);
     }
@@ -257,8 +277,9 @@ pub(super) async fn put_file(
     let Path(path) = path.map_err(reject_path)?;
     let body = body::read_body(&client.limits, content).await;
     let (base, body) = (base_version(&headers)?, body?);
-    let arguments = json!({ "path": path, "content": STANDARD.encode(&body.bytes), "encoding": "base64" });
-    change_file(&client, "write", arguments, base, &headers).await
+    let (content, encoding) = (STANDARD.encode(&body.bytes), Some("base64".to_owned()));
+    let arguments = WriteArgs { path, content, encoding, base, ..WriteArgs::default() };
+    change_file(&client, arguments, &headers, |write| (Some(write.version.version), write.created)).await
 }
 
 pub(super) async fn delete_file(
@@ -267,28 +288,30 @@ pub(super) async fn delete_file(
     headers: HeaderMap,
 ) -> HttpResult {
     let Path(path) = path.map_err(reject_path)?;
-    change_file(&client, "remove", json!({ "path": path }), base_version(&headers)?, &headers).await
+    let arguments = RemoveArgs { path, base: base_version(&headers)?, ..RemoveArgs::default() };
+    change_file(&client, arguments, &headers, |_| (None, false)).await
 }
 
-async fn change_file(
+/// The function `version_and_created` returns the version of the file, and whether the call created the file.
+async fn change_file<O: RenderableOperation>(
     client: &AuthenticatedHttpClient,
-    operation: &str,
-    mut arguments: Value,
-    base: Option<String>,
+    arguments: O,
     headers: &HeaderMap,
+    version_and_created: fn(&O::Result) -> (Option<Version>, bool),
 ) -> HttpResult {
-    if let Some(base) = base {
-        arguments["base"] = base.into();
-    }
-    let arguments = arguments.as_object_mut().map(std::mem::take).unwrap_or_default();
-    let call_headers = CallHeaders::from_headers(headers);
-    match client.call_operation(operation, arguments, &call_headers, FileBytesInclusion::Omit).await? {
-        Ok(outcome) => {
-            let created = outcome.json.get("created").and_then(Value::as_bool) == Some(true);
+    let call = PreparedCall::new(arguments, CallOptions::default(), move |result| {
+        let (version, created) = match result.as_ref().map(|reply| &reply.result) {
+            Ok(SuccessfulCallResult::Done(outcome)) => version_and_created(outcome),
+            Ok(SuccessfulCallResult::AlreadyDone(call)) => (call.version.as_ref().map(|fields| fields.version), false),
+            Ok(SuccessfulCallResult::LeftToEditor) | Err(_) => (None, false),
+        };
+        (version, created, native::render_reply(result, CallNotation::ToolCall))
+    });
+    match client.run_call(call, &CallHeaders::from_headers(headers)).await?.into_result() {
+        Ok((version, created, reply)) => {
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-            let tag = outcome_etag(&outcome);
-            let mut response = errors::json_response(status, &Value::Object(outcome.json));
-            response.headers_mut().extend(tag.map(|tag| (header::ETAG, tag)));
+            let mut response = errors::json_text_response(status, reply.json);
+            response.headers_mut().extend(version_etag(version).map(|tag| (header::ETAG, tag)));
             Ok(response)
         }
         Err(error) if error.kind == ErrorKind::Exists && headers.contains_key(header::IF_NONE_MATCH) => {

@@ -46,7 +46,7 @@ pub(super) async fn serve_post(
     let connection = Arc::new(RpcConnection::for_single_request(session, key));
     let rpc = client.rpc_server(&state.config)?;
     Ok(match rpc.answer_message(&message.bytes, &connection.accept_message()).await {
-        Some(response) => errors::json_response(StatusCode::OK, &response),
+        Some(response) => errors::json_text_response(StatusCode::OK, response),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }

@@ -2,6 +2,8 @@
 //! and is built from the dialect's definition. Path completion uses the engine's `list`, so that a caller sees only
 //! paths that the caller may list.
 
+use std::sync::Arc;
+
 use rmcp::{
     ErrorData,
     model::{
@@ -9,8 +11,12 @@ use rmcp::{
         Prompt, PromptArgument, PromptMessage, Reference, ResourceContents, Role,
     },
 };
-use serde_json::{Value, json};
-use stead_engine::Caller;
+use serde_json::Value;
+use stead_engine::{
+    Caller, FileKind,
+    ops::{ListArgs, ListedEntryRow, StatArgs},
+};
+use stead_path::RelPath;
 
 use super::{McpRequestContext, resources, server::McpClientRequestHandler};
 use crate::{definition::ToolVisibility, dialect::Dialect};
@@ -30,16 +36,17 @@ impl<'a> PathCompletionPrefix<'a> {
         Self { directory, name_prefix }
     }
 
-    fn completion_for(&self, entry: &Value) -> Option<String> {
-        let name = entry.get("path")?.as_str()?.rsplit('/').next()?;
-        let end = if entry.get("type")?.as_str()? == "directory" { "/" } else { "" };
+    fn completion_for(&self, path: &RelPath, kind: FileKind) -> Option<String> {
+        let path = path.to_wire();
+        let name = path.rsplit('/').next()?;
+        let end = if kind == FileKind::Directory { "/" } else { "" };
         name.starts_with(self.name_prefix).then(|| format!("{}{name}{end}", self.directory))
     }
 }
 
 fn dialect_of_guide<'a>(server: &'a McpClientRequestHandler, name: &str) -> Option<&'a dyn Dialect> {
     let dialect = name.strip_suffix(GUIDE_SUFFIX)?;
-    server.shared.dialects.iter().find(|known| known.definition().dialect == dialect)
+    server.shared.dialects.by_name(dialect).map(AsRef::as_ref)
 }
 
 impl McpClientRequestHandler {
@@ -47,7 +54,7 @@ impl McpClientRequestHandler {
         let path = PromptArgument::new(PATH_ARGUMENT)
             .with_description("A file or directory of the workspace to include with the guide.")
             .with_required(false);
-        let guide = |dialect: &dyn Dialect| {
+        let guide = |dialect: &Arc<dyn Dialect>| {
             let name = &dialect.definition().dialect;
             let description = format!("How to use the tools of {name}.");
             Prompt::new(format!("{name}{GUIDE_SUFFIX}"), Some(description), Some(vec![path.clone()]))
@@ -116,22 +123,24 @@ impl McpClientRequestHandler {
         let prefix = PathCompletionPrefix::new(text);
         let mut completions = Vec::new();
         let directory = prefix.directory.strip_suffix('/').unwrap_or(".");
-        let mut arguments = json!({ "path": directory, "all": prefix.name_prefix.starts_with('.') });
+        let mut arguments = ListArgs {
+            path: Some(directory.to_owned()),
+            all: Some(prefix.name_prefix.starts_with('.')),
+            ..ListArgs::default()
+        };
         if !["", ".", ".."].contains(&prefix.name_prefix) {
             // The list excludes the path in the cursor, so a file with exactly the path `text` needs a separate lookup.
-            arguments["cursor"] = json!(text);
-            let exact = self.resource_call(caller, text, "stat", json!({ "path": text })).await;
-            completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&Value::Object(stat.json))));
+            arguments.cursor = Some(text.to_owned());
+            let exact = self.resource_call(caller, text, StatArgs { path: text.to_owned() }).await;
+            completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&stat.path, stat.kind)));
         }
-        let Ok(listed) = self.resource_call(caller, text, "list", arguments).await else {
+        let Ok(listed) = self.resource_call(caller, text, arguments).await else {
             return (completions, false);
         };
-        let entries = listed.json.get("entries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let matching = entries.iter().filter_map(|entry| prefix.completion_for(entry));
-        completions.extend(matching.take(COMPLETIONS_MAX + 1));
-        let is_cut = listed.json.get("truncated") == Some(&Value::Bool(true));
-        let last_matches = entries.last().is_some_and(|last| prefix.completion_for(last).is_some());
-        let has_more = completions.len() > COMPLETIONS_MAX || (is_cut && last_matches);
+        let completion = |entry: &ListedEntryRow| prefix.completion_for(&entry.path, entry.kind);
+        completions.extend(listed.entries.iter().filter_map(completion).take(COMPLETIONS_MAX + 1));
+        let last_matches = listed.entries.last().and_then(completion).is_some();
+        let has_more = completions.len() > COMPLETIONS_MAX || (listed.completeness.is_truncated() && last_matches);
         completions.truncate(COMPLETIONS_MAX);
         (completions, has_more)
     }

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use crate::native::RenderedOutcome;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::{
@@ -16,12 +15,18 @@ use rmcp::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, Caller, Error, ErrorKind, WatchLifetimeKind, limits::READ_BYTES_MAX};
+use stead_engine::{
+    CallOptions, Caller, Error, ErrorKind, FileKind, WatchLifetimeKind,
+    limits::READ_BYTES_MAX,
+    ops::{ListArgs, ListedEntryRow, ReadArgs, StatArgs},
+};
 
 use super::{McpRequestContext, server::McpClientRequestHandler, uses_later_protocol};
 use crate::{
     call_executor::{CallRequest, OtherRequestsPending},
-    dialect::{TranslatedCall, error_text},
+    dialect::error_text,
+    native::{self, CallNotation},
+    prepared_call::{PreparedCall, RenderableOperation},
 };
 
 pub(super) const WORKSPACE_URI: &str = "stead:///";
@@ -116,25 +121,27 @@ fn resource_error(uri: &str, error: &Error) -> ErrorData {
 }
 
 impl McpClientRequestHandler {
-    pub(super) async fn resource_call(
+    pub(super) async fn resource_call<O: RenderableOperation>(
         &self,
         caller: &Caller,
         uri: &str,
-        operation: &str,
-        arguments: Value,
-    ) -> Result<RenderedOutcome, ErrorData> {
-        let call = TranslatedCall {
-            operation: operation.to_owned(),
-            arguments: arguments.as_object().cloned().unwrap_or_default(),
-            // The watch of a subscription ends with the subscription, even if this process is killed.
-            options: CallOptions { watch_lifetime: WatchLifetimeKind::Process, ..CallOptions::default() },
-        };
+        arguments: O,
+    ) -> Result<O::Result, ErrorData> {
+        // The watch of a subscription ends with the subscription, even if this process is killed.
+        let options = CallOptions { watch_lifetime: WatchLifetimeKind::Process, ..CallOptions::default() };
+        let call = PreparedCall::new(arguments, options, |result| result?.into_outcome());
+        self.run_resource_call(caller, call).await?.map_err(|error| resource_error(uri, &error))
+    }
+
+    async fn run_resource_call<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        call: PreparedCall<T>,
+    ) -> Result<T, ErrorData> {
         let request = CallRequest::new(caller.clone(), call);
-        let outcome =
+        let finished =
             self.shared.executor.run(request, OtherRequestsPending::Waiting, None, |_| std::future::pending()).await;
-        outcome
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
-            .map_err(|error| resource_error(uri, &error))
+        finished.map(|finished| finished.reply).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
     pub(super) async fn read_resource_at(
@@ -143,17 +150,20 @@ impl McpClientRequestHandler {
         context: &McpRequestContext,
     ) -> Result<ReadResourceResult, ErrorData> {
         let (path, caller) = (path_of_uri(uri)?, self.caller_in_session(context));
-        let stat = self.resource_call(&caller, uri, "stat", json!({ "path": path })).await?;
-        if stat.json.get("type").and_then(Value::as_str) == Some("directory") {
-            let listed = self.resource_call(&caller, uri, "list", json!({ "path": path })).await?;
-            let contents = ResourceContents::text(listed.text, uri).with_mime_type(DIRECTORY_MIME_TYPE);
+        let stat = self.resource_call(&caller, uri, StatArgs { path: path.clone() }).await?;
+        if stat.kind == FileKind::Directory {
+            let list = ListArgs { path: Some(path), ..ListArgs::default() };
+            let call = PreparedCall::new(list, CallOptions::default(), |result| {
+                result.map(|reply| native::render_reply(Ok(reply), CallNotation::ToolCall).text)
+            });
+            let text = self.run_resource_call(&caller, call).await?.map_err(|error| resource_error(uri, &error))?;
+            let contents = ResourceContents::text(text, uri).with_mime_type(DIRECTORY_MIME_TYPE);
             return Ok(ReadResourceResult::new(vec![contents]));
         }
-        let bytes = format!("0-{}", READ_BYTES_MAX - 1);
-        let whole = json!({ "path": path, "bytes": bytes, "as": "base64" });
-        let read = self.resource_call(&caller, uri, "read", whole).await?;
-        let encoded = read.json.get("content").and_then(Value::as_str).unwrap_or_default();
-        let text = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let bytes = Some(format!("0-{}", READ_BYTES_MAX - 1));
+        let whole = ReadArgs { path, bytes, format: Some("base64".to_owned()), ..ReadArgs::default() };
+        let encoded = self.resource_call(&caller, uri, whole).await?.content;
+        let text = STANDARD.decode(&encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         let contents = match text {
             Some(text) => ResourceContents::text(text, uri).with_mime_type("text/plain"),
             None => ResourceContents::blob(encoded, uri).with_mime_type("application/octet-stream"),
@@ -186,36 +196,32 @@ impl McpClientRequestHandler {
         let params = request.params.clone().unwrap_or_default();
         let McpDirectoryReadParams { uri, cursor } = serde_json::from_value(params)
             .map_err(|error| ErrorData::invalid_params(format!("{DIRECTORY_READ_METHOD}: {error}"), None))?;
-        let mut arguments = json!({ "path": path_of_uri(&uri)?, "all": true });
-        if let Some(cursor) = cursor {
-            arguments["cursor"] = json!(cursor);
-        }
+        let arguments = ListArgs { path: Some(path_of_uri(&uri)?), all: Some(true), cursor, depth: None };
         let listed = self
-            .resource_call(&self.caller_in_session(context), &uri, "list", arguments)
+            .resource_call(&self.caller_in_session(context), &uri, arguments)
             .await
             // The method has the same error code for every URI that is not a directory.
             .map_err(|error| ErrorData::invalid_params(error.message, error.data))?;
-        let entries = listed.json.get("entries").and_then(Value::as_array);
-        let children: Vec<Value> =
-            entries.into_iter().flatten().filter_map(|entry| child_resource(&uri, entry)).collect();
+        let children: Vec<Value> = listed.entries.iter().map(|entry| child_resource(&uri, entry)).collect();
         let mut result = Map::from_iter([("resources".to_owned(), Value::Array(children))]);
-        if let Some(next) = listed.json.get("next").and_then(|next| next.get("cursor")) {
-            result.insert("nextCursor".to_owned(), next.clone());
+        if let Some(cursor) = listed.completeness.next_call().and_then(|next| next.cursor.as_deref()) {
+            result.insert("nextCursor".to_owned(), cursor.into());
         }
         Ok(result)
     }
 }
 
-fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
-    let name = entry.get("path")?.as_str()?.rsplit('/').next()?;
+fn child_resource(uri: &str, entry: &ListedEntryRow) -> Value {
+    let path = entry.path.to_wire();
+    let name = path.rsplit('/').next().unwrap_or(&path);
     let mut child = json!({ "uri": format!("{}{}", directory_uri(uri), percent_encode(name)), "name": name });
-    if entry.get("type")?.as_str()? == "directory" {
+    if entry.kind == FileKind::Directory {
         child["mimeType"] = json!(DIRECTORY_MIME_TYPE);
     }
-    if let Some(size) = entry.get("size") {
-        child["size"] = size.clone();
+    if let Some(size) = entry.size {
+        child["size"] = size.into();
     }
-    Some(child)
+    child
 }
 
 /// Adds the result fields of later MCP versions, which say that the result is complete and must not be cached.

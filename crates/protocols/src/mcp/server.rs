@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::native::RenderedOutcome;
 use rmcp::{
     ErrorData, ServerHandler,
     model::{
@@ -16,7 +15,7 @@ use rmcp::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use stead_engine::{Caller, Error};
+use stead_engine::Caller;
 use tokio::sync::Mutex;
 
 use super::{
@@ -31,10 +30,10 @@ use super::{
 use crate::{
     call_executor::{CallRequest, ConnectionCurrentSession},
     call_recorder,
-    dialect::{self, TranslatedCall, error_text},
-    event_pusher::OperationWatchEffect,
+    dialect::{self, DialectReply, error_text},
     http::IDEMPOTENCY_KEY_HEADER,
     limits::CLIENT_NAME_CHARS_MAX,
+    prepared_call::{FinishedCall, PreparedCall},
 };
 
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
@@ -83,33 +82,31 @@ impl McpClientRequestHandler {
         tool: &str,
         arguments: &JsonObject,
         context: &McpRequestContext,
-    ) -> Result<Result<RenderedOutcome, Error>, ErrorData> {
+    ) -> Result<FinishedCall<DialectReply>, ErrorData> {
         let found = self.shared.dialects.find_tool(tool);
         let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => self.unknown_tool_call(tool),
         };
-        let effect = OperationWatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
             idempotency_key: idempotency_key(context),
             ..CallRequest::new(self.caller_in_session(context), translated)
         };
         let span = McpCallSpan::begin("tools/call", found.map(|(_, tool)| tool), context);
-        let result = tool_call::run_call(&self.shared.executor, &self.close_signal, request, context).await?;
-        if result.is_err() {
+        let finished = tool_call::run_call(&self.shared.executor, &self.close_signal, request, context).await?;
+        if finished.error.is_some() {
             span.failed();
         }
-        if let (Ok(outcome), Some((dialect, _))) = (&result, found) {
+        if let (Some(watch), Some((dialect, _))) = (&finished.watch, found) {
             let (caller, dialect_name) = (self.caller_in_session(context), dialect.definition().dialect.as_str());
             self.watch_notifier.apply_call(
-                &effect,
-                outcome,
+                watch,
                 (&self.shared.engine, &caller),
                 (&self.shared.dialects, dialect_name),
                 context,
             );
         }
-        Ok(result)
+        Ok(finished)
     }
 
     async fn call_extension(
@@ -124,7 +121,7 @@ impl McpClientRequestHandler {
         }
     }
 
-    fn unknown_tool_call(&self, tool: &str) -> TranslatedCall {
+    fn unknown_tool_call(&self, tool: &str) -> PreparedCall<DialectReply> {
         let known: Vec<&str> = self.shared.tools.iter().map(|tool| tool.name.as_ref()).collect();
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
@@ -179,29 +176,32 @@ impl ServerHandler for McpClientRequestHandler {
         if self.shared.dialects.find_tool(&request.name).is_none()
             && let Some(outcome) = self.call_extension("tools/call", &request, &context).await
         {
-            return extension::parse_response::<CallToolResult, _>(outcome);
+            let mut response = extension::parse_response::<CallToolResult, CallToolResponse>(outcome)?;
+            if let CallToolResponse::Complete(result) = &mut response {
+                let structured = result.structured_content.take();
+                result.structured_content =
+                    structured.map(|value| tool_call::structured_content(value.to_string(), &context));
+            }
+            return Ok(response);
         }
         let reply = ElicitationReply { responses: request.input_responses, state: request.request_state };
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
         let found = self.shared.dialects.find_tool(&tool);
-        let mut outcome = self.call_operation(&tool, &arguments, &context).await?;
-        if let Err(error) = &outcome {
+        let mut finished = self.call_operation(&tool, &arguments, &context).await?;
+        if let Some(error) = &finished.error {
             let caller = self.caller_in_session(&context);
             let elicitations = (&reply, &self.shared.pending_elicitations);
             match elicitation::elicit_approval(&self.shared.engine, &caller, error, elicitations, &context).await {
-                ElicitationNextStep::Retry => outcome = self.call_operation(&tool, &arguments, &context).await?,
+                ElicitationNextStep::Retry => finished = self.call_operation(&tool, &arguments, &context).await?,
                 ElicitationNextStep::InputRequired(input) => return Ok(input.into()),
                 ElicitationNextStep::Refused => {}
             }
         }
-        self.session.track_session_switch(&outcome);
-        match (outcome, found) {
-            (outcome, Some((dialect, tool))) => {
-                Ok(tool_call::tool_result(dialect.render_reply(tool, &arguments, outcome)).into())
-            }
+        self.session.track_session_switch(&finished);
+        match (finished.error, found) {
             // For an unknown tool, the protocol requires an error response instead of a tool result.
-            (Err(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
-            (Ok(_), None) => Err(ErrorData::internal_error("internal error: an unknown tool returned a result", None)),
+            (Some(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
+            (Some(_) | None, _) => Ok(tool_call::tool_result(finished.reply, &context).into()),
         }
     }
 

@@ -6,14 +6,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::native::RenderedOutcome;
 use rmcp::{
     ErrorData, RoleServer,
     model::{CustomNotification, ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter},
     service::{Peer, SubscriptionContext},
 };
-use serde_json::{Value, json};
-use stead_engine::{Caller, Engine};
+use stead_engine::{
+    Caller, Engine,
+    ops::{UnwatchArgs, WatchArgs},
+};
 use tokio::sync::mpsc;
 
 use super::{
@@ -24,8 +25,9 @@ use super::{
 };
 use crate::{
     dialect::DialectSet,
-    event_pusher::{EVENT_METHOD, EventPusher, OperationWatchEffect, PushedEvent},
+    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent},
     limits::{QUEUED_EVENTS_MAX, SUBSCRIPTION_URIS_MAX},
+    prepared_call::WatchStartOrEnd,
 };
 
 /// The dialect name of a subscription's watch is empty, because an update contains only a URI and needs no dialect.
@@ -53,16 +55,14 @@ impl McpSubscriptions {
 
 impl McpClientRequestHandler {
     async fn watch_uri(&self, uri: &str, caller: &Caller) -> Result<String, ErrorData> {
-        let arguments = json!({ "path": path_of_uri(uri)?, "recursive": true });
-        let started = self.resource_call(caller, uri, "watch", arguments).await?;
-        let id = started.json.get("watch").and_then(Value::as_str);
-        id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("internal error: the watch has no id", None))
+        let arguments = WatchArgs { path: Some(path_of_uri(uri)?), recursive: true, ..WatchArgs::default() };
+        Ok(self.resource_call(caller, uri, arguments).await?.watch)
     }
 
     /// Ends watches and ignores errors, because a watch may already have ended.
     async fn end_watches(&self, caller: &Caller, watches: impl IntoIterator<Item = String>) {
         for watch in watches {
-            drop(self.resource_call(caller, WORKSPACE_URI, "unwatch", json!({ "watch": watch })).await);
+            drop(self.resource_call(caller, WORKSPACE_URI, UnwatchArgs { watch }).await);
         }
     }
 
@@ -188,13 +188,12 @@ pub(super) struct McpWatchEventNotifier(Mutex<Option<EventPusher>>);
 impl McpWatchEventNotifier {
     pub(super) fn apply_call(
         &self,
-        effect: &OperationWatchEffect,
-        outcome: &RenderedOutcome,
+        change: &WatchStartOrEnd,
         (engine, caller): (&Engine, &Caller),
         (dialects, dialect): (&Arc<DialectSet>, &str),
         context: &McpRequestContext,
     ) {
-        if uses_later_protocol(context) || matches!(effect, OperationWatchEffect::None) {
+        if uses_later_protocol(context) {
             return;
         }
         let mut pusher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +202,7 @@ impl McpWatchEventNotifier {
             tokio::spawn(send_notifications(events, context.peer.clone(), dialects.clone()));
             EventPusher::new(sender)
         });
-        pusher.apply_call(effect, outcome, engine, caller, dialect);
+        pusher.apply_call(change, engine, caller, dialect);
     }
 
     /// Stops the notifications about watch events; the client can still poll for the events of its watches.
@@ -220,8 +219,7 @@ async fn send_notifications(
     dialects: Arc<DialectSet>,
 ) {
     while let Some(pushed) = events.recv().await {
-        let params = Value::Object(pushed.render(&dialects));
-        let notification = CustomNotification::new(EVENT_METHOD, Some(params));
+        let notification = CustomNotification::new(EVENT_METHOD, Some(pushed.render(&dialects)));
         if peer.send_notification(ServerNotification::CustomNotification(notification)).await.is_err() {
             return;
         }

@@ -3,18 +3,17 @@
 
 use std::sync::Arc;
 
-use crate::native::RenderedOutcome;
 use axum::http::request::Parts;
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ProgressNotificationParam},
 };
 use serde_json::Value;
-use stead_engine::{CallProgress, Error};
+use stead_engine::CallProgress;
 
 use super::{
     McpRequestContext,
-    transport::{ClientClosedSignal, is_only_request},
+    transport::{ClientClosedSignal, is_only_request, is_over_lines},
 };
 use crate::{
     call_executor::{
@@ -22,14 +21,15 @@ use crate::{
     },
     call_recorder::{self, RequestLogCallRecorder},
     dialect::{DialectReply, ReplyStatus},
+    prepared_call::FinishedCall,
 };
 
 pub(super) async fn run_call(
     executor: &CallExecutor,
     closed: &ClientClosedSignal,
-    request: CallRequest,
+    request: CallRequest<DialectReply>,
     context: &McpRequestContext,
-) -> Result<Result<RenderedOutcome, Error>, ErrorData> {
+) -> Result<FinishedCall<DialectReply>, ErrorData> {
     let other_requests =
         if is_only_request(&context.extensions) { OtherRequestsPending::None } else { OtherRequestsPending::Waiting };
     let token = context.meta.get_progress_token();
@@ -51,8 +51,8 @@ pub(super) async fn run_call(
         }
     });
     let call = call_recorder::record_during(request_recorder(context), call);
-    let (outcome, ()) = tokio::join!(call, report);
-    outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    let (finished, ()) = tokio::join!(call, report);
+    finished.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// Returns the call recorder of the HTTP request that contained an MCP message. The MCP library handles each message in
@@ -61,14 +61,23 @@ pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<Reques
     context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestLogCallRecorder>>().cloned()
 }
 
-pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
+pub(super) fn tool_result(reply: DialectReply, context: &McpRequestContext) -> CallToolResult {
     let content = vec![ContentBlock::text(reply.text)];
     let mut result = match reply.status {
         ReplyStatus::Success => CallToolResult::success(content),
         ReplyStatus::Error => CallToolResult::error(content),
     };
-    result.structured_content = Some(Value::Object(reply.json));
+    result.structured_content = Some(structured_content(reply.json, context));
     result
+}
+
+/// Over lines, a structured result is passed to the transport as the text of its JSON, which the transport writes as it
+/// is. The MCP library writes HTTP responses itself, so that they need the parsed value.
+pub(super) fn structured_content(json: String, context: &McpRequestContext) -> Value {
+    match is_over_lines(&context.extensions) {
+        true => Value::String(json),
+        false => serde_json::from_str(&json).unwrap_or_default(),
+    }
 }
 
 /// The tracing span of an MCP call, whose attribute names follow the OpenTelemetry conventions for MCP. A span contains

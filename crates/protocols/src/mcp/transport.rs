@@ -38,6 +38,11 @@ pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     extensions.get::<McpIncomingRequestPermit>().map(taken).is_some_and(|taken| taken <= 2)
 }
 
+/// Returns whether an MCP request came over the line transport.
+pub(super) fn is_over_lines(extensions: &Extensions) -> bool {
+    extensions.get::<McpIncomingRequestPermit>().is_some()
+}
+
 pub(super) struct McpLineTransport<R, W> {
     reader: LineReader<R>,
     outbox: Arc<Outbox<W>>,
@@ -201,50 +206,51 @@ where
     }
 }
 
+/// The JSON of the parts of a tool result that are written into the message after the rest of it, in this order.
+const EMPTY_TEXT: &str = r#""text":"""#;
+const EMPTY_OBJECT: &str = r#""structuredContent":"""#;
+
+/// Encodes a message as a line. The structured result of a tool is the text of its JSON, and a long text is escaped
+/// faster than the JSON library does it.
 fn encode_line(mut item: ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
-    let long_text = take_long_text(&mut item);
-    let mut line = serde_json::to_vec(&item)?;
-    line.push(b'\n');
-    let Some((text, places)) = long_text else { return Ok(line) };
-    // Quotes inside of strings are escaped, so the last of these bytes occur first where the text was taken.
-    let mut start = 0;
-    for place in places {
-        let found = line[start..].windows(place.len()).position(|bytes| bytes == *place);
-        start += found.ok_or_else(|| io::Error::other("the message has no text"))? + place.len();
+    let (text, object) = take_text_and_object(&mut item);
+    let rest = serde_json::to_string(&item)?;
+    let mut rest = rest.as_str();
+    let mut line = Vec::with_capacity(rest.len() + object.len() + text.len() + text.len() / 8 + 1);
+    // Quotes inside of strings are escaped, so an empty member occurs first where its value was taken.
+    let mut copy_until = |line: &mut Vec<u8>, member: &str, kept: usize| {
+        if let Some(start) = rest.find(member) {
+            line.extend_from_slice(&rest.as_bytes()[..start + member.len() - kept]);
+            rest = &rest[start + member.len()..];
+        }
+    };
+    if !text.is_empty() {
+        copy_until(&mut line, EMPTY_TEXT, 1);
+        append_escaped(&text, &mut line);
+        line.push(b'"');
     }
-    let tail = line.split_off(start - 1);
-    append_escaped(&text, &mut line);
-    line.extend_from_slice(&tail);
+    if !object.is_empty() {
+        copy_until(&mut line, EMPTY_OBJECT, 2);
+        line.extend_from_slice(object.as_bytes());
+    }
+    line.extend_from_slice(rest.as_bytes());
+    line.push(b'\n');
     Ok(line)
 }
 
-/// The JSON of a text block whose text is empty.
-const EMPTY_TEXT: &[&[u8]] = &[br#""text":"""#];
-/// The JSON of a structured result whose content is empty.
-const EMPTY_CONTENT: &[&[u8]] = &[br#""structuredContent":{"#, br#""content":"""#];
-
-/// Takes the long text out of a tool result: its only text block, or the field `content` of its object. The second value
-/// finds the place of the text in the serialized message.
-fn take_long_text(item: &mut ServerJsonRpcMessage) -> Option<(String, &'static [&'static [u8]])> {
-    let JsonRpcMessage::Response(response) = item else { return None };
-    let ServerResult::CallToolResult(result) = &mut response.result else { return None };
-    if let [ContentBlock::Text(block)] = result.content.as_mut_slice()
-        && block.text.len() >= LONG_TEXT_BYTES_MIN
-    {
-        return Some((std::mem::take(&mut block.text), EMPTY_TEXT));
-    }
-    // An object or a list before the field could have a field of the same name.
-    let fields = result.structured_content.as_mut()?.as_object_mut()?;
-    let flat = |value: &Value| !value.is_object() && !value.is_array();
-    if !fields.iter().take_while(|(name, _)| *name != "content").all(|(_, value)| flat(value)) {
-        return None;
-    }
-    match fields.get_mut("content") {
-        Some(Value::String(content)) if content.len() >= LONG_TEXT_BYTES_MIN => {
-            Some((std::mem::take(content), EMPTY_CONTENT))
-        }
-        Some(_) | None => None,
-    }
+/// Takes the long text and the structured result out of a tool result.
+fn take_text_and_object(item: &mut ServerJsonRpcMessage) -> (String, String) {
+    let JsonRpcMessage::Response(response) = item else { return Default::default() };
+    let ServerResult::CallToolResult(result) = &mut response.result else { return Default::default() };
+    let text = match result.content.as_mut_slice() {
+        [ContentBlock::Text(block)] if block.text.len() >= LONG_TEXT_BYTES_MIN => std::mem::take(&mut block.text),
+        _ => String::new(),
+    };
+    let object = match &mut result.structured_content {
+        Some(Value::String(json)) => std::mem::take(json),
+        Some(_) | None => String::new(),
+    };
+    (text, object)
 }
 
 #[cfg(test)]
@@ -257,21 +263,22 @@ mod tests {
     const REQUESTS: usize = 3 * REQUESTS_PENDING_MAX;
 
     #[test]
-    fn long_text_is_encoded_like_any_other() {
-        let long = "\"text\":\"\" \"content\":\"\" \n".repeat(LONG_TEXT_BYTES_MIN);
-        let nested = serde_json::json!({ "before": { "content": "" }, "content": long });
+    fn tool_result_is_encoded_like_any_other_message() {
+        let long = "\"text\":\"\" \"structuredContent\":\"\" \n".repeat(LONG_TEXT_BYTES_MIN);
         for (text, object) in [
             (long.as_str(), serde_json::json!({ "text": "" })),
-            ("short", serde_json::json!({ "path": "a", "content": long, "rev": "r1" })),
-            ("short", nested),
-            ("short", serde_json::json!({ "content": [long] })),
-            ("short", serde_json::Value::Null),
+            ("", serde_json::json!({ "structuredContent": "", "content": long })),
+            ("short", serde_json::json!("a string of another server")),
+            (long.as_str(), serde_json::Value::Null),
         ] {
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-            result.structured_content = Some(object);
-            let id = NumberOrString::String(r#""structuredContent":{"text":"","content":"""#.into());
-            let item = JsonRpcMessage::response(ServerResult::CallToolResult(result), id);
+            result.structured_content = Some(object.clone());
+            let id = NumberOrString::String(r#""structuredContent":"","text":"""#.into());
+            let item: ServerJsonRpcMessage =
+                JsonRpcMessage::response(ServerResult::CallToolResult(result.clone()), id.clone());
             let expected = serde_json::to_string(&item).unwrap() + "\n";
+            result.structured_content = Some(Value::String(object.to_string()));
+            let item = JsonRpcMessage::response(ServerResult::CallToolResult(result), id);
             assert_eq!(String::from_utf8(encode_line(item).unwrap()).unwrap(), expected);
         }
     }

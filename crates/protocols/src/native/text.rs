@@ -20,13 +20,26 @@ pub(crate) mod usage;
 mod watch;
 mod written_files;
 
+use serde::Serialize;
+use stead_engine::ops::WatchOutcome;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::native::CallNotation;
 
-pub(crate) trait NativeTextRenderable {
-    /// Renders the result as text, and escapes characters that could deceive a reader.
+/// The outcome of an operation, as the protocols see it.
+pub trait RenderableOutcome: Serialize {
+    /// Renders the outcome as text, and escapes characters that could deceive a reader.
     fn native_text(&self, notation: CallNotation) -> String;
+
+    /// Takes a long text out of the outcome. The first value is the JSON of the field that the text leaves empty.
+    fn take_long_text(&mut self) -> Option<(&'static str, String)> {
+        None
+    }
+
+    /// The outcome of a call that started or ended a watch.
+    fn watch(&self) -> Option<&WatchOutcome> {
+        None
+    }
 }
 
 /// Escapes control characters, because file names may contain any character.

@@ -17,7 +17,7 @@ pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) ->
     let in_category =
         |operation: &&ToolDefinition| category.is_none_or(|category| self::category(&operation.name) == category);
     let tools = rpc.dialects.iter().flat_map(|dialect| {
-        let allowed = move |operation: &&ToolDefinition| !rpc.is_blocked(dialect, operation);
+        let allowed = move |operation: &&ToolDefinition| !rpc.is_blocked(&**dialect, operation);
         dialect.definition().operations.iter().filter(allowed)
     });
     let listed: Vec<Value> = tools.filter(in_category).map(brief_description).collect();
@@ -33,7 +33,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
             .with_data(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list for the available capabilities." }] })));
     };
     let mut description = full_description(operation);
-    if rpc.is_blocked(dialect, operation) {
+    if rpc.is_blocked(&**dialect, operation) {
         description["permission_tier"] = json!(SupervisionTier::Blocked);
     }
     Ok(description)

@@ -94,8 +94,8 @@ impl RpcMessageError {
     }
 
     /// Builds the response to an invalid message. JSON-RPC requires a null id if the id of the request is unknown.
-    pub(super) fn into_response(self) -> Value {
-        response(self.id.unwrap_or_default(), Err(self.error))
+    pub(super) fn into_response(self) -> String {
+        response(&self.id.unwrap_or_default(), Err(self.error))
     }
 }
 
@@ -140,11 +140,13 @@ pub(super) fn parse_request(value: Value) -> Result<RpcRequest, RpcMessageError>
     }
 }
 
-pub(super) fn response(id: Value, result: Result<Value, RpcError>) -> Value {
-    match result {
-        Ok(value) => json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "result": value }),
-        Err(error) => json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }),
-    }
+/// Builds the response to a request; a result is the text of a JSON value.
+pub(super) fn response(id: &Value, result: Result<String, RpcError>) -> String {
+    let (member, json) = match result {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error.to_json().to_string()),
+    };
+    format!("{{\"jsonrpc\":\"{JSONRPC_VERSION}\",\"id\":{id},\"{member}\":{json}}}")
 }
 
 pub(super) fn parse_message(bytes: &[u8]) -> Result<Value, RpcMessageError> {

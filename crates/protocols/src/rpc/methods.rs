@@ -13,7 +13,6 @@ use super::{
 use crate::{
     call_executor::{CallRequest, ClientDisconnectedError, progress_channel},
     dialect::{self, Dialect, DialectReply, ReplyStatus},
-    event_pusher::OperationWatchEffect,
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
@@ -58,7 +57,7 @@ impl RpcServer {
         &self,
         request: RpcRequest,
         pending: &RpcPendingMessageGuard,
-    ) -> Result<Value, RpcError> {
+    ) -> Result<String, RpcError> {
         let RpcRequest { id, method, mut params } = request;
         let meta = RpcCallMeta::take_from_params(id, &mut params)?;
         match method.as_str() {
@@ -66,14 +65,14 @@ impl RpcServer {
                 let definitions = self.dialects.iter().map(|dialect| dialect.definition());
                 let document = super::openrpc_document(definitions)
                     .map_err(|error| RpcError::new(errors::INTERNAL_ERROR, error.to_string()))?;
-                Ok(self.without_blocked_methods(document))
+                Ok(self.without_blocked_methods(document).to_string())
             }
-            "capabilities.list" => capabilities::list_capabilities(self, &params),
-            "capabilities.describe" => capabilities::describe_capability(self, &params),
+            "capabilities.list" => capabilities::list_capabilities(self, &params).map(|list| list.to_string()),
+            "capabilities.describe" => capabilities::describe_capability(self, &params).map(|found| found.to_string()),
             "capabilities.invoke" => self.invoke_capability(&params, meta, pending).await,
             "$/cancelRequest" => {
                 pending.connection().cancel_call(params.get("id").unwrap_or(&Value::Null));
-                Ok(Value::Null)
+                Ok("null".to_owned())
             }
             tool => {
                 let result = self.run_tool(tool, &params, meta, pending).await?;
@@ -87,7 +86,7 @@ impl RpcServer {
         params: &Map<String, Value>,
         meta: RpcCallMeta,
         pending: &RpcPendingMessageGuard,
-    ) -> Result<Value, RpcError> {
+    ) -> Result<String, RpcError> {
         let usage = "capabilities.invoke takes {\"capability\": string, \"arguments\"?: object}";
         let invalid_params = || RpcError::new(errors::INVALID_PARAMS, usage);
         let none = Map::new();
@@ -119,7 +118,6 @@ impl RpcServer {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => dialect::unknown_tool_call(tool, "method", UNKNOWN_METHOD_HINT),
         };
-        let watch_effect = OperationWatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
             idempotency_key: meta.idempotency_key.or_else(|| pending.connection().idempotency_key.clone()),
             approval_wait_ms: meta.approval_wait_ms,
@@ -131,7 +129,7 @@ impl RpcServer {
         let report = async {
             let (Some((sink, token)), Some(receiver)) = (progress_target, receiver) else { return };
             let notify = |progress: CallProgress| {
-                let line = message_line(&progress_notification(&token, progress));
+                let line = message_line(progress_notification(&token, progress).to_string());
                 let sink = &sink;
                 async move { sink.send(line).await.map_err(|_| ClientDisconnectedError) }
             };
@@ -140,23 +138,18 @@ impl RpcServer {
         let call = self
             .executor
             .run(request, pending.other_requests(), sender, |cost_class| running_call.until_cancelled(cost_class));
-        let (result, ()) = tokio::join!(call, report);
-        let result = result.map_err(|error| RpcError::new(errors::INTERNAL_ERROR, error.to_string()))?;
-        pending.connection().session.track_session_switch(&result);
-        if let (Ok(outcome), Some(pusher), Some((dialect, _))) = (&result, &pending.connection().event_pusher, found) {
+        let (finished, ()) = tokio::join!(call, report);
+        let finished = finished.map_err(|error| RpcError::new(errors::INTERNAL_ERROR, error.to_string()))?;
+        pending.connection().session.track_session_switch(&finished);
+        let Some((dialect, _)) = found else {
+            let unknown = RpcError::new(errors::INTERNAL_ERROR, "internal error: an unknown method returned a result");
+            return Err(finished.error.map_or(unknown, |error| RpcError::from_error(&error, error.to_json())));
+        };
+        if let (Some(watch), Some(pusher)) = (&finished.watch, &pending.connection().event_pusher) {
             let caller = pending.caller_in_session(&self.caller);
-            pusher.apply_call(&watch_effect, outcome, self.executor.engine(), &caller, &dialect.definition().dialect);
+            pusher.apply_call(watch, self.executor.engine(), &caller, &dialect.definition().dialect);
         }
-        match (result, found) {
-            (result, Some((dialect, tool))) => {
-                let error = result.as_ref().err().cloned();
-                Ok(RpcToolReplyAndError { dialect, reply: dialect.render_reply(tool, arguments, result), error })
-            }
-            (Err(error), None) => Err(RpcError::from_error(&error, error.to_json())),
-            (Ok(_), None) => {
-                Err(RpcError::new(errors::INTERNAL_ERROR, "internal error: an unknown method returned a result"))
-            }
-        }
+        Ok(RpcToolReplyAndError { dialect: &**dialect, reply: finished.reply, error: finished.error })
     }
 }
 
@@ -182,25 +175,26 @@ fn progress_notification(token: &Value, progress: CallProgress) -> Value {
 }
 
 impl RpcToolReplyAndError<'_> {
-    fn into_result(self) -> Result<Value, RpcError> {
+    fn into_result(self) -> Result<String, RpcError> {
         match (self.reply.status, &self.error) {
-            (ReplyStatus::Success, _) => Ok(Value::Object(self.reply.json)),
-            (ReplyStatus::Error, Some(error)) => Err(RpcError::from_error(error, self.reply.json)),
+            (ReplyStatus::Success, _) => Ok(self.reply.json),
+            (ReplyStatus::Error, Some(error)) => Err(RpcError::from_error(error, self.reply.json_fields())),
             (ReplyStatus::Error, None) => {
-                Err(RpcError::new(errors::CALL_FAILED, self.reply.text).with_data(self.reply.json))
+                let fields = self.reply.json_fields();
+                Err(RpcError::new(errors::CALL_FAILED, self.reply.text).with_data(fields))
             }
         }
     }
 
-    fn into_envelope(self) -> Result<Value, RpcError> {
+    fn into_envelope(self) -> Result<String, RpcError> {
         match (self.reply.status, &self.error) {
-            (ReplyStatus::Success, _) => Ok(json!({ "success": true, "data": self.reply.json })),
+            (ReplyStatus::Success, _) => Ok(format!("{{\"success\":true,\"data\":{}}}", self.reply.json)),
             (ReplyStatus::Error, Some(error)) if message::has_protocol_code(error.kind) => {
-                Err(RpcError::from_error(error, self.reply.json))
+                Err(RpcError::from_error(error, self.reply.json_fields()))
             }
             (ReplyStatus::Error, error) => {
                 let error = self.dialect.error_object(&self.reply, error.as_ref());
-                Ok(json!({ "success": false, "error": error }))
+                Ok(json!({ "success": false, "error": error }).to_string())
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::{io, pin::Pin, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc},
@@ -35,8 +35,8 @@ impl<W: AsyncWrite + Unpin + Send> MessageSink for Outbox<W> {
     }
 }
 
-pub(super) fn message_line(message: &Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
+pub(super) fn message_line(message: String) -> Vec<u8> {
+    let mut line = message.into_bytes();
     line.push(b'\n');
     line
 }
@@ -81,7 +81,7 @@ where
             drop(line);
             if let Some(response) = response {
                 // A send error means that the client has disconnected, which the next read reports.
-                drop(outbox.send(message_line(&response)).await);
+                drop(outbox.send(message_line(response)).await);
             }
             drop((pending, slot));
         });
@@ -96,7 +96,7 @@ async fn push_events(rpc: Arc<RpcServer>, mut events: mpsc::Receiver<PushedEvent
     while let Some(pushed) = events.recv().await {
         let params = pushed.render(&rpc.dialects);
         let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": params });
-        if sink.send(message_line(&notification)).await.is_err() {
+        if sink.send(message_line(notification.to_string())).await.is_err() {
             return;
         }
     }
@@ -149,7 +149,7 @@ impl FramedRpcConnection {
             // The message waits here while unread responses take up all the allowed memory.
             drop(response_bytes.acquire().await);
             if let Some(response) = rpc.answer_message(&message, &pending).await {
-                let response = response.to_string().into_bytes();
+                let response = response.into_bytes();
                 let units = response
                     .len()
                     .div_ceil(RESPONSE_UNIT_BYTES)

@@ -5,10 +5,7 @@ use stead_engine::{Error, ErrorKind, OPERATIONS, OperationEffectClass, RequiredA
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType};
 use testkit::engine_fixture::EngineFixture;
 
-fn call_engine(
-    operation: &str,
-    arguments: Map<String, Value>,
-) -> Result<stead_protocols::native::RenderedOutcome, Error> {
+fn call_engine(operation: &str, arguments: Map<String, Value>) -> Result<testkit::native::RenderedOutcome, Error> {
     EngineFixture::new().call(operation, json!(arguments))
 }
 

@@ -38,6 +38,7 @@ impl ClientStoryWorkspaceAdapter for RpcStoryConnections {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
         let admitted = conversation.accept_message();
         let answer = self.runtime.block_on(rpc.answer_message(message.to_string().as_bytes(), &admitted)).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
         match answer.get("result") {
             Some(result) => Ok(result.clone()),
             None => Err(answer["error"]["data"]["error"].clone()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
 use stead_protocols::dialect::{DialectSet, ReplyStatus};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
+use testkit::native::{EngineJsonCalls, JsonCall};
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, approver, user},
@@ -113,26 +113,22 @@ impl KruxScenarioSubject for EngineKruxScenarioSubject {
 
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioActualReply {
         let dialect = self.dialects.find_by_tool(capability).expect("the capability is declared");
-        let request = dialect.translate_with_tier(capability, inputs);
-        let call = JsonCall {
-            options: request.options,
-            ..JsonCall::new(&self.fixture.caller, &request.operation, request.arguments)
-        };
-        let outcome = self.fixture.engine.call(&call);
-        if let Ok(answer) = &outcome {
-            match &answer.session_switch {
-                Some(stead_engine::ConversationSessionSwitch::Enter(session)) => {
-                    self.fixture.caller.session.clone_from(session)
-                }
-                Some(stead_engine::ConversationSessionSwitch::Leave) => {
-                    "bare".clone_into(&mut self.fixture.caller.session)
-                }
-                None => {}
+        let call = dialect.translate_with_tier(capability, inputs);
+        let finished =
+            call.run(&self.fixture.engine, &self.fixture.caller, None, &stead_engine::CallControl::default());
+        match &finished.session_switch {
+            Some(stead_engine::ConversationSessionSwitch::Enter(session)) => {
+                self.fixture.caller.session.clone_from(session)
             }
+            Some(stead_engine::ConversationSessionSwitch::Leave) => "bare".clone_into(&mut self.fixture.caller.session),
+            None => {}
         }
-        let reply = dialect.render_reply(capability, inputs, outcome);
-        assert_eq!(serde_json::from_str::<Value>(&reply.text).unwrap(), Value::Object(reply.json.clone()));
-        KruxScenarioActualReply { object: Value::Object(reply.json), is_error: reply.status == ReplyStatus::Error }
+        let reply = finished.reply;
+        assert_eq!(reply.text, reply.json);
+        KruxScenarioActualReply {
+            object: Value::Object(reply.json_fields()),
+            is_error: reply.status == ReplyStatus::Error,
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! quoted text occurs exactly once, counted from left to right without overlaps.
 
 use serde_json::{Value, json};
+use stead_engine::CallControl;
 use stead_protocols::dialect::DialectSet;
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::engine_fixture::EngineFixture;
 
 use crate::test_client::load_dialects;
@@ -21,10 +21,9 @@ impl WeaverFixture {
     fn call(&self, tool: &str, arguments: &Value) -> Value {
         let dialect = self.dialects.find_by_tool(tool).unwrap();
         let arguments = arguments.as_object().unwrap();
-        let request = dialect.translate(tool, arguments);
-        let mut call = JsonCall::new(&self.fixture.caller, &request.operation, request.arguments);
-        call.options = request.options;
-        Value::Object(dialect.render_reply(tool, arguments, self.fixture.engine.call(&call)).json)
+        let call = dialect.clone().translate(tool, arguments);
+        let finished = call.run(&self.fixture.engine, &self.fixture.caller, None, &CallControl::default());
+        Value::Object(finished.reply.json_fields())
     }
 
     fn edit_text(&self, text: &str, old: &str, new: &str) -> (String, String) {

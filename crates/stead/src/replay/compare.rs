@@ -77,7 +77,7 @@ pub(super) fn compare_answer(
         });
     }
     let expected = call.expect.as_ref()?;
-    let actual = to_recorded_form(expected, &reply.json);
+    let actual = to_recorded_form(expected, &reply.json_fields());
     let is_match = object_matches(expected, &actual, words);
     Some(if is_match {
         Ok(())

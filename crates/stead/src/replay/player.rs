@@ -1,13 +1,13 @@
 //! Plays the steps of a recording in a temporary directory through a dialect and an engine.
 
-use std::path::{Path, PathBuf};
-
-use stead_engine::{Caller, FileNamePolicy, Principal};
-use stead_local::{Durability, LocalWorkspaceOptions};
-use stead_protocols::{
-    dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, DialectWorkspaceRootPath},
-    native::{EngineJsonCalls, JsonCall},
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use stead_engine::{CallControl, Caller, FileNamePolicy, Principal};
+use stead_local::{Durability, LocalWorkspaceOptions};
+use stead_protocols::dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, DialectWorkspaceRootPath};
 
 use super::{
     compare::{self, RecordedStepComparisonResult, RecordingReplayMismatch},
@@ -134,13 +134,13 @@ impl ReplayCommandTempWorkspace {
         };
         let reply = self.run_call(dialect, tool, call)?;
         let result = compare::compare_answer(call, &reply, &mut self.placeholders);
-        self.placeholders.bind_trash_handles(&reply.json);
+        self.placeholders.bind_trash_handles(&reply.json_fields());
         Ok(result)
     }
 
     fn run_call(
         &mut self,
-        dialect: &dyn Dialect,
+        dialect: &Arc<dyn Dialect>,
         tool: &str,
         call: &RecordedToolCallStep,
     ) -> Result<DialectReply, CommandError> {
@@ -151,14 +151,12 @@ impl ReplayCommandTempWorkspace {
             }
         };
         let arguments = self.placeholders.substitute_object(&call.args);
-        let request = dialect.translate_with_tier(tool, &arguments);
         let mut caller = Caller::new(Principal::Agent(AGENT_NAME.to_owned()), SESSION_ID, "replay");
         dialect.restrict_grants(&mut caller);
-        let mut engine_call = JsonCall::new(&caller, &request.operation, request.arguments);
-        engine_call.options = request.options;
-        let outcome = opened.engine.call(&engine_call);
+        let call = dialect.translate_with_tier(tool, &arguments);
+        let finished = call.run(&opened.engine, &caller, None, &CallControl::default());
         self.open_workspace = Some(opened);
-        Ok(dialect.render_reply(tool, &arguments, outcome))
+        Ok(finished.reply)
     }
 }
 

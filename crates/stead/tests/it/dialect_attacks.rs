@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_protocols::dialect::{self, DialectSet, DialectWorkspaceRootPath};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::attack::{
     AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
     SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 struct DialectAttackSubject {
     engine: Engine,
@@ -55,10 +55,8 @@ impl DialectAttackSubject {
 
     fn call_tool(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> AttackSubjectReply {
         let dialect = self.dialects.find_by_tool(tool).expect("the dialect has the tool");
-        let request = dialect.translate(tool, arguments);
-        let mut call = JsonCall::new(caller, &request.operation, request.arguments);
-        call.options = request.options;
-        let reply = dialect.render_reply(tool, arguments, self.engine.call(&call));
+        let call = dialect.clone().translate(tool, arguments);
+        let reply = call.run(&self.engine, caller, None, &stead_engine::CallControl::default()).reply;
         // A dialect may name the workspace's path, and its parent if the caller already named the parent.
         let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
         let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
@@ -68,7 +66,7 @@ impl DialectAttackSubject {
             let plain = text.replace(&self.workspace, "$W");
             if named { plain.replace(holder, "$H") } else { plain }
         };
-        let json = serde_json::from_str(&hide(Value::Object(reply.json).to_string())).unwrap_or_default();
+        let json = serde_json::from_str(&hide(reply.json)).unwrap_or_default();
         let refused = (reply.status == dialect::ReplyStatus::Error).then(|| "refused".to_owned());
         AttackSubjectReply { refusal: refused, json, text: hide(reply.text) }
     }

@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use crate::native::{EngineJsonCalls, JsonCall};
 use serde_json::Value;
 use stead_engine::{
     Caller, CallerApproverStatus, Engine, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry,
@@ -18,7 +19,6 @@ use stead_engine::{
 use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 
 use super::{
     journal_check,

@@ -2,11 +2,11 @@
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
+use crate::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
-use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
 use stead_local::LocalWorkspace;
-use stead_protocols::native::{EngineJsonCalls, JsonCall, RenderedOutcome};
 
 use super::{
     RaceAttackKind, RaceTally,

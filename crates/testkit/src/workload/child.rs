@@ -2,12 +2,12 @@
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
+use crate::native::{EngineJsonCalls, JsonCall};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stead_disk::SystemClock;
 use stead_engine::{Caller, Engine, Error, Principal};
 use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 
 use super::model::{CrashTestWorkloadStep, WorkspaceReferenceModel};
 use crate::stress::{Fallible, SeededRng, send_to_parent};

@@ -17,7 +17,7 @@ use stead_text::edit::{FindReplaceEdit, OccurrenceSelector};
 use super::bad_request;
 use crate::{errors::Error, limits, outcome::is_default};
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct EditArgs {
     pub path: String,
@@ -31,7 +31,7 @@ pub struct EditArgs {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditItem {
     pub old: String,

@@ -31,7 +31,7 @@ use crate::{
     version::Version,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeepChangesArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnSt
     }
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectChangesArgs {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,12 @@ pub enum SearchQueryTexts {
     AnyOf(Vec<String>),
 }
 
+impl Default for SearchQueryTexts {
+    fn default() -> Self {
+        Self::AnyOf(Vec::new())
+    }
+}
+
 impl SearchQueryTexts {
     /// A dialect with its own outcome format does not split a query at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {

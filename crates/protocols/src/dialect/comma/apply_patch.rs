@@ -2,34 +2,36 @@
 //! the patch of an `apply_patch` call. The dialect also parses the section headers of a patch, because replies repeat
 //! the paths in the headers.
 
-use crate::native::RenderedOutcome;
-use serde_json::{Value, json};
-use stead_engine::{CallOptions, MissingParentPolicy, PatchGrammar, PatchOptions};
+use std::sync::Arc;
+
+use serde_json::json;
+use stead_engine::{
+    CallOptions, MissingParentPolicy, PatchGrammar, PatchOptions,
+    ops::{PatchArgs, PatchOutcome, PatchedFileChangeKind},
+};
 
 use super::{
     super::{
-        TranslatedCall,
-        rendering::{CallOutcomeFieldsExt, trash_handle},
+        DialectToolCall,
+        rendering::{trash_handle, without_nulls},
     },
-    CommaToolCall,
-    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_exact, sha256_hex},
+    CommaPreparedCall, CommaToolCall,
+    envelope::{CommaReplyEnvelope, diff_exact, sha256_hex},
     inputs::CommaApplyPatchInput,
 };
+use crate::prepared_call::OutcomeWithBytes;
 
-pub(super) fn patch_call(
-    call: &CommaToolCall<'_>,
-    input: &CommaApplyPatchInput,
-    options: CallOptions,
-) -> TranslatedCall {
-    let arguments = json!({ "patch": input.patch, "base": input.expected_sha256_by_path });
+pub(super) fn patch_call(call: &Arc<CommaToolCall>, input: &Arc<CommaApplyPatchInput>) -> CommaPreparedCall {
+    let (patch, base) = (input.patch.clone(), input.expected_sha256_by_path.clone());
     let patch_options = if call.follows_document() {
         // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
         PatchOptions::STRICT
     } else {
         PatchOptions { grammar: PatchGrammar::Exact, ..PatchOptions::STRICT }
     };
-    let missing_parents = MissingParentPolicy::Refuse;
-    TranslatedCall::new("patch", arguments, CallOptions { missing_parents, patch_options, ..options })
+    let options = CallOptions { missing_parents: MissingParentPolicy::Refuse, patch_options, ..call.options.clone() };
+    let (arguments, input) = (PatchArgs { patch, base, ..PatchArgs::default() }, input.clone());
+    call.prepare(arguments, options, move |_, patch| patch_reply(&input, &patch))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,41 +78,43 @@ pub(super) fn patch_paths(patch: &str) -> Vec<&str> {
     parse_headers(patch).into_iter().flat_map(|header| [Some(header.path), header.move_target]).flatten().collect()
 }
 
-pub(super) fn patch_reply(input: &CommaApplyPatchInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
+fn patch_reply(input: &CommaApplyPatchInput, patch: &OutcomeWithBytes<PatchOutcome>) -> CommaReplyEnvelope {
     let headers = parse_headers(&input.patch);
-    let rows = outcome.list_field("files");
+    let rows = &patch.outcome.files;
     // A unified diff has no section headers, so the reply contains the engine's paths of its files.
     let use_headers = headers.len() == rows.len();
     let mut lines = Vec::new();
     let mut files = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let header = headers.get(index).filter(|_| use_headers);
-        let path = header.map_or(row["path"].as_str().unwrap_or_default(), |header| header.path);
-        let to = row["to"].as_str().map(|to| header.and_then(|header| header.move_target).unwrap_or(to));
-        let (before, after) = before_and_after(outcome, index);
-        let operation = row["operation"].as_str().unwrap_or_default();
-        lines.push(match (operation, to) {
-            ("add", _) => format!("  A {path}"),
-            ("delete", _) => format!("  D {path}"),
-            (_, Some(to)) => format!("  R {path} -> {to}"),
-            (_, None) => format!("  M {path}"),
-        });
-        let handle = row["trash"].as_str().map(|id| trash_handle(id, path));
-        let file = CommaReplyJsonBuilder::new()
-            .with("path", path)
-            .with("operation", operation)
-            .with_optional("toPath", to)
-            .with_optional("beforeSha256", before.map(sha256_hex))
-            .with_optional("afterSha256", after.map(sha256_hex))
-            .with("diff", diff_exact(to.unwrap_or(path), before, after))
-            .with_optional("trashedTo", handle);
-        files.push(Value::from(file));
+        let (engine_path, engine_to) = (row.path.to_wire(), row.to.as_ref().map(|to| to.to_wire()));
+        let path = header.map_or(&*engine_path, |header| header.path);
+        let to = engine_to.as_deref().map(|to| header.and_then(|header| header.move_target).unwrap_or(to));
+        let (before, after) = patch.before_and_after(index);
+        let (line, operation) = match (row.operation, to) {
+            (PatchedFileChangeKind::Add, _) => (format!("  A {path}"), "add"),
+            (PatchedFileChangeKind::Delete, _) => (format!("  D {path}"), "delete"),
+            (PatchedFileChangeKind::Move, Some(to)) => (format!("  R {path} -> {to}"), "move"),
+            (PatchedFileChangeKind::Update, Some(to)) => (format!("  R {path} -> {to}"), "update"),
+            (PatchedFileChangeKind::Move, None) => (format!("  M {path}"), "move"),
+            (PatchedFileChangeKind::Update, None) => (format!("  M {path}"), "update"),
+        };
+        lines.push(line);
+        let handle = row.trash.as_deref().map(|id| trash_handle(id, path));
+        files.push(without_nulls(json!({
+            "path": path,
+            "operation": operation,
+            "toPath": to,
+            "beforeSha256": before.map(sha256_hex),
+            "afterSha256": after.map(sha256_hex),
+            "diff": diff_exact(to.unwrap_or(path), before, after),
+            "trashedTo": handle,
+        })));
     }
-    let hunks: u64 = rows.iter().filter_map(|row| row["chunks"].as_u64()).sum();
+    let hunks: usize = rows.iter().map(|row| row.chunks).sum();
     let mode = if input.atomic { "atomic" } else { "sequential" };
     let output = format!("Applied patch ({mode}): {} file(s), {hunks} hunk(s).\n{}", files.len(), lines.join("\n"));
-    let data =
-        CommaReplyJsonBuilder::new().with("atomic", input.atomic).with("hunkCount", hunks).with("changedFiles", files);
+    let data = json!({ "atomic": input.atomic, "hunkCount": hunks, "changedFiles": files });
     CommaReplyEnvelope::success(output, data)
 }
 

@@ -1,21 +1,22 @@
 //! The tool `edit_file` replaces quoted texts in one file. All quoted texts refer to the same version of the file.
 //! Either all edits of a call are applied or none.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use stead_engine::{
     CallOptions,
     edit_rules::{EditMatchingRules, QuoteNotFoundPolicy},
+    ops::{AppliedEditRow, EditArgs, EditItem, EditOutcome, StaleEditHandling},
 };
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
-    CommaToolCall,
-    envelope::{
-        CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_normalized, normalize_text, sha256_hex,
-    },
+    super::{DialectToolCall, rendering::without_nulls},
+    CommaPreparedCall, CommaToolCall,
+    envelope::{CommaReplyEnvelope, diff_normalized, normalize_text, sha256_hex},
     inputs::{CommaEditFileInput, CommaTextEdit},
 };
+use crate::prepared_call::OutcomeWithBytes;
 
 /// A fuzzy edit may replace text that only resembles its quote, if no text matches the quote exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,50 +25,52 @@ pub(super) enum FuzzyEditMatching {
     On,
 }
 
-pub(super) fn edit_call(call: &CommaToolCall<'_>, input: &CommaEditFileInput, options: CallOptions) -> TranslatedCall {
-    let edits: Vec<Value> = input.edits.iter().map(|edit| engine_edit(call, edit)).collect();
-    let mut arguments = json!({ "path": input.path, "edits": edits, "mode": "strict" });
-    if let Some(hash) = &input.expected_sha256 {
-        arguments["base"] = hash.as_str().into();
-    }
+pub(super) fn edit_call(call: &Arc<CommaToolCall>, input: &Arc<CommaEditFileInput>) -> CommaPreparedCall {
+    let arguments = EditArgs {
+        path: input.path.clone(),
+        edits: input.edits.iter().map(|edit| engine_edit(call, edit)).collect(),
+        base: input.expected_sha256.clone(),
+        mode: StaleEditHandling::Strict,
+        ..EditArgs::default()
+    };
     let recovery = match call.dialect.fuzzy_matching {
         FuzzyEditMatching::Off => QuoteNotFoundPolicy::None,
         FuzzyEditMatching::On => QuoteNotFoundPolicy::AcceptSimilar,
     };
     let edit_rules = EditMatchingRules { recovery, ..EditMatchingRules::PLAIN };
-    TranslatedCall::new("edit", arguments, CallOptions { edit_rules, ..options })
+    let input = input.clone();
+    call.prepare(arguments, CallOptions { edit_rules, ..call.options.clone() }, move |_, edit| {
+        edit_reply(&input, &edit)
+    })
 }
 
-fn engine_edit(call: &CommaToolCall<'_>, edit: &CommaTextEdit) -> Value {
-    let mut engine_edit = json!({ "old": edit.old_text, "new": edit.new_text });
-    if call.follows_document() && edit.replace_all {
-        engine_edit["all"] = true.into();
-    } else if let Some(count) = edit.expected_occurrences {
-        engine_edit["count"] = count.into();
-    }
-    engine_edit
+fn engine_edit(call: &CommaToolCall, edit: &CommaTextEdit) -> EditItem {
+    let all = call.follows_document() && edit.replace_all;
+    let count = edit.expected_occurrences.filter(|_| !all).and_then(|count| usize::try_from(count).ok());
+    EditItem { old: edit.old_text.clone(), new: edit.new_text.clone(), all, count, ..EditItem::default() }
 }
 
 pub(super) fn expected_occurrences(edits: &[CommaTextEdit], index: u64) -> Option<u64> {
     edits.get(usize::try_from(index).ok()?)?.expected_occurrences
 }
 
-pub(super) fn edit_reply(input: &CommaEditFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
+fn edit_reply(input: &CommaEditFileInput, edit: &OutcomeWithBytes<EditOutcome>) -> CommaReplyEnvelope {
     let path = input.path.as_str();
-    let (before, after) = before_and_after(outcome, 0);
-    let sha256 = outcome.text_field("version");
-    let reported = outcome.list_field("edits").iter();
+    let (before, after) = edit.before_and_after(0);
+    let outcome = &edit.outcome;
+    let sha256 = outcome.version.version.to_string();
     let applied: Vec<CommaAppliedEdit> =
-        reported.map(|edit| CommaAppliedEdit::from_outcome(edit, &input.edits)).collect();
+        outcome.edits.iter().map(|edit| CommaAppliedEdit::from_outcome(edit, &input.edits)).collect();
     let replacements: u64 = applied.iter().map(|edit| edit.occurrences).sum();
-    let data = CommaReplyJsonBuilder::new()
-        .with("path", path)
-        .with_optional("beforeSha256", before.map(sha256_hex))
-        .with("afterSha256", sha256)
-        .with("sizeBytes", outcome.number_field("size"))
-        .with("appliedEdits", applied.into_iter().map(CommaAppliedEdit::into_json).collect::<Vec<_>>())
-        .with("diff", diff_normalized(path, before, after));
-    if outcome.json.get("changed") == Some(&Value::Bool(false)) {
+    let data = json!({
+        "path": path,
+        "beforeSha256": before.map(sha256_hex),
+        "afterSha256": sha256.as_str(),
+        "sizeBytes": outcome.size,
+        "appliedEdits": applied.into_iter().map(CommaAppliedEdit::into_json).collect::<Vec<_>>(),
+        "diff": diff_normalized(path, before, after),
+    });
+    if !outcome.changed {
         return CommaReplyEnvelope::success(format!("No change to {path} (all edits matched existing content)"), data);
     }
     let output =
@@ -84,29 +87,28 @@ struct CommaAppliedEdit {
 }
 
 impl CommaAppliedEdit {
-    fn from_outcome(reported: &Value, requested: &[CommaTextEdit]) -> Self {
-        let index = reported["edit"].as_u64().unwrap_or_default();
-        let matches = reported["lines"].as_array().map_or(0, Vec::len) as u64;
+    fn from_outcome(reported: &AppliedEditRow, requested: &[CommaTextEdit]) -> Self {
+        let (index, matches) = (reported.edit as u64, reported.lines.len() as u64);
         // If an edit changes nothing, the engine does not count its matches. The reply then contains the number of
         // matches that the caller expects.
         let occurrences = if matches == 0 { expected_occurrences(requested, index).unwrap_or(1) } else { matches };
-        let fallback = match reported["how"].as_str() {
-            Some("trimmed_lines") => Some("lineTrimmedReplacer"),
-            Some("collapsed_space") => Some("whitespaceNormalizedReplacer"),
-            Some("block_anchor") => Some("blockAnchorReplacer"),
-            Some(_) | None => None,
+        let fallback = match reported.how.name() {
+            "trimmed_lines" => Some("lineTrimmedReplacer"),
+            "collapsed_space" => Some("whitespaceNormalizedReplacer"),
+            "block_anchor" => Some("blockAnchorReplacer"),
+            _ => None,
         };
-        let matched_text = fallback.and_then(|_| reported["matched"].as_str()).map(normalize_text);
+        let matched_text = fallback.and(reported.matched.as_deref()).map(normalize_text);
         Self { index, occurrences, fallback, matched_text }
     }
 
     fn into_json(self) -> Value {
-        CommaReplyJsonBuilder::new()
-            .with("editIndex", self.index)
-            .with("occurrences", self.occurrences)
-            .with("usedFallback", self.fallback.is_some())
-            .with("replacerName", self.fallback.unwrap_or("exactReplacer"))
-            .with_optional("matchedText", self.matched_text)
-            .into()
+        without_nulls(json!({
+            "editIndex": self.index,
+            "occurrences": self.occurrences,
+            "usedFallback": self.fallback.is_some(),
+            "replacerName": self.fallback.unwrap_or("exactReplacer"),
+            "matchedText": self.matched_text,
+        }))
     }
 }

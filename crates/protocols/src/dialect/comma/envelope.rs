@@ -3,44 +3,16 @@
 
 use std::borrow::Cow;
 
-use crate::native::RenderedOutcome;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use stead_engine::Version;
 use stead_text::unified::jsdiff;
 
 use super::errors::CommaErrorKind;
-use crate::dialect::{DialectReply, ReplyStatus};
-
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct CommaReplyJsonBuilder(Map<String, Value>);
-
-impl CommaReplyJsonBuilder {
-    pub(super) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.0.insert(name.to_owned(), value.into());
-        self
-    }
-
-    pub(super) fn with_optional(self, name: &str, value: Option<impl Into<Value>>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-}
-
-impl From<CommaReplyJsonBuilder> for Value {
-    fn from(fields: CommaReplyJsonBuilder) -> Self {
-        Value::Object(fields.0)
-    }
-}
+use crate::dialect::{DialectReply, ReplyStatus, rendering::without_nulls};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CommaReplyEnvelope {
-    Success { output: String, data: CommaReplyJsonBuilder },
+    Success { output: String, data: Value },
     Error(Box<CommaToolError>),
 }
 
@@ -49,9 +21,9 @@ pub(super) struct CommaToolError {
     kind: CommaErrorKind,
     message: String,
     path: Option<String>,
-    details: Option<CommaReplyJsonBuilder>,
+    details: Option<Value>,
     retry_advice: CommaRetryAdvice,
-    data: Option<CommaReplyJsonBuilder>,
+    data: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,12 +49,12 @@ impl CommaToolError {
         self
     }
 
-    pub(super) fn with_details(mut self, details: CommaReplyJsonBuilder) -> Self {
+    pub(super) fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    pub(super) fn with_data(mut self, data: CommaReplyJsonBuilder) -> Self {
+    pub(super) fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self
     }
@@ -106,18 +78,19 @@ impl CommaToolError {
         &self.message
     }
 
-    fn to_fields(&self) -> CommaReplyJsonBuilder {
+    fn to_json(&self) -> Value {
         let (recoverable, action) = match &self.retry_advice {
             CommaRetryAdvice::NoRetry(action) => (false, action),
             CommaRetryAdvice::Retry(action) => (true, action),
         };
-        CommaReplyJsonBuilder::new()
-            .with("kind", self.kind)
-            .with("message", self.message.clone())
-            .with("recoverable", recoverable)
-            .with_optional("path", self.path.clone())
-            .with_optional("details", self.details.clone())
-            .with_optional("suggestedNextAction", action.clone())
+        without_nulls(json!({
+            "kind": self.kind,
+            "message": self.message,
+            "recoverable": recoverable,
+            "path": self.path,
+            "details": self.details,
+            "suggestedNextAction": action,
+        }))
     }
 
     fn to_text(&self) -> String {
@@ -135,32 +108,25 @@ impl From<CommaToolError> for CommaReplyEnvelope {
 }
 
 impl CommaReplyEnvelope {
-    pub(super) fn success(output: impl Into<String>, data: CommaReplyJsonBuilder) -> Self {
-        CommaReplyEnvelope::Success { output: output.into(), data }
+    /// The members of `data` that have no value are left out.
+    pub(super) fn success(output: impl Into<String>, data: Value) -> Self {
+        CommaReplyEnvelope::Success { output: output.into(), data: without_nulls(data) }
     }
 
     pub(super) fn into_reply(self) -> DialectReply {
-        match self {
+        let (json, text, status) = match self {
             CommaReplyEnvelope::Success { output, data } => {
-                let fields =
-                    CommaReplyJsonBuilder::new().with("ok", true).with("output", output.clone()).with("data", data);
-                DialectReply { json: fields.0, text: output, status: ReplyStatus::Success }
+                (json!({ "ok": true, "output": output, "data": data }), output, ReplyStatus::Success)
             }
             CommaReplyEnvelope::Error(error) => {
-                let fields = CommaReplyJsonBuilder::new()
-                    .with("ok", false)
-                    .with("output", error.message.clone())
-                    .with_optional("data", error.data.clone())
-                    .with("error", error.to_fields());
-                DialectReply { json: fields.0, text: error.to_text(), status: ReplyStatus::Error }
+                let json = json!({
+                    "ok": false, "output": error.message, "data": error.data, "error": error.to_json(),
+                });
+                (without_nulls(json), error.to_text(), ReplyStatus::Error)
             }
-        }
+        };
+        DialectReply { json: json.to_string(), text, status }
     }
-}
-
-pub(super) fn before_and_after(outcome: &RenderedOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
-    let file = outcome.before_after.get(index);
-    file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))
 }
 
 pub(super) fn sha256_hex(bytes: &[u8]) -> String {
@@ -185,8 +151,6 @@ fn lossy_text(bytes: Option<&[u8]>) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -196,7 +160,7 @@ mod tests {
         )
         .into_reply();
         assert_eq!(
-            Value::Object(reply.json),
+            Value::Object(reply.json_fields()),
             json!({ "ok": false, "output": "Gone: a", "error": {
                 "kind": "not_found", "message": "Gone: a", "recoverable": true, "path": "a",
                 "suggestedNextAction": "Look around." } })

@@ -9,7 +9,7 @@ use stead_path::AbsolutePathRule;
 use super::{
     super::rendering::{clean_path, error_detail},
     CommaToolCall,
-    envelope::{CommaReplyJsonBuilder, CommaToolError},
+    envelope::CommaToolError,
     inputs::{CommaMoveFileInput, CommaSearchMode, CommaToolInput},
 };
 use crate::error_rows::{RetryAdvice, error_row};
@@ -44,7 +44,7 @@ impl From<CommaErrorKind> for Value {
     }
 }
 
-pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
+pub(super) fn translate_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
     let specific = match &call.input {
         CommaToolInput::EditFile(input) => edits::edit_error(input, error),
         CommaToolInput::ApplyPatch(input) => edits::patch_error(input, error),
@@ -66,7 +66,7 @@ pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaT
     specific.unwrap_or_else(|| general_error(call, error))
 }
 
-fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
+fn general_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
     let hash = call.expected_sha256();
     match (error.kind, error_detail(error, "type")) {
@@ -100,7 +100,7 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
 }
 
 /// An error that the dialect's document does not describe gets the engine's message and next step.
-fn generic_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
+fn generic_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
     let comma_error =
         CommaToolError::new(error_row(error.kind).comma, error.message.clone()).with_path(call.path_argument());
     match &error.next_step {
@@ -127,7 +127,7 @@ fn invalid_regex_error(error: &Error) -> CommaToolError {
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
-pub(super) fn invalid_move_error(call: &CommaToolCall<'_>, input: &CommaMoveFileInput) -> Option<CommaToolError> {
+pub(super) fn invalid_move_error(call: &CommaToolCall, input: &CommaMoveFileInput) -> Option<CommaToolError> {
     if let Some(given) = call.first_path_outside() {
         return Some(outside_workspace_error(call, given));
     }
@@ -136,7 +136,7 @@ pub(super) fn invalid_move_error(call: &CommaToolCall<'_>, input: &CommaMoveFile
     (from == to).then(|| CommaToolError::new(CommaErrorKind::CommandFailed, message).with_path(from))
 }
 
-fn outside_workspace_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError {
+fn outside_workspace_error(call: &CommaToolCall, given: &str) -> CommaToolError {
     let workspace = &call.dialect.workspace_root;
     if given.starts_with('/') && call.dialect.path_syntax.absolute_paths == AbsolutePathRule::Refuse {
         let message = format!("Absolute paths are not allowed; use a path relative to \"{workspace}\".");
@@ -146,7 +146,7 @@ fn outside_workspace_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolEr
         .with_path(clean_path(workspace, given))
 }
 
-fn access_denied_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError {
+fn access_denied_error(call: &CommaToolCall, given: &str) -> CommaToolError {
     let path = clean_path(&call.dialect.workspace_root, given);
     let reads = matches!(
         call.input,
@@ -163,7 +163,7 @@ fn access_denied_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError 
 fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaToolError {
     CommaToolError::new(CommaErrorKind::StaleFile, format!("File has changed since last read: {path}"))
         .with_path(path)
-        .with_details(CommaReplyJsonBuilder::new().with("expectedSha256", expected).with("actualSha256", actual))
+        .with_details(json!({ "expectedSha256": expected, "actualSha256": actual }))
         .retry_with(STALE_FILE_ADVICE)
 }
 
@@ -175,7 +175,7 @@ enum CommaPathProblem {
     ParentMissing,
 }
 
-fn not_found_error(call: &CommaToolCall<'_>, error: &Error, problem: CommaPathProblem) -> CommaToolError {
+fn not_found_error(call: &CommaToolCall, error: &Error, problem: CommaPathProblem) -> CommaToolError {
     let path = call.path_argument();
     let not_found = |message: String| CommaToolError::new(CommaErrorKind::NotFound, message).with_path(path);
     let file_missing = || not_found(format!("File does not exist: {path}"));
@@ -244,7 +244,7 @@ fn move_path_error(input: &CommaMoveFileInput, problem: CommaPathProblem) -> Com
     )
 }
 
-fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
+fn symlink_error(call: &CommaToolCall) -> CommaToolError {
     let path = call.path_argument();
     let subject = if matches!(call.input, CommaToolInput::MoveFile(_)) { "Source path" } else { "Path" };
     CommaToolError::new(CommaErrorKind::NotFound, format!("{subject} is a symbolic link, not a file: {path}"))
@@ -273,7 +273,7 @@ fn destination_exists_error(input: &CommaMoveFileInput, error: &Error) -> CommaT
     }
 }
 
-fn already_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
+fn already_exists_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
     let exists =
         |message: String, path: &str| CommaToolError::new(CommaErrorKind::AlreadyExists, message).with_path(path);
     match &call.input {

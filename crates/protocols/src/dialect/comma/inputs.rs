@@ -1,5 +1,7 @@
 //! The inputs of the comma tools, and the published error for invalid arguments, which lists all issues, one line each.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,7 +30,7 @@ tool_inputs! {
     "restore_file" => RestoreFile(CommaRestoreFileInput { trashed_path: String, target_path: Option<String> }),
     "move_file" => MoveFile(CommaMoveFileInput { from_path: String, to_path: String, expected_sha256: String, overwrite: bool }),
     "apply_patch" => ApplyPatch(CommaApplyPatchInput {
-        patch: String, #[serde(default)] expected_sha256_by_path: Map<String, Value>, atomic: bool,
+        patch: String, #[serde(default)] expected_sha256_by_path: BTreeMap<String, String>, atomic: bool,
     }),
 }
 

@@ -3,16 +3,17 @@
 //! compares the case and accents of two names only if the names are otherwise equal. The dialect reproduces the
 //! collation for Latin letters; other letters follow in the order of their code points.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
-use crate::native::RenderedOutcome;
 use serde_json::{Value, json};
-use stead_engine::CallOptions;
+use stead_engine::{
+    FileKind,
+    ops::{ListArgs, ListOutcome, ListedEntryRow},
+};
+use stead_path::RelPath;
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
-    CommaToolCall,
-    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
+    super::DialectToolCall, CommaPreparedCall, CommaToolCall, envelope::CommaReplyEnvelope,
     inputs::CommaListDirectoryInput,
 };
 use crate::limits::COMMA_LIST_DEPTH_MAX;
@@ -48,19 +49,17 @@ fn listing_depth(input: &CommaListDirectoryInput) -> u64 {
     if input.recursive { input.max_depth.min(COMMA_LIST_DEPTH_MAX) } else { 1 }
 }
 
-pub(super) fn list_call(input: &CommaListDirectoryInput, options: CallOptions) -> TranslatedCall {
-    let arguments = json!({ "path": input.path, "depth": listing_depth(input), "all": input.include_hidden });
-    TranslatedCall::new("list", arguments, options)
+pub(super) fn list_call(call: &Arc<CommaToolCall>, input: &Arc<CommaListDirectoryInput>) -> CommaPreparedCall {
+    let (depth, all) = (Some(listing_depth(input)), Some(input.include_hidden));
+    let arguments = ListArgs { path: Some(input.path.clone()), depth, all, ..ListArgs::default() };
+    let input = input.clone();
+    call.prepare(arguments, call.options.clone(), move |call, list| list_reply(call, &input, &list.outcome))
 }
 
-pub(super) fn list_reply(
-    call: &CommaToolCall<'_>,
-    input: &CommaListDirectoryInput,
-    outcome: &RenderedOutcome,
-) -> CommaReplyEnvelope {
-    let top = outcome.text_field("path");
+fn list_reply(call: &CommaToolCall, input: &CommaListDirectoryInput, list: &ListOutcome) -> CommaReplyEnvelope {
+    let top = list.path.to_wire();
     let mut entries: Vec<CommaDirectoryEntry> =
-        outcome.list_field("entries").iter().map(|entry| parse_entry(top, entry)).collect();
+        list.entries.iter().map(|entry| CommaDirectoryEntry::new(&top, entry)).collect();
     entries.sort_by(|a, b| {
         let rank = |entry: &CommaDirectoryEntry| {
             (entry.depth, ["directory", "file", "symlink"].iter().position(|kind| *kind == entry.kind))
@@ -70,7 +69,7 @@ pub(super) fn list_reply(
             .then_with(|| call.dialect.name_order.compare(&a.name, &b.name))
             .then_with(|| a.relative_path.cmp(&b.relative_path))
     });
-    let truncated = outcome.is_set("truncated");
+    let truncated = list.completeness.is_truncated();
     let path = input.path.as_str();
     let output = match entries.len() {
         0 => format!("Listed {path} — empty directory."),
@@ -82,41 +81,40 @@ pub(super) fn list_reply(
         }
     };
     let objects: Vec<Value> = entries.into_iter().map(entry_to_json).collect();
-    let data = CommaReplyJsonBuilder::new()
-        .with("path", path)
-        .with("entries", objects)
-        .with("maxDepth", listing_depth(input))
-        .with("truncated", truncated);
+    let data = json!({ "path": path, "entries": objects, "maxDepth": listing_depth(input), "truncated": truncated });
     CommaReplyEnvelope::success(output, data)
 }
 
 /// An entry that is not a file has the size 0.
-pub(super) fn entry_type_and_size(entry: &Value) -> (&'static str, u64) {
-    match entry["type"].as_str() {
-        Some("directory") => ("directory", 0),
-        Some("link") => ("symlink", 0),
-        Some(_) | None => ("file", entry["size"].as_u64().unwrap_or_default()),
+pub(super) fn entry_type_and_size(kind: FileKind, size: Option<u64>) -> (&'static str, u64) {
+    match kind {
+        FileKind::Directory => ("directory", 0),
+        FileKind::Link => ("symlink", 0),
+        FileKind::File | FileKind::Special => ("file", size.unwrap_or_default()),
     }
 }
 
-pub(super) fn path_below<'e>(top: &str, entry: &'e Value) -> &'e str {
-    let path = entry["path"].as_str().unwrap_or_default();
+pub(super) fn path_below(top: &str, path: &RelPath) -> String {
+    let path = path.to_wire();
     match top {
-        "" | "." => path,
-        top => path.strip_prefix(top).map_or(path, |rest| rest.trim_start_matches('/')),
+        "" | "." => path.into_owned(),
+        top => path.strip_prefix(top).map_or(&*path, |rest| rest.trim_start_matches('/')).to_owned(),
     }
 }
 
-fn parse_entry(top: &str, entry: &Value) -> CommaDirectoryEntry {
-    let relative = path_below(top, entry);
-    let (kind, size) = entry_type_and_size(entry);
-    CommaDirectoryEntry {
-        name: relative.rsplit('/').next().unwrap_or(relative).to_owned(),
-        relative_path: relative.to_owned(),
-        kind,
-        size,
-        modified_at: entry["modified"].as_str().unwrap_or(EPOCH_TIMESTAMP).to_owned(),
-        depth: relative.split('/').count(),
+impl CommaDirectoryEntry {
+    fn new(top: &str, entry: &ListedEntryRow) -> Self {
+        let relative_path = path_below(top, &entry.path);
+        let (kind, size) = entry_type_and_size(entry.kind, entry.size);
+        let modified_at = entry.modified.map_or_else(|| EPOCH_TIMESTAMP.to_owned(), |modified| modified.to_string());
+        Self {
+            name: relative_path.rsplit('/').next().unwrap_or(&relative_path).to_owned(),
+            depth: relative_path.split('/').count(),
+            relative_path,
+            kind,
+            size,
+            modified_at,
+        }
     }
 }
 
@@ -130,14 +128,14 @@ fn entry_line(entry: &CommaDirectoryEntry) -> String {
 }
 
 fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
-    CommaReplyJsonBuilder::new()
-        .with("name", entry.name)
-        .with("relativePath", entry.relative_path)
-        .with("type", entry.kind)
-        .with("size", entry.size)
-        .with("mtime", entry.modified_at)
-        .with("depth", entry.depth)
-        .into()
+    json!({
+        "name": entry.name,
+        "relativePath": entry.relative_path,
+        "type": entry.kind,
+        "size": entry.size,
+        "mtime": entry.modified_at,
+        "depth": entry.depth,
+    })
 }
 
 /// The punctuation characters in collation order. ASCII characters that are neither letters, digits nor listed

@@ -1,41 +1,50 @@
 //! The tool `read_file` returns a range of lines and the sha256 of the whole file. The number of bytes that a read
 //! returns is limited. The bytes of a binary file are returned only if the call requests them.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::json;
+use stead_engine::ops::{ReadArgs, ReadOutcome};
 
 use super::{
-    super::rendering::CallOutcomeFieldsExt,
-    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, normalize_text},
+    super::{DialectToolCall, rendering::without_nulls},
+    CommaPreparedCall, CommaToolCall,
+    envelope::{CommaReplyEnvelope, normalize_text},
     errors,
     inputs::CommaReadFileInput,
 };
+use crate::prepared_call::OutcomeWithBytes;
 
 /// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;
 
-pub(super) fn read_reply(input: &CommaReadFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
+pub(super) fn read_call(call: &Arc<CommaToolCall>, input: &Arc<CommaReadFileInput>) -> CommaPreparedCall {
+    let (arguments, input) = (ReadArgs { path: input.path.clone(), ..ReadArgs::default() }, input.clone());
+    call.prepare(arguments, call.options.clone(), move |_, read| read_reply(&input, &read))
+}
+
+fn read_reply(input: &CommaReadFileInput, read: &OutcomeWithBytes<ReadOutcome>) -> CommaReplyEnvelope {
     let path = input.path.as_str();
-    let bytes = outcome.bytes_before();
-    let (sha256, size) = (outcome.text_field("version"), bytes.len());
+    let bytes = read.bytes_before();
+    let (sha256, size) = (read.outcome.version.version.to_string(), bytes.len());
     // The original uses the same rule to decide whether a file is binary.
     if bytes[..size.min(BINARY_SAMPLE_BYTES)].contains(&0) {
-        let data = CommaReplyJsonBuilder::new();
-        let describe = |data: CommaReplyJsonBuilder| {
-            data.with("encoding", "base64")
-                .with("binary", true)
-                .with("sizeBytes", size)
-                .with("sha256", sha256)
-                .with("startLine", 0)
-                .with("endLine", 0)
-                .with("lineCount", 0)
-                .with("truncated", false)
-        };
+        let data = json!({
+            "contentBase64": input.allow_binary.then(|| STANDARD.encode(bytes)),
+            "encoding": "base64",
+            "binary": true,
+            "sizeBytes": size,
+            "sha256": sha256,
+            "startLine": 0,
+            "endLine": 0,
+            "lineCount": 0,
+            "truncated": false,
+        });
         if input.allow_binary {
-            let data = describe(data.with("contentBase64", STANDARD.encode(bytes)));
             return CommaReplyEnvelope::success(format!("Read {path} — binary, {size} bytes, sha256={sha256}"), data);
         }
-        return errors::binary_file_error(path).with_data(describe(data)).into();
+        return errors::binary_file_error(path).with_data(without_nulls(data)).into();
     }
     let text = String::from_utf8_lossy(bytes);
     let has_bom = text.starts_with('\u{feff}');
@@ -52,18 +61,19 @@ pub(super) fn read_reply(input: &CommaReadFileInput, outcome: &RenderedOutcome) 
         output.push_str("\n\n");
         output.push_str(content);
     }
-    let data = CommaReplyJsonBuilder::new()
-        .with("content", content)
-        .with("encoding", "utf8")
-        .with("startLine", first)
-        .with("endLine", last)
-        .with("lineCount", count)
-        .with("sizeBytes", size)
-        .with("sha256", sha256)
-        .with("truncated", truncated)
-        .with("binary", false)
-        .with("newlineStyle", newline_style(&text))
-        .with("hasBom", has_bom);
+    let data = json!({
+        "content": content,
+        "encoding": "utf8",
+        "startLine": first,
+        "endLine": last,
+        "lineCount": count,
+        "sizeBytes": size,
+        "sha256": sha256,
+        "truncated": truncated,
+        "binary": false,
+        "newlineStyle": newline_style(&text),
+        "hasBom": has_bom,
+    });
     CommaReplyEnvelope::success(output, data)
 }
 

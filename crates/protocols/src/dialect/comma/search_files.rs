@@ -1,14 +1,19 @@
 //! The tools `search_files` and `glob` find paths by pattern, and lines by text or regular expression. Search results
 //! are sorted by path in byte order; the original code returns them in the order of the file system.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, Error, ErrorKind, GlobPatternSet, ListingPageSizeAndDetail, WalkFilter, limits};
+use stead_engine::{
+    CallOptions, Error, ErrorKind, FileKind, GlobPatternSet, ListingPageSizeAndDetail, WalkFilter, limits,
+    ops::{FindArgs, FindOutcome, FoundPathRow, SearchArgs, SearchHit, SearchOutcome, SearchQueryTexts},
+};
+use stead_path::RelPath;
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
-    CommaToolCall,
-    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
+    super::DialectToolCall,
+    CommaErrorKind, CommaPreparedCall, CommaToolCall,
+    envelope::{CommaReplyEnvelope, CommaToolError},
     inputs::{CommaGlobInput, CommaSearchFilesInput, CommaSearchMode, CommaToolInput},
     list_directory::{entry_type_and_size, path_below},
 };
@@ -17,34 +22,41 @@ use crate::limits::{COMMA_GLOB_PATHS_MAX, COMMA_SEARCH_MATCHES_MAX};
 const DEFAULT_EXCLUDES: &[&str] =
     &["**/node_modules/**", "**/.git/**", "**/dist/**", "**/build/**", "**/.next/**", "**/.turbo/**", "**/coverage/**"];
 
-pub(super) fn search_call(input: &CommaSearchFilesInput, options: CallOptions) -> TranslatedCall {
+pub(super) fn search_call(call: &Arc<CommaToolCall>, input: &Arc<CommaSearchFilesInput>) -> CommaPreparedCall {
     let exclude = excluded_globs(input.exclude_globs.as_deref());
     if input.mode == CommaSearchMode::Path {
-        return find_call(&input.query, &input.root, &input.include_globs, exclude, options);
+        let (arguments, options) = find_arguments(call, &input.query, &input.root, &input.include_globs, exclude);
+        let input = input.clone();
+        return call.prepare(arguments, options, move |_, find| path_search_reply(&input, &find.outcome));
     }
-    let arguments = json!({
-        "query": input.query,
-        "path": input.root,
-        "regex": input.mode == CommaSearchMode::Regex,
-        "context": input.context_lines.min(limits::SEARCH_CONTEXT_MAX as u64),
-        "all": true,
-        "max": result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX),
-    });
-    let options = CallOptions { walk_filter: walk_filter(&input.include_globs, &exclude), ..find_options(options) };
-    TranslatedCall::new("search", arguments, options)
+    let arguments = SearchArgs {
+        query: SearchQueryTexts::Text(input.query.clone()),
+        path: Some(input.root.clone()),
+        regex: Some(input.mode == CommaSearchMode::Regex),
+        context: Some(input.context_lines.min(limits::SEARCH_CONTEXT_MAX as u64)),
+        all: Some(true),
+        max: Some(result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX) as u64),
+        ..SearchArgs::default()
+    };
+    let options = find_options(call, walk_filter(&input.include_globs, &exclude));
+    let input = input.clone();
+    call.prepare(arguments, options, move |_, search| text_search_reply(&input, &search.outcome))
 }
 
-pub(super) fn glob_call(input: &CommaGlobInput, options: CallOptions) -> TranslatedCall {
+pub(super) fn glob_call(call: &Arc<CommaToolCall>, input: &Arc<CommaGlobInput>) -> CommaPreparedCall {
     let exclude = excluded_globs(input.exclude_globs.as_deref());
-    find_call(&input.pattern, &input.root, &[], exclude, options)
+    let (arguments, options) = find_arguments(call, &input.pattern, &input.root, &[], exclude);
+    let input = input.clone();
+    call.prepare(arguments, options, move |_, find| glob_reply(&input, &find.outcome))
 }
 
 fn excluded_globs(requested: Option<&[String]>) -> Vec<&str> {
     requested.map_or_else(|| DEFAULT_EXCLUDES.to_vec(), |globs| globs.iter().map(String::as_str).collect())
 }
 
-fn find_options(options: CallOptions) -> CallOptions {
-    CallOptions { listing_style: ListingPageSizeAndDetail::DetailedEntries(COMMA_GLOB_PATHS_MAX), ..options }
+fn find_options(call: &CommaToolCall, walk_filter: WalkFilter) -> CallOptions {
+    let listing_style = ListingPageSizeAndDetail::DetailedEntries(COMMA_GLOB_PATHS_MAX);
+    CallOptions { listing_style, walk_filter, ..call.options.clone() }
 }
 
 fn walk_filter(include: &[String], exclude: &[&str]) -> WalkFilter {
@@ -52,21 +64,21 @@ fn walk_filter(include: &[String], exclude: &[&str]) -> WalkFilter {
     WalkFilter { include: compile_globs(&include), exclude: compile_globs(exclude) }
 }
 
-fn find_call(
+fn find_arguments(
+    call: &CommaToolCall,
     pattern: &str,
     root: &str,
     include: &[String],
     exclude: Vec<&str>,
-    options: CallOptions,
-) -> TranslatedCall {
+) -> (FindArgs, CallOptions) {
     // A leading exclamation mark negates the pattern.
     let (pattern, exclude) = match pattern.strip_prefix('!') {
         None => (pattern, exclude),
         Some(other) => ("**", exclude.into_iter().chain([other]).collect()),
     };
-    let arguments = json!({ "pattern": pattern, "path": root, "all": true, "max": COMMA_GLOB_PATHS_MAX });
-    let options = CallOptions { walk_filter: walk_filter(include, &exclude), ..find_options(options) };
-    TranslatedCall::new("find", arguments, options)
+    let (pattern, path, max) = (pattern.to_owned(), Some(root.to_owned()), Some(COMMA_GLOB_PATHS_MAX as u64));
+    let options = find_options(call, walk_filter(include, &exclude));
+    (FindArgs { pattern, path, all: Some(true), max }, options)
 }
 
 /// An invalid glob matches nothing, as in the dialect's original code.
@@ -80,7 +92,7 @@ fn result_limit(requested: u64, max: usize) -> usize {
 }
 
 /// A path search or a glob call with an invalid pattern gets an empty reply, not an error.
-pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaReplyEnvelope> {
+pub(super) fn reply_without_matches(call: &CommaToolCall, error: &Error) -> Option<CommaReplyEnvelope> {
     let complete = CommaSearchTruncation::Complete;
     match (error.kind, &call.input) {
         (ErrorKind::BadRequest, CommaToolInput::SearchFiles(input)) if input.mode == CommaSearchMode::Path => {
@@ -91,37 +103,34 @@ pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> 
     }
 }
 
-pub(super) fn search_reply(input: &CommaSearchFilesInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
-    match input.mode {
-        CommaSearchMode::Path => {
-            let top = outcome.text_field("path");
-            let files = outcome.list_field("matches").iter().filter(|entry| entry["type"] == "file");
-            let matches = files.map(|entry| render_path_match(top, entry)).collect();
-            let max = result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX);
-            let (matches, truncation) = limit_matches(outcome, matches, max);
-            let scanned = matches.len() as u64;
-            render_search(input, matches, truncation, scanned)
-        }
-        CommaSearchMode::Text | CommaSearchMode::Regex => {
-            let matches = outcome.list_field("files").iter().flat_map(render_line_matches).collect();
-            let truncation = CommaSearchTruncation::from(outcome.is_set("truncated"));
-            render_search(input, matches, truncation, outcome.number_field("scanned"))
-        }
-    }
+fn path_search_reply(input: &CommaSearchFilesInput, find: &FindOutcome) -> CommaReplyEnvelope {
+    let top = find.path.to_wire();
+    let files = find.matches.iter().filter(|entry| entry.kind == FileKind::File);
+    let matches = files.map(|entry| render_path_match(&top, entry)).collect();
+    let max = result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX);
+    let (matches, truncation) = limit_matches(find, matches, max);
+    let scanned = matches.len() as u64;
+    render_search(input, matches, truncation, scanned)
 }
 
-pub(super) fn glob_reply(input: &CommaGlobInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
-    let matches = outcome.list_field("matches").iter().map(match_path).collect();
-    let (matches, truncation) = limit_matches(outcome, matches, result_limit(input.max_results, COMMA_GLOB_PATHS_MAX));
+fn text_search_reply(input: &CommaSearchFilesInput, search: &SearchOutcome) -> CommaReplyEnvelope {
+    let SearchOutcome::ByPath(search) = search else {
+        let message = "internal error: the hits are not sorted by path";
+        return CommaToolError::new(CommaErrorKind::Unknown, message).into();
+    };
+    let hits = search.files.iter().flat_map(|file| file.hits.iter().map(|hit| render_line_match(&file.path, hit)));
+    let truncation = CommaSearchTruncation::from(search.completeness.is_truncated());
+    render_search(input, hits.collect(), truncation, search.counts.scanned)
+}
+
+fn glob_reply(input: &CommaGlobInput, find: &FindOutcome) -> CommaReplyEnvelope {
+    let matches = find.matches.iter().map(match_path).collect();
+    let (matches, truncation) = limit_matches(find, matches, result_limit(input.max_results, COMMA_GLOB_PATHS_MAX));
     render_glob(input, matches, truncation)
 }
 
-fn limit_matches(
-    outcome: &RenderedOutcome,
-    mut matches: Vec<Value>,
-    max: usize,
-) -> (Vec<Value>, CommaSearchTruncation) {
-    let truncation = CommaSearchTruncation::from(outcome.is_set("truncated") || matches.len() > max);
+fn limit_matches(find: &FindOutcome, mut matches: Vec<Value>, max: usize) -> (Vec<Value>, CommaSearchTruncation) {
+    let truncation = CommaSearchTruncation::from(find.completeness.is_truncated() || matches.len() > max);
     matches.truncate(max);
     (matches, truncation)
 }
@@ -138,43 +147,24 @@ impl From<bool> for CommaSearchTruncation {
     }
 }
 
-fn match_path(entry: &Value) -> Value {
-    let (kind, size) = entry_type_and_size(entry);
-    CommaReplyJsonBuilder::new()
-        .with("path", entry["path"].clone())
-        .with("type", kind)
-        .with("size", size)
-        .with("mtime", entry["modified"].clone())
-        .into()
+fn match_path(entry: &FoundPathRow) -> Value {
+    let (kind, size) = entry_type_and_size(entry.kind, Some(entry.size));
+    json!({ "path": entry.path.to_wire(), "type": kind, "size": size, "mtime": entry.modified.to_string() })
 }
 
-fn render_path_match(top: &str, entry: &Value) -> Value {
-    let path = entry["path"].as_str().unwrap_or_default();
-    CommaReplyJsonBuilder::new().with("path", path).with("preview", path_below(top, entry)).into()
+fn render_path_match(top: &str, entry: &FoundPathRow) -> Value {
+    let preview = path_below(top, &entry.path);
+    json!({ "path": entry.path.to_wire(), "preview": preview })
 }
 
-fn render_line_matches(file: &Value) -> Vec<Value> {
-    let hits = file["hits"].as_array();
-    hits.into_iter().flatten().map(|hit| render_line_match(&file["path"], hit)).collect()
-}
-
-fn render_line_match(path: &Value, hit: &Value) -> Value {
-    let line = hit["line"].as_u64().unwrap_or_default();
-    let text = hit["text"].as_str().unwrap_or_default();
-    let characters = usize::try_from(hit["column"].as_u64().unwrap_or(1)).unwrap_or(1).saturating_sub(1);
-    let column = text.chars().take(characters).map(char::len_utf16).sum::<usize>() + 1;
-    let around =
-        |name: &str| -> Vec<&str> { hit[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect() };
-    let before = around("before");
-    let first = line - (before.len() as u64).min(line);
-    let lines = before.into_iter().chain([text]).chain(around("after"));
+fn render_line_match(path: &RelPath, hit: &SearchHit) -> Value {
+    let characters = hit.column.saturating_sub(1);
+    let column = hit.text.chars().take(characters).map(char::len_utf16).sum::<usize>() + 1;
+    let first = hit.line.saturating_sub(hit.before.len() as u64);
+    let lines =
+        hit.before.iter().map(|line| &**line).chain([hit.text.as_str()]).chain(hit.after.iter().map(|line| &**line));
     let preview: Vec<String> = (first..).zip(lines).map(|(number, text)| format!("{number}: {text}")).collect();
-    CommaReplyJsonBuilder::new()
-        .with("path", path.clone())
-        .with("line", line)
-        .with("column", column)
-        .with("preview", preview.join("\n"))
-        .into()
+    json!({ "path": path.to_wire(), "line": hit.line, "column": column, "preview": preview.join("\n") })
 }
 
 fn render_search(
@@ -194,13 +184,14 @@ fn render_search(
             format!("{head} — {scanned} files scanned\n\n{}", rendered.join("\n\n"))
         }
     };
-    let data = CommaReplyJsonBuilder::new()
-        .with("mode", mode)
-        .with("query", query)
-        .with("root", root)
-        .with("matches", matches)
-        .with("truncated", truncation == CommaSearchTruncation::Truncated)
-        .with("filesScanned", scanned);
+    let data = json!({
+        "mode": mode,
+        "query": query,
+        "root": root,
+        "matches": matches,
+        "truncated": truncation == CommaSearchTruncation::Truncated,
+        "filesScanned": scanned,
+    });
     CommaReplyEnvelope::success(output, data)
 }
 
@@ -229,10 +220,11 @@ fn render_glob(input: &CommaGlobInput, matches: Vec<Value>, truncation: CommaSea
             format!("Matched {count} {noun} for glob \"{pattern}\" under \"{root}\"{suffix}:\n{}", lines.join("\n"))
         }
     };
-    let data = CommaReplyJsonBuilder::new()
-        .with("pattern", pattern)
-        .with("root", root)
-        .with("matches", matches)
-        .with("truncated", truncation == CommaSearchTruncation::Truncated);
+    let data = json!({
+        "pattern": pattern,
+        "root": root,
+        "matches": matches,
+        "truncated": truncation == CommaSearchTruncation::Truncated,
+    });
     CommaReplyEnvelope::success(output, data)
 }

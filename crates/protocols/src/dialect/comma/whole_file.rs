@@ -2,154 +2,141 @@
 //! deleted or replaced file goes to the trash, and the reply contains a handle to restore it. Deleting a symbolic link
 //! deletes the link, never its target.
 
-use crate::native::RenderedOutcome;
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::json;
 use stead_engine::{
     CallOptions, CallTrashRetentionOverride, DirectoryRemovalPermission, LineEndingAndBomPolicy, MissingParentPolicy,
     OverwrittenFilePolicy,
+    ops::{MoveArgs, MoveOutcome, RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, WriteArgs},
 };
 
 use super::{
     super::{
-        TranslatedCall,
-        rendering::{CallOutcomeFieldsExt, clean_path, id_from_trash_handle, trash_handle},
+        DialectToolCall,
+        rendering::{clean_path, id_from_trash_handle, trash_handle},
     },
-    CommaToolCall,
-    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_exact, diff_normalized, sha256_hex},
+    CommaPreparedCall, CommaToolCall,
+    envelope::{CommaReplyEnvelope, diff_exact, diff_normalized, sha256_hex},
     inputs::{
         CommaCreateFileInput, CommaDeleteFileInput, CommaMoveFileInput, CommaRestoreFileInput, CommaWriteFileInput,
     },
 };
+use crate::prepared_call::OutcomeWithBytes;
 
-pub(super) fn create_call(
-    call: &CommaToolCall<'_>,
-    input: &CommaCreateFileInput,
-    options: CallOptions,
-) -> TranslatedCall {
+pub(super) fn create_call(call: &Arc<CommaToolCall>, input: &Arc<CommaCreateFileInput>) -> CommaPreparedCall {
     let creates_parents = input.create_parent_directories || (call.follows_document() && input.create_parents);
     let missing_parents = if creates_parents { MissingParentPolicy::Create } else { MissingParentPolicy::Refuse };
-    let arguments = json!({ "path": input.path, "content": input.content, "base": "" });
-    TranslatedCall::new("write", arguments, CallOptions { missing_parents, ..options })
+    let (path, content, base) = (input.path.clone(), input.content.clone(), Some(String::new()));
+    let (arguments, input) = (WriteArgs { path, content, base, ..WriteArgs::default() }, input.clone());
+    call.prepare(arguments, CallOptions { missing_parents, ..call.options.clone() }, move |_, write| {
+        let (path, sha256, size) = (&input.path, write.outcome.version.version.to_string(), write.outcome.size);
+        let data = json!({
+            "created": true,
+            "path": path.as_str(),
+            "sha256": sha256.as_str(),
+            "sizeBytes": size,
+            "diff": diff_exact(path, None, write.before_and_after(0).1),
+        });
+        CommaReplyEnvelope::success(format!("Created {path} ({size} bytes, sha256 {sha256})"), data)
+    })
 }
 
-pub(super) fn create_reply(input: &CommaCreateFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
-    let path = input.path.as_str();
-    let (_, after) = before_and_after(outcome, 0);
-    let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
-    let data = CommaReplyJsonBuilder::new()
-        .with("created", true)
-        .with("path", path)
-        .with("sha256", sha256)
-        .with("sizeBytes", size)
-        .with("diff", diff_exact(path, None, after));
-    CommaReplyEnvelope::success(format!("Created {path} ({size} bytes, sha256 {sha256})"), data)
+pub(super) fn write_call(call: &Arc<CommaToolCall>, input: &Arc<CommaWriteFileInput>) -> CommaPreparedCall {
+    let (path, content, base) = (input.path.clone(), input.content.clone(), Some(input.expected_sha256.clone()));
+    let (arguments, input) = (WriteArgs { path, content, base, ..WriteArgs::default() }, input.clone());
+    let options = CallOptions { replacement_format: LineEndingAndBomPolicy::MatchReplaced, ..call.options.clone() };
+    call.prepare(arguments, options, move |_, write| {
+        let (before, after) = write.before_and_after(0);
+        let (path, sha256, size) = (&input.path, write.outcome.version.version.to_string(), write.outcome.size);
+        let data = json!({
+            "path": path.as_str(),
+            "beforeSha256": input.expected_sha256.as_str(),
+            "afterSha256": sha256.as_str(),
+            "sizeBytes": size,
+            "diff": diff_normalized(path, before, after),
+        });
+        if !write.outcome.changed {
+            return CommaReplyEnvelope::success(format!("No change to {path} (content matched existing)"), data);
+        }
+        CommaReplyEnvelope::success(format!("Wrote {path} ({size} bytes, sha256 {sha256})"), data)
+    })
 }
 
-pub(super) fn write_call(input: &CommaWriteFileInput, options: CallOptions) -> TranslatedCall {
-    let arguments = json!({ "path": input.path, "content": input.content, "base": input.expected_sha256 });
-    let options = CallOptions { replacement_format: LineEndingAndBomPolicy::MatchReplaced, ..options };
-    TranslatedCall::new("write", arguments, options)
-}
-
-pub(super) fn write_reply(input: &CommaWriteFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
-    let path = input.path.as_str();
-    let (before, after) = before_and_after(outcome, 0);
-    let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
-    let data = CommaReplyJsonBuilder::new()
-        .with("path", path)
-        .with("beforeSha256", input.expected_sha256.as_str())
-        .with("afterSha256", sha256)
-        .with("sizeBytes", size)
-        .with("diff", diff_normalized(path, before, after));
-    if outcome.json.get("changed") == Some(&Value::Bool(false)) {
-        return CommaReplyEnvelope::success(format!("No change to {path} (content matched existing)"), data);
-    }
-    CommaReplyEnvelope::success(format!("Wrote {path} ({size} bytes, sha256 {sha256})"), data)
-}
-
-pub(super) fn delete_call(input: &CommaDeleteFileInput, options: CallOptions) -> TranslatedCall {
-    let mut arguments = json!({ "path": input.path });
-    if let Some(hash) = &input.expected_sha256 {
-        arguments["base"] = hash.as_str().into();
-    }
+pub(super) fn delete_call(call: &Arc<CommaToolCall>, input: &Arc<CommaDeleteFileInput>) -> CommaPreparedCall {
+    let (path, base) = (input.path.clone(), input.expected_sha256.clone());
     let removal_retention =
         if input.permanent { CallTrashRetentionOverride::None } else { CallTrashRetentionOverride::PrincipalDefault };
     let directory_removal = DirectoryRemovalPermission::Refuse;
-    TranslatedCall::new("remove", arguments, CallOptions { directory_removal, removal_retention, ..options })
+    let options = CallOptions { directory_removal, removal_retention, ..call.options.clone() };
+    let (arguments, input) = (RemoveArgs { path, base, ..RemoveArgs::default() }, input.clone());
+    call.prepare(arguments, options, move |_, removed| delete_reply(&input, &removed))
 }
 
-pub(super) fn delete_reply(input: &CommaDeleteFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
+fn delete_reply(input: &CommaDeleteFileInput, removed: &OutcomeWithBytes<RemoveOutcome>) -> CommaReplyEnvelope {
     let path = input.path.as_str();
-    let (before, _) = before_and_after(outcome, 0);
-    let size = outcome.number_field("bytes");
+    let (before, _) = removed.before_and_after(0);
+    let size = removed.outcome.bytes;
     let sha256 = match before {
         Some(bytes) => Some(sha256_hex(bytes)),
         None => input.expected_sha256.clone(),
     };
-    let data = CommaReplyJsonBuilder::new()
-        .with("deleted", true)
-        .with("path", path)
-        .with_optional("beforeSha256", sha256.clone())
-        .with("sizeBytes", size)
-        .with("diff", diff_exact(path, before, None));
-    if input.permanent {
-        let hash_text = sha256.map_or_else(String::new, |sha256| format!(", sha256 {sha256}"));
-        let output = format!("Permanently deleted {path} ({size} bytes{hash_text})");
-        return CommaReplyEnvelope::success(output, data.with("permanent", true));
-    }
-    let handle = trash_handle(outcome.text_field("trash"), path);
-    let output = format!("Deleted {path} ({size} bytes, trashed to {handle})");
-    CommaReplyEnvelope::success(output, data.with("permanent", false).with("trashedTo", handle))
-}
-
-pub(super) fn restore_call(input: &CommaRestoreFileInput, options: CallOptions) -> TranslatedCall {
-    let mut arguments = json!({ "trash": id_from_trash_handle(&input.trashed_path) });
-    if let Some(to) = &input.target_path {
-        arguments["to"] = to.as_str().into();
-    }
-    TranslatedCall::new("restore", arguments, options)
-}
-
-pub(super) fn restore_reply(
-    call: &CommaToolCall<'_>,
-    input: &CommaRestoreFileInput,
-    outcome: &RenderedOutcome,
-) -> CommaReplyEnvelope {
-    let handle = input.trashed_path.as_str();
-    let path = input.target_path.as_deref().unwrap_or(outcome.text_field("path"));
-    let size = outcome.number_field("bytes");
-    let data = CommaReplyJsonBuilder::new()
-        .with("restored", true)
-        .with("path", path)
-        .with("from", handle)
-        .with("sizeBytes", size);
-    let absolute = clean_path(&call.dialect.workspace_root, path);
-    CommaReplyEnvelope::success(format!("Restored {handle} to {absolute} ({size} bytes)"), data)
-}
-
-pub(super) fn move_call(input: &CommaMoveFileInput, options: CallOptions) -> TranslatedCall {
-    let arguments = json!({
-        "from": input.from_path,
-        "to": input.to_path,
-        "base": input.expected_sha256,
-        "overwrite": input.overwrite,
+    let handle = removed.outcome.trash.as_deref().map(|id| trash_handle(id, path)).filter(|_| !input.permanent);
+    let output = match (&handle, &sha256) {
+        (Some(handle), _) => format!("Deleted {path} ({size} bytes, trashed to {handle})"),
+        (None, Some(sha256)) => format!("Permanently deleted {path} ({size} bytes, sha256 {sha256})"),
+        (None, None) => format!("Permanently deleted {path} ({size} bytes)"),
+    };
+    let data = json!({
+        "deleted": true,
+        "path": path,
+        "beforeSha256": sha256,
+        "sizeBytes": size,
+        "diff": diff_exact(path, before, None),
+        "permanent": input.permanent,
+        "trashedTo": handle,
     });
-    let (missing_parents, overwritten_file) = (MissingParentPolicy::Refuse, OverwrittenFilePolicy::MoveToTrash);
-    TranslatedCall::new("move", arguments, CallOptions { missing_parents, overwritten_file, ..options })
+    CommaReplyEnvelope::success(output, data)
 }
 
-pub(super) fn move_reply(input: &CommaMoveFileInput, outcome: &RenderedOutcome) -> CommaReplyEnvelope {
+pub(super) fn restore_call(call: &Arc<CommaToolCall>, input: &Arc<CommaRestoreFileInput>) -> CommaPreparedCall {
+    let (trash, to) = (id_from_trash_handle(&input.trashed_path).to_owned(), input.target_path.clone());
+    let input = input.clone();
+    call.prepare(RestoreFromTrashArgs { trash, to }, call.options.clone(), move |call, restored| {
+        let (handle, size) = (input.trashed_path.as_str(), restored.outcome.bytes);
+        let restored_path = restored.outcome.path.to_wire();
+        let path = input.target_path.as_deref().unwrap_or(&restored_path);
+        let data = json!({ "restored": true, "path": path, "from": handle, "sizeBytes": size });
+        let absolute = clean_path(&call.dialect.workspace_root, path);
+        CommaReplyEnvelope::success(format!("Restored {handle} to {absolute} ({size} bytes)"), data)
+    })
+}
+
+pub(super) fn move_call(call: &Arc<CommaToolCall>, input: &Arc<CommaMoveFileInput>) -> CommaPreparedCall {
+    let arguments = MoveArgs {
+        from: input.from_path.clone(),
+        to: input.to_path.clone(),
+        base: Some(input.expected_sha256.clone()),
+        overwrite: input.overwrite,
+    };
+    let (missing_parents, overwritten_file) = (MissingParentPolicy::Refuse, OverwrittenFilePolicy::MoveToTrash);
+    let (options, input) = (CallOptions { missing_parents, overwritten_file, ..call.options.clone() }, input.clone());
+    call.prepare(arguments, options, move |_, moved| move_reply(&input, &moved.outcome))
+}
+
+fn move_reply(input: &CommaMoveFileInput, moved: &MoveOutcome) -> CommaReplyEnvelope {
     let (from, to) = (input.from_path.as_str(), input.to_path.as_str());
-    let sha256 = outcome.text_field("version");
-    let handle = outcome.json.get("trash").and_then(Value::as_str).map(|id| trash_handle(id, to));
+    let sha256 = moved.version.map(|version| version.to_string()).unwrap_or_default();
+    let handle = moved.trash.as_deref().map(|id| trash_handle(id, to));
     let note =
         handle.as_ref().map_or_else(String::new, |handle| format!(" (replaced existing file, trashed to {handle})"));
-    let data = CommaReplyJsonBuilder::new()
-        .with("moved", true)
-        .with("fromPath", from)
-        .with("toPath", to)
-        .with("sha256", sha256)
-        .with("sizeBytes", outcome.number_field("bytes"))
-        .with_optional("overwroteTrashedTo", handle);
+    let data = json!({
+        "moved": true,
+        "fromPath": from,
+        "toPath": to,
+        "sha256": sha256.as_str(),
+        "sizeBytes": moved.moved.as_ref().map_or(0, |tree| tree.bytes),
+        "overwroteTrashedTo": handle,
+    });
     CommaReplyEnvelope::success(format!("Moved {from} → {to} (sha256 {sha256}){note}"), data)
 }

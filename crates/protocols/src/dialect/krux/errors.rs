@@ -6,12 +6,14 @@ use stead_engine::{Error, ErrorKind};
 
 use super::{
     super::rendering::error_detail,
-    KruxDialect,
+    KruxCall, KruxDialect,
     recovery::{self, KruxRecoveryPlaceholderValues},
 };
 use crate::error_rows::{RetryAdvice, error_row};
 
 const FIELD_DETAIL: &str = "field";
+/// The inputs that are paths, in the order in which an error names them.
+pub(super) const PATH_INPUTS: [&str; 5] = ["path", "source", "destination", "original_path", "trash_path"];
 
 macro_rules! error_types {
     ($($name:ident)+) => {
@@ -39,8 +41,9 @@ pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
         .with_detail(FIELD_DETAIL, field)
 }
 
-pub(super) fn error_object(krux: &KruxDialect, tool: &str, arguments: &Map<String, Value>, error: &Error) -> Value {
-    let path = error_path(krux, arguments, error);
+pub(super) fn error_object(call: &KruxCall, error: &Error) -> Value {
+    let (krux, tool) = (&*call.dialect, call.capability.as_str());
+    let path = error_path(krux, &call.given_paths, error);
     // Only the error about too many watches has the detail `oldest`: the id of a watch that the caller can end, so that
     // a new watch can start.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
@@ -69,10 +72,9 @@ pub(super) fn error_object(krux: &KruxDialect, tool: &str, arguments: &Map<Strin
 }
 
 /// A krux error repeats the path as the caller wrote it, if the error kind shows which input is wrong.
-fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
-    let given = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let names = ["path", "source", "destination", "original_path", "trash_path"];
-    let outside = || names.into_iter().filter_map(given).find(|written| krux.paths.parse(written).is_none());
+fn error_path(krux: &KruxDialect, given_paths: &Map<String, Value>, error: &Error) -> String {
+    let given = |name: &str| given_paths.get(name).and_then(Value::as_str);
+    let outside = || PATH_INPUTS.into_iter().filter_map(given).find(|written| krux.paths.parse(written).is_none());
     let written = if error.kind == ErrorKind::InvalidPath {
         outside()
     } else if error.kind == ErrorKind::Exists {
@@ -82,8 +84,8 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
     } else {
         None
     };
-    let engine = error_detail(error, "path").map(|path| krux.paths.absolute_path(path));
-    let first = || names.into_iter().find_map(given).unwrap_or_default().to_owned();
+    let engine = error_detail(error, "path").map(|path| krux.paths.absolute_text(path));
+    let first = || PATH_INPUTS.into_iter().find_map(given).unwrap_or_default().to_owned();
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 

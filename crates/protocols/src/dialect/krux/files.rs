@@ -1,246 +1,253 @@
 //! Capabilities that act on one path, or on a source and a destination: read, write, append, list, stat, delete (to the
 //! trash), restore, copy and move.
 
-use crate::native::RenderedOutcome;
+use std::sync::Arc;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CopyMoveAllowedEntryKinds, Error, ListingPageSizeAndDetail,
-    MissingBaseVersionPolicy, MissingParentPolicy, TrashRestoreOverwritePolicy,
+    BeforeAfterContentInclusion, CallOptions, CopyMoveAllowedEntryKinds, Error, ErrorKind, FileKind,
+    ListingPageSizeAndDetail, MissingBaseVersionPolicy, MissingParentPolicy, TrashRestoreOverwritePolicy,
+    ops::{
+        AppendArgs, CopyArgs, CopyOutcome, ListArgs, ListOutcome, ListedEntryRow, MoveArgs, ReadArgs, ReadOutcome,
+        ReadPartFields, RemoveArgs, RestoreFromTrashArgs, StatArgs, StatOutcome, WriteArgs, file_kind_name,
+    },
 };
 
 use super::{
     super::{
-        TranslatedCall,
-        rendering::{CallOutcomeFieldsExt, id_from_trash_handle, trash_handle},
+        DialectToolCall,
+        rendering::{id_from_trash_handle, trash_handle},
     },
-    KruxCall,
+    KruxCall, KruxPreparedCall,
     encoding::{KruxFileEncoding, KruxFilePieceEndPosition},
     errors::invalid_input,
-    inputs::{KruxCopyMoveInput, KruxFileInput, KruxReadInput, KruxRestoreInput},
+    inputs::{KruxCopyMoveInput, KruxFileInput, KruxRestoreInput, KruxWriteInput},
     paths::{file_name, require_absolute},
 };
-use crate::limits::DIALECT_LIST_ENTRIES_MAX;
+use crate::{limits::DIALECT_LIST_ENTRIES_MAX, prepared_call::OutcomeWithBytes};
 
 const READ_BYTES_DEFAULT: u64 = 1_048_576;
 
-pub(super) fn translate(
-    call: &KruxCall<'_>,
-    input: &KruxFileInput,
-    options: CallOptions,
-) -> Result<TranslatedCall, Error> {
+pub(super) fn translate(call: &Arc<KruxCall>, input: &KruxFileInput, options: CallOptions) -> KruxPreparedCall {
     let refuse_parents = CallOptions { missing_parents: MissingParentPolicy::Refuse, ..options.clone() };
-    let absolute = |path| require_absolute("path", path);
+    let absolute = |path| require_absolute("path", path).map(str::to_owned);
     Ok(match input {
         KruxFileInput::Read(input) => {
-            let (first, max) = read_range(input);
-            let last = first.saturating_add(max.max(1) - 1);
-            let arguments = json!({ "path": absolute(&input.path)?, "bytes": format!("{first}-{last}") });
+            let (first, max) = (input.offset.unwrap_or(0), input.limit.unwrap_or(READ_BYTES_DEFAULT));
+            let bytes = Some(format!("{first}-{}", first.saturating_add(max.max(1) - 1)));
+            let arguments = ReadArgs { path: absolute(&input.path)?, bytes, ..ReadArgs::default() };
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
-            TranslatedCall::new("read", arguments, options)
+            let encoding = input.encoding;
+            call.prepare(arguments, options, move |_, read| render_read(first, max, encoding, &read))
         }
-        KruxFileInput::Write(input) => {
-            let path = absolute(&input.path)?;
-            let options = if input.create_parents { options } else { refuse_parents };
-            let (content, encoding) = match input.encoding {
-                KruxFileEncoding::Utf8 => (input.content.clone(), "utf-8"),
-                KruxFileEncoding::Ascii
-                | KruxFileEncoding::Latin1
-                | KruxFileEncoding::Utf16
-                | KruxFileEncoding::Binary => (STANDARD.encode(input.encoding.encode(&input.content)?), "base64"),
-            };
-            let arguments = json!({ "path": path, "content": content, "encoding": encoding });
-            TranslatedCall::new(
-                "write",
-                arguments,
-                CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..options },
-            )
-        }
+        KruxFileInput::Write(input) if input.create_parents => translate_write(call, input, options)?,
+        KruxFileInput::Write(input) => translate_write(call, input, refuse_parents)?,
         KruxFileInput::Append(input) => {
-            let arguments = json!({ "path": absolute(&input.path)?, "content": input.content });
-            let options = CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..refuse_parents };
-            TranslatedCall::new("append", arguments, options)
+            let (path, content) = (absolute(&input.path)?, input.content.clone());
+            let arguments = AppendArgs { path, content, ..AppendArgs::default() };
+            call.prepare(arguments, overwriting(refuse_parents), |call, OutcomeWithBytes { outcome: append, .. }| {
+                Ok(json!({ "path": call.dialect.paths.absolute_path(&append.path), "new_size": append.size }))
+            })
         }
         KruxFileInput::List(input) => {
-            let arguments = json!({ "path": absolute(&input.path)?, "all": input.include_hidden });
+            let (path, all) = (Some(absolute(&input.path)?), Some(input.include_hidden));
             let listing_style = ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX);
-            TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
+            let (arguments, input) = (ListArgs { path, all, ..ListArgs::default() }, input.clone());
+            call.prepare(arguments, CallOptions { listing_style, ..options }, move |call, list| {
+                Ok(render_listing(call, &input.sort_by, &list.outcome))
+            })
         }
         KruxFileInput::Stat(input) => {
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
-            TranslatedCall::new("stat", json!({ "path": absolute(&input.path)? }), options)
+            let arguments = StatArgs { path: absolute(&input.path)? };
+            call.prepare(arguments, options, |_, stat| Ok(render_stat(&stat.outcome)))
         }
         KruxFileInput::Delete(input) => {
-            TranslatedCall::new("remove", json!({ "path": absolute(&input.path)? }), refuse_parents)
+            let arguments = RemoveArgs { path: absolute(&input.path)?, ..RemoveArgs::default() };
+            call.prepare(arguments, refuse_parents, |call, OutcomeWithBytes { outcome: removed, .. }| {
+                Ok(json!({
+                    "deleted_path": call.dialect.paths.absolute_path(&removed.path),
+                    "trash_path": trash_handle(&removed.trash.unwrap_or_default(), &removed.path.to_wire()),
+                    "recoverable_until": removed.recoverable_until,
+                }))
+            })
         }
-        KruxFileInput::Restore(input) => translate_restore(input, refuse_parents)?,
-        KruxFileInput::Copy(input) => translate_copy_or_move(call, input, "copy", refuse_parents)?,
-        KruxFileInput::Move(input) => translate_copy_or_move(call, input, "move", refuse_parents)?,
+        KruxFileInput::Restore(input) => translate_restore(call, input, refuse_parents)?,
+        KruxFileInput::Copy(input) => {
+            let (from, to) = source_and_destination(call, input)?;
+            let arguments = CopyArgs { from, to, overwrite: input.overwrite, ..CopyArgs::default() };
+            call.prepare(arguments, files_only(refuse_parents), |call, copy| render_copy(call, &copy.outcome))
+        }
+        KruxFileInput::Move(input) => {
+            let (from, to) = source_and_destination(call, input)?;
+            let arguments = MoveArgs { from, to, overwrite: input.overwrite, ..MoveArgs::default() };
+            call.prepare(arguments, files_only(refuse_parents), |call, OutcomeWithBytes { outcome: moved, .. }| {
+                Ok(json!({
+                    "source": call.dialect.paths.absolute_path(&moved.from),
+                    "destination": call.dialect.paths.absolute_path(&moved.path),
+                    "size": moved.moved.map_or(0, |tree| tree.bytes),
+                }))
+            })
+        }
     })
 }
 
-fn translate_restore(input: &KruxRestoreInput, options: CallOptions) -> Result<TranslatedCall, Error> {
+fn overwriting(options: CallOptions) -> CallOptions {
+    CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..options }
+}
+
+fn translate_write(call: &Arc<KruxCall>, input: &KruxWriteInput, options: CallOptions) -> KruxPreparedCall {
+    let (content, encoding) = match input.encoding {
+        KruxFileEncoding::Utf8 => (input.content.clone(), "utf-8"),
+        KruxFileEncoding::Ascii | KruxFileEncoding::Latin1 | KruxFileEncoding::Utf16 | KruxFileEncoding::Binary => {
+            (STANDARD.encode(input.encoding.encode(&input.content)?), "base64")
+        }
+    };
+    let (path, encoding) = (require_absolute("path", &input.path)?.to_owned(), Some(encoding.to_owned()));
+    let arguments = WriteArgs { path, content, encoding, ..WriteArgs::default() };
+    Ok(call.prepare(arguments, overwriting(options), |call, OutcomeWithBytes { outcome: write, .. }| {
+        let path = call.dialect.paths.absolute_path(&write.path);
+        Ok(json!({ "path": path, "size": write.size, "checksum": write.version.version }))
+    }))
+}
+
+fn translate_restore(call: &Arc<KruxCall>, input: &KruxRestoreInput, options: CallOptions) -> KruxPreparedCall {
     let trash = match (&input.trash_path, &input.original_path) {
-        (Some(trash), None) => id_from_trash_handle(trash),
-        (None, Some(original)) => require_absolute("original_path", original)?,
+        (Some(trash), None) => id_from_trash_handle(trash).to_owned(),
+        (None, Some(original)) => require_absolute("original_path", original)?.to_owned(),
         (Some(_), Some(_)) => return Err(invalid_input("original_path", "excludes trash_path")),
         (None, None) => return Err(invalid_input("trash_path", "or original_path is required")),
     };
-    let mut arguments = json!({ "trash": trash });
-    if let Some(to) = &input.destination {
-        arguments["to"] = require_absolute("destination", to)?.into();
-    }
+    let to = input.destination.as_ref().map(|to| require_absolute("destination", to).map(str::to_owned)).transpose()?;
     let restore_conflict =
         if input.overwrite { TrashRestoreOverwritePolicy::TrashExisting } else { TrashRestoreOverwritePolicy::Refuse };
-    Ok(TranslatedCall::new("restore", arguments, CallOptions { restore_conflict, ..options }))
+    let options = CallOptions { restore_conflict, ..options };
+    Ok(call.prepare(RestoreFromTrashArgs { trash, to }, options, |call, OutcomeWithBytes { outcome: restored, .. }| {
+        let paths = &call.dialect.paths;
+        let mut reply = json!({
+            "restored_path": paths.absolute_path(&restored.path),
+            "trash_path": trash_handle(&restored.trash, &restored.from.to_wire()),
+            "original_path": paths.absolute_path(&restored.from),
+            "size": restored.bytes,
+        });
+        if let Some(version) = restored.version {
+            reply["checksum"] = json!(version);
+        }
+        if let Some(replaced) = &restored.replaced {
+            reply["replaced_trash_path"] = trash_handle(replaced, &restored.path.to_wire()).into();
+        }
+        Ok(reply)
+    }))
 }
 
-fn translate_copy_or_move(
-    call: &KruxCall<'_>,
-    input: &KruxCopyMoveInput,
-    operation: &str,
-    options: CallOptions,
-) -> Result<TranslatedCall, Error> {
+fn source_and_destination(call: &KruxCall, input: &KruxCopyMoveInput) -> Result<(String, String), Error> {
     let from = require_absolute("source", &input.source)?;
     let to = require_absolute("destination", &input.destination)?;
     let mapper = &call.dialect.paths;
     if mapper.parse(from).is_some_and(|from| mapper.parse(to) == Some(from)) {
         return Err(invalid_input("destination", "is the source itself"));
     }
-    let arguments = json!({ "from": from, "to": to, "overwrite": input.overwrite });
-    let options = CallOptions { copy_move_scope: CopyMoveAllowedEntryKinds::FilesOnly, ..options };
-    Ok(TranslatedCall::new(operation, arguments, options))
+    Ok((from.to_owned(), to.to_owned()))
+}
+
+fn files_only(options: CallOptions) -> CallOptions {
+    CallOptions { copy_move_scope: CopyMoveAllowedEntryKinds::FilesOnly, ..options }
+}
+
+fn render_copy(call: &KruxCall, copy: &CopyOutcome) -> Result<Value, Error> {
+    let CopyOutcome::File(copied) = copy else {
+        return Err(Error::new(ErrorKind::Io, "internal error: a directory was copied"));
+    };
+    Ok(json!({
+        "source": call.dialect.paths.absolute_path(&copied.from),
+        "destination": call.dialect.paths.absolute_path(&copied.path),
+        "size": copied.size,
+        "checksum": copied.version.version,
+    }))
 }
 
 /// The range of a read is the offset of its first byte and its maximum number of bytes.
-fn read_range(input: &KruxReadInput) -> (u64, u64) {
-    (input.offset.unwrap_or(0), input.limit.unwrap_or(READ_BYTES_DEFAULT))
-}
-
-pub(super) fn render_outcome(
-    call: &KruxCall<'_>,
-    input: &KruxFileInput,
-    outcome: &RenderedOutcome,
+fn render_read(
+    first: u64,
+    max: u64,
+    encoding: KruxFileEncoding,
+    read: &OutcomeWithBytes<ReadOutcome>,
 ) -> Result<Value, Error> {
-    let path = absolute_path(call, outcome, "path");
-    let version = outcome.json.get("version");
-    let size = outcome.number_field("size");
-    Ok(match input {
-        KruxFileInput::Read(input) => render_read(input, outcome)?,
-        KruxFileInput::Write(_) => json!({ "path": path, "size": size, "checksum": version }),
-        KruxFileInput::Append(_) => json!({ "path": path, "new_size": size }),
-        KruxFileInput::List(input) => render_listing(&input.sort_by, outcome, &path),
-        KruxFileInput::Stat(_) => render_stat(outcome),
-        KruxFileInput::Delete(_) => json!({
-            "deleted_path": path,
-            "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("path")),
-            "recoverable_until": outcome.text_field("recoverable_until"),
-        }),
-        KruxFileInput::Restore(_) => {
-            let mut restored = json!({
-                "restored_path": path,
-                "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("from")),
-                "original_path": absolute_path(call, outcome, "from"),
-                "size": outcome.number_field("bytes"),
-            });
-            if let Some(version) = version {
-                restored["checksum"] = version.clone();
-            }
-            if outcome.json.contains_key("replaced") {
-                restored["replaced_trash_path"] =
-                    trash_handle(outcome.text_field("replaced"), outcome.text_field("path")).into();
-            }
-            restored
-        }
-        KruxFileInput::Move(_) => json!({
-            "source": absolute_path(call, outcome, "from"),
-            "destination": path,
-            "size": outcome.number_field("bytes"),
-        }),
-        KruxFileInput::Copy(_) => json!({
-            "source": absolute_path(call, outcome, "from"), "destination": path, "size": size, "checksum": version,
-        }),
-    })
-}
-
-fn render_read(input: &KruxReadInput, outcome: &RenderedOutcome) -> Result<Value, Error> {
-    let (first, max) = read_range(input);
-    let bytes = outcome.bytes_before();
+    let (bytes, outcome) = (read.bytes_before(), &read.outcome);
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
-    let size = outcome.number_field("size");
+    let size = outcome.size;
     let end = if first.saturating_add(bytes.len() as u64) < size {
         KruxFilePieceEndPosition::MidFile
     } else {
         KruxFilePieceEndPosition::EndOfFile
     };
-    let decoded = input.encoding.decode(bytes, end)?;
+    let decoded = encoding.decode(bytes, end)?;
+    let modified = match &outcome.part {
+        ReadPartFields::RawBytes(part) => Some(part.modified),
+        ReadPartFields::Lines(_) | ReadPartFields::Bytes(_) => None,
+    };
     Ok(json!({
         "content": decoded.text,
         "size": size,
-        "modified": outcome.json.get("modified"),
-        "checksum": outcome.json.get("version"),
+        "modified": modified,
+        "checksum": outcome.version.version,
         "truncated": first.saturating_add(decoded.bytes_consumed as u64) < size,
     }))
 }
 
-fn render_listing(order: &str, outcome: &RenderedOutcome, path: &str) -> Value {
-    let mut entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
+fn render_listing(call: &KruxCall, order: &str, list: &ListOutcome) -> Value {
+    let mut entries: Vec<&ListedEntryRow> = list.entries.iter().collect();
     // The engine sorts entries by name. The sort is stable, so entries with equal keys stay in the order of their
     // names.
     match order.trim_start_matches('-') {
-        "size" => entries.sort_by_key(|entry| entry["size"].as_u64()),
-        "modified" => entries.sort_by(|one, two| one["modified"].as_str().cmp(&two["modified"].as_str())),
+        "size" => entries.sort_by_key(|entry| entry.size.unwrap_or_default()),
+        "modified" => entries.sort_by_key(|entry| entry.modified.map(|modified| modified.unix_ms)),
         _ => {}
     }
     if order.starts_with('-') {
         entries.reverse();
     }
+    let path = call.dialect.paths.absolute_path(&list.path);
+    let entries: Vec<Value> = entries.into_iter().map(render_entry).collect();
     let mut listing = json!({ "entries": entries, "total": entries.len(), "path": path });
-    if outcome.is_set("truncated") {
+    if list.completeness.is_truncated() {
         listing["truncated"] = true.into();
     }
     listing
 }
 
-fn render_entry(entry: &Value) -> Value {
-    let path = entry["path"].as_str().unwrap_or_default();
+fn render_entry(entry: &ListedEntryRow) -> Value {
     json!({
-        "name": file_name(path),
-        "type": entry_type_name(&entry["type"]),
-        "size": entry["size"].as_u64().unwrap_or_default(),
-        "modified": entry["modified"],
+        "name": file_name(&entry.path.to_wire()),
+        "type": entry_type_name(entry.kind),
+        "size": entry.size.unwrap_or_default(),
+        "modified": entry.modified,
     })
 }
 
-pub(super) fn entry_type_name(native: &Value) -> &str {
-    match native.as_str() {
-        Some("link") => "symlink",
-        Some(other) => other,
-        None => "other",
+pub(super) fn entry_type_name(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::Link => "symlink",
+        FileKind::File | FileKind::Directory | FileKind::Special => file_kind_name(kind),
     }
 }
 
-fn render_stat(outcome: &RenderedOutcome) -> Value {
-    let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
-    let mode = u32::from_str_radix(outcome.text_field("mode"), 8).unwrap_or_default();
-    let directory = field("type") == "directory";
+fn render_stat(stat: &StatOutcome) -> Value {
+    let mode = u32::from_str_radix(&stat.mode, 8).unwrap_or_default();
     json!({
         "exists": true,
-        "type": entry_type_name(&field("type")),
-        "size": if directory { 0 } else { outcome.number_field("size") },
-        "modified": field("modified"),
-        "created": field("created"),
+        "type": entry_type_name(stat.kind),
+        "size": if stat.kind == FileKind::Directory { 0 } else { stat.size },
+        "modified": stat.modified,
+        "created": stat.created,
         "permissions": permissions(mode),
-        "owner": field("owner"),
+        "owner": stat.owner,
     })
 }
 
 fn permissions(mode: u32) -> String {
     (0..9).rev().map(|bit| if mode & (1 << bit) == 0 { '-' } else { ['x', 'w', 'r'][bit % 3] }).collect()
-}
-
-fn absolute_path(call: &KruxCall<'_>, outcome: &RenderedOutcome, name: &str) -> String {
-    call.dialect.paths.absolute_path(outcome.json.get(name).and_then(Value::as_str).unwrap_or("."))
 }
 
 #[cfg(test)]

@@ -28,7 +28,11 @@ impl KruxPathMapper {
         Self { workspace_root: workspace.to_owned() }
     }
 
-    pub(super) fn absolute_path(&self, path: &str) -> String {
+    pub(super) fn absolute_path(&self, path: &RelPath) -> String {
+        self.absolute_text(&path.to_wire())
+    }
+
+    pub(super) fn absolute_text(&self, path: &str) -> String {
         match (self.workspace_root.trim_end_matches('/'), path) {
             ("", ".") => "/".to_owned(),
             (root, ".") => root.to_owned(),
@@ -45,7 +49,7 @@ impl KruxPathMapper {
     /// The parent of the workspace root, or of a path outside the workspace, is the workspace root.
     pub(super) fn parent_path(&self, given: &str) -> String {
         let parent = self.parse(given).and_then(|path| path.parent());
-        parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent.to_string()))
+        parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent))
     }
 }
 
@@ -68,9 +72,9 @@ mod tests {
     #[test]
     fn maps_workspace_paths_to_absolute_paths() {
         let paths = KruxPathMapper::new("/srv/ws");
-        assert_eq!(paths.absolute_path("."), "/srv/ws");
-        assert_eq!(paths.absolute_path("a/b"), "/srv/ws/a/b");
-        assert_eq!(KruxPathMapper::new("/").absolute_path("a"), "/a");
+        assert_eq!(paths.absolute_text("."), "/srv/ws");
+        assert_eq!(paths.absolute_text("a/b"), "/srv/ws/a/b");
+        assert_eq!(KruxPathMapper::new("/").absolute_text("a"), "/a");
         assert_eq!(paths.parent_path("/srv/ws/a/b"), "/srv/ws/a");
         assert_eq!(paths.parent_path("/srv/ws/a"), "/srv/ws");
         assert_eq!(paths.parent_path("/etc/passwd"), "/srv/ws");

@@ -36,7 +36,7 @@ const OS_ERROR_MESSAGES: &[(ErrorKind, &str)] = &[
 ];
 
 pub(super) fn error_sentence_v0_1_2(
-    call: &WeaverToolCall<'_>,
+    call: &WeaverToolCall,
     path: &WeaverDisplayPath<'_>,
     reach: &DialectFilesystemReach,
     error: &Error,
@@ -87,7 +87,7 @@ fn blocking_file(error: &Error) -> Option<&str> {
     ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }
 
-fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
+fn failed_step(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match &call.input {
         // The original code can open a directory as a file; only the read from the directory fails.
         WeaverToolInput::ReadFile(_) | WeaverToolInput::EditFile(_) if kind == ErrorKind::IsDirectory => {
@@ -108,7 +108,7 @@ fn os_error_message(kind: ErrorKind, error: &Error) -> String {
     }
 }
 
-pub(super) fn error_sentence_newest(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, error: &Error) -> String {
+pub(super) fn error_sentence_newest(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, error: &Error) -> String {
     let is_root = is_workspace_root_refused(error);
     if error.kind == ErrorKind::InvalidPath && !is_root {
         let escapes = format!("path escapes workspace: {}", call.path());
@@ -154,7 +154,7 @@ fn file_access_error(prefix: &str, path: &WeaverDisplayPath<'_>, kind: ErrorKind
     format!("{prefix}: {reason}{step}")
 }
 
-fn read_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
+fn read_error(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let in_lines = call.window().is_some_and(|window| window.byte_range().is_none());
     match (kind, in_lines) {
         (ErrorKind::IsDirectory, true) => {
@@ -167,7 +167,7 @@ fn read_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: Err
     }
 }
 
-fn write_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
+fn write_error(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     match (kind, call.existing_file_rule()) {
         (ErrorKind::Exists | ErrorKind::IsDirectory, WeaverWriteExistingFileRule::Refuse) => {
             format!("file: {} already exists. Set overwrite=true to replace.", call.path())

@@ -1,7 +1,9 @@
 //! The inputs of the weaver tools, and the original code's sentences for invalid arguments. A reply contains only the
 //! first sentence.
 
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use super::{
     super::arguments::{ArgumentIssue, ArgumentProblem, tool_inputs},
@@ -27,9 +29,9 @@ pub(super) enum WeaverWriteExistingFileRule {
     Refuse,
 }
 
-pub(super) struct WeaverToolCall<'a> {
+pub(super) struct WeaverToolCall {
     pub(super) input: WeaverToolInput,
-    pub(super) dialect: &'a WeaverDialect,
+    pub(super) dialect: Arc<WeaverDialect>,
 }
 
 pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, unit: WeaverPageUnit) -> bool {
@@ -42,7 +44,7 @@ pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, uni
     }
 }
 
-impl WeaverToolCall<'_> {
+impl WeaverToolCall {
     pub(super) fn path(&self) -> &str {
         match &self.input {
             WeaverToolInput::ReadFile(input) => &input.path,
@@ -68,29 +70,6 @@ impl WeaverToolCall<'_> {
                 WeaverWriteExistingFileRule::Refuse
             }
             (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => WeaverWriteExistingFileRule::Replace,
-        }
-    }
-
-    pub(super) fn engine_arguments(&self) -> Value {
-        let path = self.path();
-        match &self.input {
-            WeaverToolInput::ReadFile(_) => match self.window().and_then(WeaverReadWindow::byte_range) {
-                Some(range) => json!({ "path": path, "bytes": range }),
-                None => json!({ "path": path }),
-            },
-            WeaverToolInput::WriteFile(input) => {
-                let mut arguments = json!({ "path": path, "content": input.content, "encoding": "utf-8" });
-                if self.existing_file_rule() == WeaverWriteExistingFileRule::Refuse {
-                    // An empty base version means that the file must not exist.
-                    arguments["base"] = "".into();
-                }
-                arguments
-            }
-            WeaverToolInput::ListDir(_) => json!({ "path": path, "all": true }),
-            WeaverToolInput::EditFile(input) => {
-                json!({ "path": path, "edits": [{ "old": input.old_text, "new": input.new_text }] })
-            }
-            WeaverToolInput::AppendFile(input) => json!({ "path": path, "content": input.content }),
         }
     }
 }
@@ -167,6 +146,8 @@ impl WeaverDisplayPath<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::{
         super::{
             super::{
@@ -189,7 +170,7 @@ mod tests {
             let settings = ["generation=newest", mode, "read_bytes_max=100"].map(str::to_owned);
             let location = DialectWorkspaceRootPath { root: "/srv/ws".to_owned() };
             let dialect = WeaverDialect::new(&DialectOptionValuesByName::parse(&settings).unwrap(), &location).unwrap();
-            let call = dialect.parse_call("read_file", arguments.as_object().unwrap());
+            let call = Arc::new(dialect).parse_call("read_file", arguments.as_object().unwrap());
             call.map(|call| call.window().unwrap())
         };
         for (arguments, expected) in [

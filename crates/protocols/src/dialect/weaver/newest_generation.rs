@@ -2,10 +2,11 @@
 //! range of bytes or of numbered lines. The header of a page contains the position of the page and the call that reads
 //! the next page. The reply to an edit shows the diff to the user, not to the model.
 
+use stead_engine::ops::ReadOutcome;
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
-    super::{DialectOptionValuesByName, DialectSettingError, rendering::CallOutcomeFieldsExt},
+    super::{DialectOptionValuesByName, DialectSettingError},
     WeaverToolResult,
     errors::BINARY_FILE_MESSAGE,
     inputs::{WeaverReadFileInput, WeaverToolCall},
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     limits::{WEAVER_DIFF_BYTES_MAX, WEAVER_DIFF_LINES_MAX, WEAVER_DIFF_PREVIEW_BYTES_MAX},
-    native::RenderedOutcome,
+    prepared_call::OutcomeWithBytes,
 };
 
 /// The maximum size of a page in bytes, unless the setting `read_bytes_max` changes it.
@@ -88,8 +89,8 @@ impl WeaverReadWindow {
     }
 }
 
-pub(super) fn render_page(call: &WeaverToolCall<'_>, outcome: &RenderedOutcome) -> WeaverToolResult {
-    let (name, bytes) = (header_name(call.path()), outcome.bytes_before());
+pub(super) fn render_page(call: &WeaverToolCall, read: &OutcomeWithBytes<ReadOutcome>) -> WeaverToolResult {
+    let (name, bytes) = (header_name(call.path()), read.bytes_before());
     match call.window() {
         Some(WeaverReadWindow::Lines { .. }) if looks_binary(bytes) => {
             WeaverToolResult::error(BINARY_FILE_MESSAGE.to_owned())
@@ -98,7 +99,7 @@ pub(super) fn render_page(call: &WeaverToolCall<'_>, outcome: &RenderedOutcome) 
             WeaverToolResult::visible(render_line_page(name, call.dialect.paging, start, max_lines, bytes))
         }
         Some(WeaverReadWindow::Bytes { offset, .. }) => {
-            WeaverToolResult::visible(render_byte_page(name, offset, outcome.number_field("size"), bytes))
+            WeaverToolResult::visible(render_byte_page(name, offset, read.outcome.size, bytes))
         }
         None => WeaverToolResult::visible(replace_invalid_bytes(bytes)),
     }
@@ -209,10 +210,8 @@ fn looks_binary(bytes: &[u8]) -> bool {
     !is_text || sample.iter().filter(is_control).count() * CONTROL_CHAR_RATIO > sample.len()
 }
 
-pub(super) fn edit_result(path: &str, outcome: &RenderedOutcome) -> WeaverToolResult {
-    let file = outcome.before_after.first();
-    let before = replace_invalid_bytes(outcome.bytes_before());
-    let after = replace_invalid_bytes(file.and_then(|file| file.after.as_deref()).unwrap_or_default());
+pub(super) fn edit_result(path: &str, (before, after): (Option<&[u8]>, Option<&[u8]>)) -> WeaverToolResult {
+    let [before, after] = [before, after].map(|bytes| replace_invalid_bytes(bytes.unwrap_or_default()));
     let summary = format!("File edited: {path}");
     let large = |text: &str| text.len() > WEAVER_DIFF_BYTES_MAX || text.lines().count() > WEAVER_DIFF_LINES_MAX;
     if large(&before) || large(&after) {
@@ -250,8 +249,6 @@ fn fenced_diff(summary: &str, diff: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use stead_engine::BeforeAfterBytes;
-
     use super::*;
 
     fn paging_options(unit: WeaverPageUnit, bytes_max: u64) -> WeaverPagingSettings {
@@ -282,15 +279,7 @@ mod tests {
     }
 
     fn edit_result_for(before: &str, after: &str) -> WeaverToolResult {
-        let side = |text: &str| Some(text.as_bytes().to_vec());
-        let file = BeforeAfterBytes { path: stead_path::RelPath::root(), before: side(before), after: side(after) };
-        let outcome = RenderedOutcome {
-            json: serde_json::Map::new(),
-            text: String::new(),
-            before_after: vec![file],
-            session_switch: None,
-        };
-        edit_result("/d/e.txt", &outcome)
+        edit_result("/d/e.txt", (Some(before.as_bytes()), Some(after.as_bytes())))
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use stead_engine::ops::{ListTrashOutcome, ListedTrashItem, PurgeTrashOutcome};
 
-use super::{NativeTextRenderable, escape_one_line};
+use super::{RenderableOutcome, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for ListTrashOutcome {
+impl RenderableOutcome for ListTrashOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let line = |item: &ListedTrashItem| {
             let ListedTrashItem { trash, path, owner, files, bytes, removed, recoverable_until, .. } = item;
@@ -16,7 +16,7 @@ impl NativeTextRenderable for ListTrashOutcome {
     }
 }
 
-impl NativeTextRenderable for PurgeTrashOutcome {
+impl RenderableOutcome for PurgeTrashOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         format!("permanently deleted {} items", self.deleted)
     }

@@ -3,10 +3,10 @@
 use stead_engine::ops::{AlertFields, AlertOutcome, ListAlertsOutcome, SentOrAnsweredAlert};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for ListAlertsOutcome {
+impl RenderableOutcome for ListAlertsOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         if self.alerts.is_empty() {
             return "no alerts".to_owned();
@@ -25,7 +25,7 @@ fn render_alert(alert: &AlertFields) -> String {
     text
 }
 
-impl NativeTextRenderable for AlertOutcome {
+impl RenderableOutcome for AlertOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = match self.change {
             SentOrAnsweredAlert::Sent => "sent",

@@ -1,10 +1,10 @@
 //! Renders the outcomes of `approvals`, `approve` and `deny` as text.
 use stead_engine::ops::{AnswerApprovalOutcome, ApprovalFields, ListApprovalsOutcome};
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for ListApprovalsOutcome {
+impl RenderableOutcome for ListApprovalsOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let lines: Vec<String> = match self {
             ListApprovalsOutcome::One(approval) => vec![render_approval(approval)],
@@ -17,7 +17,7 @@ impl NativeTextRenderable for ListApprovalsOutcome {
     }
 }
 
-impl NativeTextRenderable for AnswerApprovalOutcome {
+impl RenderableOutcome for AnswerApprovalOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(render_approval(&self.approval))
     }

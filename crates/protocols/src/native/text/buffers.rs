@@ -4,10 +4,10 @@ use stead_engine::ops::{
     BufferSaveOutcome, ClosedBufferOrDraftKind,
 };
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for BufferOpenOutcome {
+impl RenderableOutcome for BufferOpenOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let BufferFields { buffer: id, path, revision, .. } = &self.buffer;
         escape_one_line(match self.text {
@@ -17,14 +17,14 @@ impl NativeTextRenderable for BufferOpenOutcome {
     }
 }
 
-impl NativeTextRenderable for BufferChangeOutcome {
+impl RenderableOutcome for BufferChangeOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = if self.merged { "merged into" } else { "changed" };
         escape_one_line(format!("{verb} {} at revision {}", self.buffer.path, self.buffer.revision))
     }
 }
 
-impl NativeTextRenderable for BufferSaveOutcome {
+impl RenderableOutcome for BufferSaveOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let BufferFields { path, size, .. } = &self.buffer;
         escape_one_line(match &self.rev {
@@ -34,7 +34,7 @@ impl NativeTextRenderable for BufferSaveOutcome {
     }
 }
 
-impl NativeTextRenderable for BufferCloseOutcome {
+impl RenderableOutcome for BufferCloseOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let verb = match self.kind {
             ClosedBufferOrDraftKind::OpenBuffer => "closed",
@@ -45,7 +45,7 @@ impl NativeTextRenderable for BufferCloseOutcome {
     }
 }
 
-impl NativeTextRenderable for BufferListOutcome {
+impl RenderableOutcome for BufferListOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let mut text: String = self.buffers.iter().map(render_buffer).collect();
         if self.buffers.is_empty() {

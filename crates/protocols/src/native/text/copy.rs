@@ -3,10 +3,10 @@
 use stead_engine::ops::{CopiedFile, CopiedTree, CopyOutcome, describe_size};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for CopyOutcome {
+impl RenderableOutcome for CopyOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         match self {
             CopyOutcome::File(CopiedFile { path, changed: false, .. }) => {

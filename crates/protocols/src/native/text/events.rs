@@ -10,10 +10,10 @@ use stead_engine::{
 };
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeTextRenderable, escape_lines};
+use super::{RenderableOutcome, escape_lines};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for ChangesOutcome {
+impl RenderableOutcome for ChangesOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let lines: String = self.events.iter().map(ChangeEventRow::render_line).collect();
         let lines = if lines.is_empty() { "no changes\n" } else { &lines };
@@ -22,7 +22,7 @@ impl NativeTextRenderable for ChangesOutcome {
     }
 }
 
-impl NativeTextRenderable for SessionEventsOutcome {
+impl RenderableOutcome for SessionEventsOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let lines: String = self.events.iter().map(render_session_event).collect();
         let lines = if lines.is_empty() { "no events\n" } else { &lines };
@@ -31,7 +31,7 @@ impl NativeTextRenderable for SessionEventsOutcome {
     }
 }
 
-impl NativeTextRenderable for WatchEventsOutcome {
+impl RenderableOutcome for WatchEventsOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let lines: String = self.events.iter().map(render_watch_event).collect();
         let lines = match (self.events.is_empty(), self.watches, notation) {

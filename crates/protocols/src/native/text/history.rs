@@ -7,10 +7,10 @@ use stead_engine::{
     },
 };
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::{CallNotation, to_json_object};
 
-impl NativeTextRenderable for HistoryOutcome {
+impl RenderableOutcome for HistoryOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let entries: String = self.entries.iter().map(|entry| render_history_entry(entry, notation)).collect();
         escape_lines(match self.completeness.next_call() {
@@ -34,7 +34,7 @@ fn render_history_entry(entry: &HistoryEntryRow, notation: CallNotation) -> Stri
     text
 }
 
-impl NativeTextRenderable for DiffOutcome {
+impl RenderableOutcome for DiffOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, diff, lines, same_bytes, .. } = self;
         // Escapes make the text longer, so that the text can exceed the limit although the diff does not.
@@ -51,7 +51,7 @@ impl NativeTextRenderable for DiffOutcome {
     }
 }
 
-impl NativeTextRenderable for ReplayedCallOutcome {
+impl RenderableOutcome for ReplayedCallOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let mut text = format!("already done by {} r{}; nothing was done again", self.operation, self.recorded.entry);
         for change in &self.changes {
@@ -64,7 +64,7 @@ impl NativeTextRenderable for ReplayedCallOutcome {
     }
 }
 
-impl NativeTextRenderable for UndoOrRedoOutcome {
+impl RenderableOutcome for UndoOrRedoOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let (verb, number) = match (self.entry, self.dry_run) {
             (UndoneOrRedoneEntry::Undone(number), false) => ("reverted", number),

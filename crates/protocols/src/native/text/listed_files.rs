@@ -6,10 +6,10 @@ use stead_engine::{
 };
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeTextRenderable, escape_lines};
+use super::{RenderableOutcome, escape_lines};
 use crate::native::{CallNotation, to_json_object};
 
-impl NativeTextRenderable for StatOutcome {
+impl RenderableOutcome for StatOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, kind, size, modified, mode, .. } = self;
         let mut text = format!("{}: {}", escape_deceptive_line(&path.to_wire()), file_kind_name(*kind));
@@ -28,7 +28,7 @@ impl NativeTextRenderable for StatOutcome {
     }
 }
 
-impl NativeTextRenderable for ListOutcome {
+impl RenderableOutcome for ListOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let Self { path, entries, total, hidden, completeness } = self;
         let mut text = String::new();
@@ -54,7 +54,7 @@ impl NativeTextRenderable for ListOutcome {
     }
 }
 
-impl NativeTextRenderable for FindOutcome {
+impl RenderableOutcome for FindOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let mut text = String::new();
         for found in &self.matches {

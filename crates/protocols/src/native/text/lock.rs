@@ -1,10 +1,10 @@
 //! Renders the outcomes of `lock` and `unlock` as text.
 use stead_engine::ops::{AcquiredOrReleasedLease, LeaseOutcome};
 
-use super::{NativeTextRenderable, escape_one_line};
+use super::{RenderableOutcome, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for LeaseOutcome {
+impl RenderableOutcome for LeaseOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(match self.change {
             AcquiredOrReleasedLease::Acquired => {

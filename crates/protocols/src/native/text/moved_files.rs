@@ -3,10 +3,10 @@ use stead_engine::ops::{
     AppendOutcome, MoveOutcome, MoveOutcomeTreeFields, RemoveOutcome, RestoreFromTrashOutcome, describe_size,
 };
 
-use super::{NativeTextRenderable, escape_one_line};
+use super::{RenderableOutcome, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for MoveOutcome {
+impl RenderableOutcome for MoveOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { from, path, rev, moved, .. } = self;
         escape_one_line(match moved {
@@ -19,7 +19,7 @@ impl NativeTextRenderable for MoveOutcome {
     }
 }
 
-impl NativeTextRenderable for RemoveOutcome {
+impl RenderableOutcome for RemoveOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let Self { path, recoverable_until: until, files, bytes, recorded, .. } = self;
         let id = self.trash.as_deref().unwrap_or("unknown");
@@ -31,13 +31,13 @@ impl NativeTextRenderable for RemoveOutcome {
     }
 }
 
-impl NativeTextRenderable for RestoreFromTrashOutcome {
+impl RenderableOutcome for RestoreFromTrashOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(format!("restored {} ({}, {})", self.path, describe_size(self.files, self.bytes), self.rev))
     }
 }
 
-impl NativeTextRenderable for AppendOutcome {
+impl RenderableOutcome for AppendOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, version, size, changed, added_bytes, .. } = self;
         escape_one_line(if *changed {

@@ -3,10 +3,10 @@ use stead_engine::ops::{
     ExplainedCall, ExplainedVerdict, InspectPolicyOutcome, InspectedPolicyRuleList, InspectedPolicyRuleRow,
 };
 
-use super::{NativeTextRenderable, escape_lines, usage::render_quota_lines};
+use super::{RenderableOutcome, escape_lines, usage::render_quota_lines};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for InspectPolicyOutcome {
+impl RenderableOutcome for InspectPolicyOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let (text, quota) = match self {
             InspectPolicyOutcome::Rules(list) => (render_rules(list), &list.quota),

@@ -6,10 +6,13 @@ use stead_engine::{
 };
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeTextRenderable, escape_one_line};
-use crate::native::{CallNotation, to_json_object};
+use super::{RenderableOutcome, escape_one_line};
+use crate::{
+    json_string::LONG_TEXT_BYTES_MIN,
+    native::{CallNotation, to_json_object},
+};
 
-impl NativeTextRenderable for ReadOutcome {
+impl RenderableOutcome for ReadOutcome {
     /// Renders the result of `read` as text; the file content is not escaped.
     fn native_text(&self, notation: CallNotation) -> String {
         let next_line =
@@ -27,6 +30,11 @@ impl NativeTextRenderable for ReadOutcome {
             }
             ReadPartFields::RawBytes(part) => escape_one_line(format!("{} bytes of {}", part.length, self.path)),
         }
+    }
+
+    fn take_long_text(&mut self) -> Option<(&'static str, String)> {
+        let is_long = self.content.len() >= LONG_TEXT_BYTES_MIN;
+        is_long.then(|| (r#""content":"""#, std::mem::take(&mut self.content)))
     }
 }
 

@@ -5,10 +5,10 @@ use stead_engine::ops::{
 };
 use stead_path::RelPath;
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::{CallNotation, to_json_object};
 
-impl NativeTextRenderable for ReviewOutcome {
+impl RenderableOutcome for ReviewOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         let heading = self.other_sessions.as_deref().map(|others| render_heading(self, others, notation));
         let mut text = heading.unwrap_or_default();
@@ -43,13 +43,13 @@ fn render_reviewed_file(file: &ReviewedFileRow) -> String {
     format!("{change} {path} +{} -{} ({actors}){format}\n{diff}", lines.added, lines.removed)
 }
 
-impl NativeTextRenderable for KeepChangesOutcome {
+impl RenderableOutcome for KeepChangesOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_lines(format!("kept {}", join_paths(&self.kept)))
     }
 }
 
-impl NativeTextRenderable for RejectChangesOutcome {
+impl RenderableOutcome for RejectChangesOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let rejected = join_paths(&self.rejected);
         let Some(recorded) = &self.recorded else { return escape_lines(format!("would reject {rejected}")) };
@@ -62,7 +62,7 @@ fn join_paths(paths: &[RelPath]) -> String {
     paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-impl NativeTextRenderable for BeginTurnOutcome {
+impl RenderableOutcome for BeginTurnOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(format!("started a turn of session {} at r{}", self.session, self.recorded.entry))
     }

@@ -9,10 +9,10 @@ use stead_engine::{
 };
 use stead_text::visible::escape_deceptive_line;
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::{CallNotation, to_json_object};
 
-impl NativeTextRenderable for SearchOutcome {
+impl RenderableOutcome for SearchOutcome {
     fn native_text(&self, notation: CallNotation) -> String {
         match self {
             SearchOutcome::Page(outcome) => escape_lines(match &outcome.alternatives {

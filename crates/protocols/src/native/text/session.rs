@@ -3,10 +3,10 @@
 use stead_engine::ops::{SessionFields, SessionOutcome};
 use stead_path::RelPath;
 
-use super::{NativeTextRenderable, escape_one_line};
+use super::{RenderableOutcome, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for SessionOutcome {
+impl RenderableOutcome for SessionOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         escape_one_line(match self {
             SessionOutcome::Shown(shown) => {

@@ -1,10 +1,10 @@
 //! Renders the outcome of `usage`, and quotas in other results, as text.
 use stead_engine::{QuotaReport, ops::UsageOutcome};
 
-use super::{NativeTextRenderable, escape_lines};
+use super::{RenderableOutcome, escape_lines};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for UsageOutcome {
+impl RenderableOutcome for UsageOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { total_bytes, free_bytes, trash_items, trash_bytes, kept_bytes, kept_bytes_max, quota } = self;
         let quota = quota.as_ref().map_or_else(String::new, render_quota_lines);

@@ -1,15 +1,19 @@
 //! Renders the outcomes of `watch` and `unwatch` as text.
 use stead_engine::ops::{BegunOrEndedWatch, WatchOutcome};
 
-use super::{NativeTextRenderable, escape_one_line};
+use super::{RenderableOutcome, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for WatchOutcome {
+impl RenderableOutcome for WatchOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { watch, path, .. } = self;
         escape_one_line(match self.change {
             BegunOrEndedWatch::Started => format!("watching {path} as {watch}; call watched for events"),
             BegunOrEndedWatch::Ended => format!("stopped watching {path} as {watch}"),
         })
+    }
+
+    fn watch(&self) -> Option<&WatchOutcome> {
+        Some(self)
     }
 }

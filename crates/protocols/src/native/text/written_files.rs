@@ -6,10 +6,10 @@ use stead_engine::ops::{
 };
 use stead_text::{edit::QuoteMatchMethod, locate::FuzzyTextMatchPass};
 
-use super::{NativeTextRenderable, escape_lines, escape_one_line};
+use super::{RenderableOutcome, escape_lines, escape_one_line};
 use crate::native::CallNotation;
 
-impl NativeTextRenderable for WriteOutcome {
+impl RenderableOutcome for WriteOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let Self { path, version, size, .. } = self;
         let rev = &version.rev;
@@ -22,7 +22,7 @@ impl NativeTextRenderable for WriteOutcome {
     }
 }
 
-impl NativeTextRenderable for EditOutcome {
+impl RenderableOutcome for EditOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let mut text = render_edit_summary(self);
         let mut edits: Vec<&AppliedEditRow> = self.edits.iter().chain(&self.literal_edits).collect();
@@ -85,7 +85,7 @@ fn render_rebase(rebase: &EditRebaseFields) -> String {
     }
 }
 
-impl NativeTextRenderable for PatchOutcome {
+impl RenderableOutcome for PatchOutcome {
     fn native_text(&self, _notation: CallNotation) -> String {
         let files = if self.files.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.files.len()) };
         let mut text = match &self.rev {

@@ -6,11 +6,11 @@ use std::{io, path::Path};
 use serde_json::json;
 use stead_engine::{Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
 use testkit::attack::{
     AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
     SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
+use testkit::native::{EngineJsonCalls, JsonCall};
 
 use super::harness::AcpProxyTestProcess;
 

@@ -1,7 +1,7 @@
 //! The error sentences of `edit_file` and `apply_patch`. An error without a sentence of its own gets the error sentence
 //! that all comma tools share.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
         super::rendering::error_detail,
         apply_patch::{CommaPatchSectionHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
         edit_file::expected_occurrences,
-        envelope::{CommaReplyJsonBuilder, CommaToolError},
+        envelope::CommaToolError,
         inputs::{CommaApplyPatchInput, CommaEditFileInput},
     },
     CommaErrorKind, stale_file_error,
@@ -47,7 +47,7 @@ fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaToolError
     };
     CommaToolError::new(CommaErrorKind::OldTextNotFound, format!("Edit #{index}: `oldText` not found in {path}.{more}"))
         .with_path(path)
-        .with_details(CommaReplyJsonBuilder::new().with("editIndex", index))
+        .with_details(json!({ "editIndex": index }))
         .retry_with("Re-read the file to confirm current content and adjust `oldText`.")
 }
 
@@ -59,11 +59,12 @@ fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) 
         "Edit #{index}: expected {expected} match(es) for `oldText` in {path}, found {count}. Tighten `oldText` with more \
          surrounding context, or set `expectedOccurrences: {count}` to replace every match."
     );
-    let details = CommaReplyJsonBuilder::new()
-        .with("editIndex", index)
-        .with("matchCount", count)
-        .with("expectedOccurrences", expected)
-        .with("matchRanges", ranges);
+    let details = json!({
+        "editIndex": index,
+        "matchCount": count,
+        "expectedOccurrences": expected,
+        "matchRanges": ranges,
+    });
     CommaToolError::new(CommaErrorKind::MultipleMatches, message)
         .with_path(path)
         .with_details(details)
@@ -80,17 +81,17 @@ fn overlapping_edits_error(path: &str, error: &Error) -> CommaToolError {
         format!("Edits {} target overlapping ranges in {path}.", numbers.join(", ")),
     )
     .with_path(path)
-    .with_details(CommaReplyJsonBuilder::new().with("conflictingEditIndices", indices))
+    .with_details(json!({ "conflictingEditIndices": indices }))
     .retry_with("Split or rewrite the edits so their oldText regions don't intersect.")
 }
 
 fn match_range(location: &Value) -> Value {
-    CommaReplyJsonBuilder::new()
-        .with("startLine", location["line"].clone())
-        .with("endLine", location["to_line"].clone())
-        .with("startOffset", location["units"][0].clone())
-        .with("endOffset", location["units"][1].clone())
-        .into()
+    json!({
+        "startLine": location["line"].clone(),
+        "endLine": location["to_line"].clone(),
+        "startOffset": location["units"][0].clone(),
+        "endOffset": location["units"][1].clone(),
+    })
 }
 
 pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option<CommaToolError> {
@@ -122,7 +123,7 @@ pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option
             new(CommaErrorKind::StaleFile, message).do_instead(next)
         }
         (ErrorKind::Stale, _) => {
-            let expected = input.expected_sha256_by_path.get(path).and_then(Value::as_str);
+            let expected = input.expected_sha256_by_path.get(path).map(String::as_str);
             let actual = error_detail(error, "version").unwrap_or_default();
             stale_file_error(path, expected.unwrap_or_default(), actual)
         }
@@ -134,7 +135,7 @@ pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option
         }
         (ErrorKind::BadRequest, Some("duplicate_path")) => {
             new(CommaErrorKind::PatchApplyError, format!("Path appears multiple times in patch: {path}"))
-                .with_details(CommaReplyJsonBuilder::new().with("reason", "duplicate_path"))
+                .with_details(json!({ "reason": "duplicate_path" }))
         }
         (_, _) => return None,
     })
@@ -164,7 +165,7 @@ fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -
 
 fn hunk_error(error: &Error, path: &str) -> CommaToolError {
     let hunk = error.details.get("chunk").and_then(Value::as_u64).unwrap_or_default();
-    let details = |reason: &str| CommaReplyJsonBuilder::new().with("hunkIndex", hunk).with("reason", reason);
+    let details = |reason: &str| json!({ "hunkIndex": hunk, "reason": reason });
     if error.kind == ErrorKind::Ambiguous {
         return CommaToolError::new(
             CommaErrorKind::MultipleMatches,
@@ -206,5 +207,5 @@ fn parse_error(error: &Error) -> CommaToolError {
     };
     let line = error.details.get("line").cloned().unwrap_or(Value::Null);
     CommaToolError::new(CommaErrorKind::PatchParseError, message)
-        .with_details(CommaReplyJsonBuilder::new().with("line", line).with("expected", expected))
+        .with_details(json!({ "line": line, "expected": expected }))
 }

@@ -1,0 +1,37 @@
+//! Calls with JSON arguments, whose outcome is a JSON object that tests can look into.
+
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::{Map, Value};
+use stead_engine::{ConversationSessionSwitch, Engine, Error};
+pub use stead_protocols::native::*;
+
+/// The outcome of a call as a JSON object for programs and as text for models and people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenderedOutcome {
+    /// The result of the call as a JSON object.
+    pub json: Map<String, Value>,
+    /// The result of the call as compact text for models and people.
+    pub text: String,
+    /// The session to which later calls belong, if the call switched to another session.
+    pub session_switch: Option<ConversationSessionSwitch>,
+}
+
+/// Runs calls with JSON arguments.
+pub trait EngineJsonCalls {
+    /// Runs the call, and parses its outcome. An outcome in which a field occurs twice makes the test fail.
+    fn call(&self, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error>;
+}
+
+impl EngineJsonCalls for Engine {
+    fn call(&self, call: &JsonCall<'_>) -> Result<RenderedOutcome, Error> {
+        let finished = call.run(self);
+        let session_switch = finished.session_switch.clone();
+        let reply = finished.into_result()?;
+        let json = reply.json_fields();
+        if serde_json::to_string(&json).unwrap_or_default() != reply.json {
+            panic!("{}: a field occurs twice in {}", call.operation, reply.json);
+        }
+        Ok(RenderedOutcome { json, text: reply.text, session_switch })
+    }
+}
