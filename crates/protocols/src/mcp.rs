@@ -12,7 +12,7 @@ use rmcp::{
 use stead_engine::{Caller, Engine};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{call_executor::CallExecutor, definition::DialectDefinitionParseError, dialect::DialectSet};
+use crate::{call_executor::CallExecutor, dialect::DialectSet};
 
 mod elicitation;
 mod extension;
@@ -35,16 +35,10 @@ pub(crate) use shared_state::McpSharedState;
 
 type McpRequestContext = RequestContext<RoleServer>;
 
-/// The reason why serving an MCP client failed.
+/// The error for a failed connection to an MCP client, or for a client that violates the protocol.
 #[derive(Debug, thiserror::Error)]
-pub enum McpServeError {
-    /// A tool definition in this program cannot be parsed, which is an error of the build.
-    #[error(transparent)]
-    InvalidDefinition(#[from] DialectDefinitionParseError),
-    /// The connection to the MCP client failed, or the client violated the protocol.
-    #[error("cannot serve the MCP client: {0}")]
-    Protocol(String),
-}
+#[error("cannot serve the MCP client: {0}")]
+pub struct McpServeError(String);
 
 /// Provides the name of the session for which a client process was started.
 pub trait AssignedSessionNameProvider: Send + Sync {
@@ -70,18 +64,18 @@ where
 {
     let (transport, closed) = transport::McpLineTransport::new(input, output);
     let shared = McpSharedState::new(Arc::new(CallExecutor::new(engine)), caller, dialects);
-    let server =
-        Arc::new(McpClientRequestHandler::new(Arc::new(shared), closed).with_session_resolver(session_resolver));
-    let running = match server.serve(transport).await {
+    let mut handler = McpClientRequestHandler::new(Arc::new(shared), closed);
+    handler.session_resolver = session_resolver;
+    let running = match Arc::new(handler).serve(transport).await {
         Ok(running) => running,
         // A client may close the connection without sending anything.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
-        Err(error) => return Err(McpServeError::Protocol(error.to_string())),
+        Err(error) => return Err(McpServeError(error.to_string())),
     };
     let server = running.service().clone();
     let ended = running.waiting().await;
     server.end_subscriptions().await;
-    ended.map(drop).map_err(|error| McpServeError::Protocol(error.to_string()))
+    ended.map(drop).map_err(|error| McpServeError(error.to_string()))
 }
 
 /// Returns whether the client names the protocol version in every request instead of sending `initialize`.

@@ -51,7 +51,8 @@ impl ConfigSettingDefinition {
         let flag = arg.get_long()?.to_owned();
         let name = arg.get_id().to_string();
         let is_many = matches!(arg.get_action(), ArgAction::Append);
-        let form = match (is_switch(arg), is_many) {
+        let is_switch = arg.get_value_parser().type_id() == TypeId::of::<bool>();
+        let form = match (is_switch, is_many) {
             (true, _) => SettingValueArity::Switch,
             (false, true) => SettingValueArity::List,
             (false, false) => SettingValueArity::Single,
@@ -96,10 +97,6 @@ pub(crate) fn all_settings(command: &Command) -> Vec<ConfigSettingDefinition> {
         .collect();
     settings.sort_by_key(|setting| setting.scope == SettingCommandScope::Workspace);
     settings
-}
-
-fn is_switch(arg: &Arg) -> bool {
-    arg.get_value_parser().type_id() == TypeId::of::<bool>()
 }
 
 /// Lets every switch of a command take `=false`, which turns off a switch that the configuration file turned on.

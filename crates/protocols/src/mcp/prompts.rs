@@ -8,7 +8,7 @@ use rmcp::{
     ErrorData,
     model::{
         CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, GetPromptRequestParams, GetPromptResult,
-        Prompt, PromptArgument, PromptMessage, Reference, ResourceContents, Role,
+        Prompt, PromptArgument, PromptMessage, Reference, Role,
     },
 };
 use serde_json::Value;
@@ -73,7 +73,10 @@ impl McpClientRequestHandler {
             None => {}
             Some(Value::String(path)) if path.is_empty() => {}
             Some(Value::String(path)) => match self.read_resource_at(&resources::uri_of_path(path), context).await {
-                Ok(read) => messages.extend(read.contents.into_iter().map(resource_message)),
+                Ok(read) => {
+                    let blocks = read.contents.into_iter().map(ContentBlock::resource);
+                    messages.extend(blocks.map(|block| PromptMessage::new(Role::User, block)));
+                }
                 Err(error) => return Some(Err(error)),
             },
             Some(_) => {
@@ -144,8 +147,4 @@ impl McpClientRequestHandler {
         completions.truncate(COMPLETIONS_MAX);
         (completions, has_more)
     }
-}
-
-fn resource_message(contents: ResourceContents) -> PromptMessage {
-    PromptMessage::new(Role::User, ContentBlock::resource(contents))
 }

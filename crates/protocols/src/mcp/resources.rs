@@ -69,11 +69,6 @@ pub(super) fn uri_of_path(path: &str) -> String {
     format!("{WORKSPACE_URI}{}", names.join("/"))
 }
 
-/// Returns the URI of a directory with a trailing slash, so that a child's name can be appended.
-fn directory_uri(uri: &str) -> String {
-    if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
-}
-
 /// The bytes that a URI must escape, which are all except the unreserved characters of RFC 3986.
 const ESCAPED_BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -214,7 +209,8 @@ impl McpClientRequestHandler {
 fn child_resource(uri: &str, entry: &ListedEntryRow) -> Value {
     let path = entry.path.to_wire();
     let name = path.rsplit('/').next().unwrap_or(&path);
-    let mut child = json!({ "uri": format!("{}{}", directory_uri(uri), percent_encode(name)), "name": name });
+    let directory = uri.strip_suffix('/').unwrap_or(uri);
+    let mut child = json!({ "uri": format!("{directory}/{}", percent_encode(name)), "name": name });
     if entry.kind == FileKind::Directory {
         child["mimeType"] = json!(DIRECTORY_MIME_TYPE);
     }

@@ -44,7 +44,7 @@ pub(crate) struct McpClientRequestHandler {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: ClientClosedSignal,
     session: ConnectionCurrentSession,
-    session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
+    pub(super) session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
     pub(super) subscriptions: Mutex<McpSubscriptions>,
     pub(super) watched_uris: WatchedUris,
     pub(super) watch_notifier: McpWatchEventNotifier,
@@ -61,14 +61,6 @@ impl McpClientRequestHandler {
             watched_uris: WatchedUris::default(),
             watch_notifier: McpWatchEventNotifier::default(),
         }
-    }
-
-    pub(super) fn with_session_resolver(
-        mut self,
-        session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
-    ) -> Self {
-        self.session_resolver = session_resolver;
-        self
     }
 
     fn is_blocked(&self, tool: &Tool) -> bool {
