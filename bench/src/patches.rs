@@ -92,7 +92,7 @@ fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
 /// Applies a patch with the given hunks to `old`, and compares the result with the expected text.
 fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: BenchHunkHeadingInclusion) -> &'static str {
     let patch = parse_patch(&patch_envelope(hunks, headings), PatchGrammar::Tolerant);
-    let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
+    let action = patch.ok().and_then(|sections| sections.into_iter().next()).map(|section| section.kind);
     let Some(PatchSectionKind::Update { chunks, .. }) = action else { return "not read" };
     match (apply_chunks(old, &chunks, &PatchChunkPlacementRules::new(name, PatchChunkMatching::Tolerant)), hunks) {
         (Ok(applied), _) if applied.text == apply_hunks(old, hunks) => "right",

@@ -15,8 +15,8 @@ fuzz_target!(|sides: (&str, &str)| {
         return;
     }
     let patch = parse_patch(&diff.text, PatchGrammar::Tolerant).expect("a generated diff parses");
-    assert_eq!(patch.sections.len(), 1, "{}", diff.text);
-    if let PatchSectionKind::Update { chunks, .. } = &patch.sections[0].kind {
+    assert_eq!(patch.len(), 1, "{}", diff.text);
+    if let PatchSectionKind::Update { chunks, .. } = &patch[0].kind {
         // A diff whose lines occur several times may be rejected, but is never applied at the wrong place.
         if let Ok(patched) = apply_chunks(old, chunks, &PatchChunkPlacementRules::new("f", PatchChunkMatching::Tolerant)) {
             assert_eq!(patched.text, new, "{}", diff.text);

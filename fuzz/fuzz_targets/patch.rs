@@ -10,7 +10,7 @@ fuzz_target!(|input: (&str, &str)| {
     for patch in [patch, &wrapped] {
         for grammar in [PatchGrammar::Tolerant, PatchGrammar::Strict, PatchGrammar::Exact] {
             let Ok(parsed) = parse_patch(patch, grammar) else { continue };
-            for section in &parsed.sections {
+            for section in &parsed {
                 if let PatchSectionKind::Update { chunks, .. } = &section.kind {
                     for rules in [PatchChunkMatching::Tolerant, PatchChunkMatching::Strict] {
                         let rules = PatchChunkPlacementRules::new("f", rules);

@@ -25,7 +25,6 @@ pub use similarity::QuoteSimilarityRule;
 pub use splice::{TextSplice, apply_splices};
 
 use crate::locate::{FuzzyTextMatchPass, MatchOverlapRule, QuoteSearchHaystack};
-use replacement::ReplacementTextBuildError;
 use select::{PlannedEditReplacement, PlannedTextEditEffect};
 
 /// An edit of a text: the quoted text and its replacement.
@@ -264,13 +263,12 @@ fn apply_selections(
         let PlannedTextEditEffect::Replace(selected) = outcome else { continue };
         match replacement::build_splices(finder, selected, &mut room) {
             Ok(new_splices) => splices.extend(new_splices),
-            Err(ReplacementTextBuildError::Unindentable(line)) => {
-                let reason = EditErrorKind::Unindentable { line, method: selected.method.clone() };
+            Err(reason) => {
+                let is_too_long = reason == EditErrorKind::TooLong;
                 refusals.push(EditError { edit_index: index, reason });
-            }
-            Err(ReplacementTextBuildError::TooLong) => {
-                refusals.push(EditError { edit_index: index, reason: EditErrorKind::TooLong });
-                break;
+                if is_too_long {
+                    break;
+                }
             }
         }
     }

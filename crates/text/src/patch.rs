@@ -44,13 +44,6 @@ impl PatchGrammar {
     }
 }
 
-/// A parsed patch, with one section per changed file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParsedPatch {
-    /// The sections of the patch, one per changed file; the list is never empty.
-    pub sections: Vec<FilePatch>,
-}
-
 /// The section of a patch that changes one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
@@ -146,17 +139,17 @@ impl PatchLine {
     }
 }
 
-/// Parses a patch. A syntax error is reported with the number of the erroneous line.
-pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<ParsedPatch, PatchParseError> {
+/// Parses a patch and returns its sections, at least one. A syntax error is reported with the number of the erroneous
+/// line.
+pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<Vec<FilePatch>, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
-    let sections = match envelope::find_begin(&lines, grammar) {
-        Ok(first) => envelope::parse_sections(&lines, first, grammar)?,
+    match envelope::find_begin(&lines, grammar) {
+        Ok(first) => envelope::parse_sections(&lines, first, grammar),
         Err(_) if grammar.is_tolerant() && unified_diff::looks_like_unified_diff(&lines) => {
-            unified_diff::parse_sections(&lines)?
+            unified_diff::parse_sections(&lines)
         }
-        Err(error) => return Err(error),
-    };
-    Ok(ParsedPatch { sections })
+        Err(error) => Err(error),
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

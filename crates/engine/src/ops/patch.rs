@@ -132,17 +132,17 @@ impl PatchArgs {
                 .with_next_step("split it into several patches")
                 .with_detail("limit_bytes", limit));
         }
-        let patch = parse_patch(&self.patch, context.options.patch_options.grammar)
+        let sections = parse_patch(&self.patch, context.options.patch_options.grammar)
             .map_err(|error| errors::malformed_patch_error(&error))?;
-        if patch.sections.len() > limits::PATCH_SECTIONS_MAX {
-            let (count, limit) = (patch.sections.len(), limits::PATCH_SECTIONS_MAX);
+        if sections.len() > limits::PATCH_SECTIONS_MAX {
+            let (count, limit) = (sections.len(), limits::PATCH_SECTIONS_MAX);
             return Err(Error::new(
                 ErrorKind::TooMany,
                 format!("the patch has {count} sections; the limit is {limit}"),
             )
             .with_next_step("split it into several patches"));
         }
-        Ok(patch.sections)
+        Ok(sections)
     }
 }
 

@@ -86,7 +86,8 @@ impl<'t> TextVersions<'t> {
         let in_base = select::select_matches(&self.base, edits, index, rules);
         let mut moved = edits.to_vec();
         if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
-            moved[index].occurrence = OccurrenceSelector::NearestToLine(map_nearest_line(&self.hunks, line));
+            let before = map_border(&self.hunks, line.saturating_sub(1), RangeEdge::First);
+            moved[index].occurrence = OccurrenceSelector::NearestToLine(before + 1);
         }
         let in_current = select::select_matches(&self.current, &moved, index, rules);
         let in_base = match in_base {
@@ -216,10 +217,6 @@ fn map_surrounding_lines(hunks: &[DiffHunkRanges], lines: &RangeInclusive<usize>
     let first = map_border(hunks, lines.start() - 1, RangeEdge::First);
     let last = map_border(hunks, *lines.end(), RangeEdge::Last);
     (first < last).then(|| first + 1..=last)
-}
-
-fn map_nearest_line(hunks: &[DiffHunkRanges], line: usize) -> usize {
-    map_border(hunks, line.saturating_sub(1), RangeEdge::First) + 1
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,18 +7,12 @@ use std::ops::Range;
 
 use super::select::PlannedEditReplacement;
 use super::splice::TextSplice;
-use super::{NewTextLineTerminatorRule, QuoteMatchMethod};
+use super::{EditErrorKind, NewTextLineTerminatorRule, QuoteMatchMethod};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack};
 use crate::{diff, lines};
 
 /// A splice, preceded by the byte range of the quote match that the splice belongs to.
 pub(super) type PlacedSplice = (Range<usize>, TextSplice);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReplacementTextBuildError {
-    Unindentable(usize),
-    TooLong,
-}
 
 /// Builds the splices of one edit; `room` is the number of bytes that may still be inserted. The number of inserted
 /// bytes is limited, because one short edit can replace a million matches.
@@ -26,16 +20,16 @@ pub(super) fn build_splices(
     finder: &QuoteSearchHaystack<'_>,
     selected: &PlannedEditReplacement,
     room: &mut usize,
-) -> Result<Vec<PlacedSplice>, ReplacementTextBuildError> {
+) -> Result<Vec<PlacedSplice>, EditErrorKind> {
     let template = EditSpliceBuilder::new(selected);
     let mut splices = Vec::with_capacity(selected.matches.len());
     for found in &selected.matches {
         let count = splices.len();
         template
             .build_splices_for_match(finder, found, &mut splices)
-            .map_err(ReplacementTextBuildError::Unindentable)?;
+            .map_err(|line| EditErrorKind::Unindentable { line, method: selected.method.clone() })?;
         let inserted: usize = splices[count..].iter().map(|(_, splice): &PlacedSplice| splice.text.len()).sum();
-        *room = room.checked_sub(inserted).ok_or(ReplacementTextBuildError::TooLong)?;
+        *room = room.checked_sub(inserted).ok_or(EditErrorKind::TooLong)?;
     }
     Ok(splices)
 }

@@ -111,14 +111,10 @@ fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
             return None;
         }
         characters += 1;
-        controls += usize::from(is_rare_in_text(c));
+        controls += usize::from(c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b'));
     }
     let reads_like_text = controls.saturating_mul(CHARACTERS_PER_CONTROL_MIN) <= characters;
     (reads_like_text && encode(&text, encoding).ok()? == bytes).then_some(encoding)
-}
-
-fn is_rare_in_text(c: char) -> bool {
-    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
 }
 
 #[cfg(test)]

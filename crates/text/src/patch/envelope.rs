@@ -118,10 +118,6 @@ impl<'a> PatchParseCursor<'_, 'a> {
         self.lines.get(self.position).copied()
     }
 
-    fn peek_marker(&self) -> Option<&'a str> {
-        self.lines.get(self.position).map(|line| marker_text(line, self.grammar))
-    }
-
     pub(super) fn skip_blank(&mut self) {
         while self.peek().is_some_and(|line| !is_filled(&line)) {
             self.position += 1;
@@ -257,7 +253,7 @@ fn parse_added_content(cursor: &mut PatchParseCursor<'_, '_>) -> Result<String, 
             content.push('\n');
         } else if chunk_parser::is_no_newline_marker(line.text) && content.ends_with('\n') {
             content.pop();
-        } else if cursor.peek_marker().is_some_and(|text| text.starts_with(MARKER)) {
+        } else if marker_text(&line, cursor.grammar).starts_with(MARKER) {
             break;
         } else if cursor.grammar.is_tolerant() && !is_filled(&line) {
             // An empty line between signed lines is part of the file, but not an empty line after the last signed line.

@@ -94,7 +94,7 @@ pub(super) fn interpretations(
     chunk: &PatchChunk,
     rules: &PatchChunkPlacementRules<'_>,
 ) -> Vec<PatchChunkInterpretation> {
-    let literal = chunk_lines(&chunk.lines);
+    let literal: Vec<PatchChunkLine> = chunk.lines.iter().flat_map(split_patch_line).collect();
     let is_unmarked = |line: &PatchLine| line.kind == PatchLineKind::Unmarked;
     let repair = chunk.lines.iter().any(is_unmarked).then_some(PatchChunkRepair::MissingSigns);
     let mut found = vec![PatchChunkInterpretation { repair, lines: literal.clone() }];
@@ -113,10 +113,6 @@ pub(super) fn interpretations(
     push(PatchChunkRepair::EscapedTabs, decode_tab_escapes(&literal, rules.name));
     push(PatchChunkRepair::EscapedNewlines, decode_newline_escapes(&literal));
     found
-}
-
-fn chunk_lines(lines: &[PatchLine]) -> Vec<PatchChunkLine> {
-    lines.iter().flat_map(split_patch_line).collect()
 }
 
 /// A chunk line with lone carriage returns stands for several lines of the file.

@@ -5,9 +5,8 @@
 use proptest::prelude::*;
 use serde::Deserialize;
 use stead_text::patch::{
-    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchChunkMatching,
-    PatchChunkPlacementRules, PatchGrammar, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
-    parse_patch,
+    FilePatch, FinalNewlineChange, PatchApplyError, PatchApplyErrorKind, PatchChunkMatching, PatchChunkPlacementRules,
+    PatchGrammar, PatchSectionKind, PatchedText, apply_chunks, find_already_applied, parse_patch,
 };
 use stead_text::unified::{DiffLabels, unified_diff};
 
@@ -110,19 +109,19 @@ fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
 
 fn apply_to_text(
     before: &str,
-    patch: &ParsedPatch,
+    patch: &[FilePatch],
     rules: &PatchChunkPlacementRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
     apply_chunks(before, chunks_of(patch), rules)
 }
 
-fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchChunkPlacementRules<'_>) -> Option<Vec<usize>> {
+fn already_applied_at(before: &str, patch: &[FilePatch], rules: &PatchChunkPlacementRules<'_>) -> Option<Vec<usize>> {
     find_already_applied(before, chunks_of(patch), rules)
 }
 
-fn chunks_of(patch: &ParsedPatch) -> &[stead_text::patch::PatchChunk] {
-    assert_eq!(patch.sections.len(), 1);
-    match &patch.sections[0].kind {
+fn chunks_of(patch: &[FilePatch]) -> &[stead_text::patch::PatchChunk] {
+    assert_eq!(patch.len(), 1);
+    match &patch[0].kind {
         PatchSectionKind::Update { chunks, .. }
         | PatchSectionKind::Move { chunks, .. }
         | PatchSectionKind::Delete { chunks, .. } => chunks,
@@ -138,7 +137,6 @@ fn sections_are_parsed() {
     for grammar in [PatchGrammar::Tolerant, PatchGrammar::Strict] {
         let patch = parse_patch(written, grammar).unwrap();
         let sections: Vec<String> = patch
-            .sections
             .iter()
             .map(|section| match &section.kind {
                 PatchSectionKind::Add { path, content } => format!("{} add {path} {content:?}", section.line),
@@ -176,7 +174,7 @@ fn unified_headers_give_the_section_kind() {
         --- \"a/caf\\303\\251\"\t2020-01-01\n+++ \"b/caf\\303\\251\"\t2020-01-02\n@@ -1 +1 @@\n-1\n+2\n\
         diff --git a/e b/e\nnew file mode 100644\nindex 000..e69\n";
     let patch = parse_patch(written, PatchGrammar::Tolerant).unwrap();
-    let actions: Vec<&PatchSectionKind> = patch.sections.iter().map(|section| &section.kind).collect();
+    let actions: Vec<&PatchSectionKind> = patch.iter().map(|section| &section.kind).collect();
     assert!(matches!(actions[0], PatchSectionKind::Add { path, content } if path == "n" && content == "x\ny"));
     assert!(matches!(actions[1], PatchSectionKind::Delete { path, chunks } if path == "g" && chunks.len() == 1));
     assert!(
@@ -227,8 +225,8 @@ fn truncated_patches_never_delete_a_file() {
     let mut most = 0;
     for end in 0..=written.len() {
         if let Ok(patch) = parse_patch(&written[..end], PatchGrammar::Tolerant) {
-            assert!(patch.sections.len() >= most);
-            most = patch.sections.len();
+            assert!(patch.len() >= most);
+            most = patch.len();
         }
     }
     assert_eq!(most, 7);
@@ -312,8 +310,8 @@ proptest! {
     ) {
         for grammar in [PatchGrammar::Tolerant, PatchGrammar::Strict, PatchGrammar::Exact] {
             let Ok(patch) = parse_patch(&written, grammar) else { continue };
-            prop_assert!(!patch.sections.is_empty());
-            for section in &patch.sections {
+            prop_assert!(!patch.is_empty());
+            for section in &patch {
                 let (PatchSectionKind::Update { chunks, .. } | PatchSectionKind::Move { chunks, .. } | PatchSectionKind::Delete { chunks, .. }) =
                     &section.kind
                 else { continue };
