@@ -10,10 +10,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_engine::{Caller, CallerWatchEventReader, CancelToken, Engine, ops::WatchEventRow};
+use stead_engine::{
+    Caller, CallerWatchEventReader, CancelToken, Engine,
+    ops::{BegunOrEndedWatch, WatchEventRow},
+};
 use tokio::sync::mpsc::Sender;
 
-use crate::{dialect::DialectSet, prepared_call::WatchStartOrEnd};
+use crate::dialect::DialectSet;
 
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
 /// The time after which the event thread checks again whether the client is still connected.
@@ -49,10 +52,16 @@ impl EventPusher {
         Self { sender, watches: Arc::default(), is_running: Arc::default(), cancel: CancelToken::default() }
     }
 
-    pub(crate) fn apply_call(&self, change: &WatchStartOrEnd, engine: &Engine, caller: &Caller, dialect: &str) {
+    pub(crate) fn apply_call(
+        &self,
+        (change, id): &(BegunOrEndedWatch, String),
+        engine: &Engine,
+        caller: &Caller,
+        dialect: &str,
+    ) {
         match change {
-            WatchStartOrEnd::Started(id) => self.add_watch(engine, caller, id, dialect),
-            WatchStartOrEnd::Ended(id) => self.remove_watch(id),
+            BegunOrEndedWatch::Started => self.add_watch(engine, caller, id, dialect),
+            BegunOrEndedWatch::Ended => self.remove_watch(id),
         }
     }
 

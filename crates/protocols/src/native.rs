@@ -20,6 +20,7 @@ pub use self::text::RenderableOutcome;
 use crate::{
     dialect::{DialectReply, ReplyStatus, error_text},
     json_string::append_escaped,
+    limits::ECHOED_NAME_CHARS_MAX,
     prepared_call::{FinishedCall, PreparedCall, RenderableOperation},
 };
 
@@ -75,7 +76,7 @@ pub fn prepare_json_call(
             prepare_policy_call(arguments, notation)
         }
         Some(row) => (row.prepare)(arguments, notation),
-        None => Err(unknown_operation_error(operation)),
+        None => Err(unknown_operation_error(ErrorKind::UnknownOperation, operation)),
     };
     prepared.unwrap_or_else(|error| {
         PreparedCall::rejected(operation, arguments, error, CallOptions::default(), |error| error_reply(&error))
@@ -94,7 +95,7 @@ fn prepare_policy_call(
 ) -> Result<PreparedCall<DialectReply>, Error> {
     let mut policy: InspectPolicyArgs = decode_arguments(arguments)?;
     if let Some(name) = &policy.operation {
-        let row = find_native_call(name).ok_or_else(|| unknown_inspected_operation_error(name))?;
+        let row = find_native_call(name).ok_or_else(|| unknown_operation_error(ErrorKind::BadRequest, name))?;
         let given = arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
         policy.inspected = (row.prepare)(&given, notation)?.into_inspected();
     }
@@ -124,20 +125,14 @@ fn find_native_call(operation: &str) -> Option<&'static NativeCallRow> {
     NATIVE_CALLS.iter().find(|row| row.name == operation)
 }
 
-fn unknown_inspected_operation_error(name: &str) -> Error {
+fn unknown_operation_error(kind: ErrorKind, name: &str) -> Error {
     let names = || OPERATIONS.iter().map(|row| row.name);
-    let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
+    let start: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
+    let error = Error::new(kind, format!("there is no operation '{start}'"));
     match nearest_name(name, names()) {
         Some(nearest) => error.with_next_step(format!("did you mean {nearest}?")),
         None => error.with_next_step(format!("operations: {}", names().collect::<Vec<_>>().join(", "))),
     }
-}
-
-fn unknown_operation_error(name: &str) -> Error {
-    let known: Vec<&str> = OPERATIONS.iter().map(|row| row.name).collect();
-    let start: String = name.chars().take(64).collect();
-    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{start}'"))
-        .with_next_step(format!("operations: {}", known.join(", ")))
 }
 
 pub(crate) fn error_reply(error: &Error) -> DialectReply {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use stead_engine::{
     BeforeAfterBytes, CallControl, CallDurationClass, CallDurationFactor, CallMetadata, CallOptions, CallReply, Caller,
     ConversationSessionSwitch, Engine, Error, SuccessfulCallResult, find_operation,
-    ops::{BegunOrEndedWatch, InspectedCall, OperationWithDefinition, WatchOutcome},
+    ops::{BegunOrEndedWatch, InspectedCall, OperationWithDefinition},
 };
 
 use crate::{
@@ -62,23 +62,8 @@ pub struct FinishedCall<T> {
     pub session_switch: Option<ConversationSessionSwitch>,
     /// The number of the journal entry with the change of the call.
     pub entry: Option<u64>,
-    pub(crate) watch: Option<WatchStartOrEnd>,
-}
-
-/// The watch that a call started or ended, by its id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WatchStartOrEnd {
-    Started(String),
-    Ended(String),
-}
-
-impl From<&WatchOutcome> for WatchStartOrEnd {
-    fn from(outcome: &WatchOutcome) -> Self {
-        match outcome.change {
-            BegunOrEndedWatch::Started => WatchStartOrEnd::Started(outcome.watch.clone()),
-            BegunOrEndedWatch::Ended => WatchStartOrEnd::Ended(outcome.watch.clone()),
-        }
-    }
+    /// The id of the watch that the call began or ended.
+    pub(crate) watch: Option<(BegunOrEndedWatch, String)>,
 }
 
 impl<T> FinishedCall<T> {
@@ -197,7 +182,7 @@ impl<T, O: RenderableOperation, R: FnOnce(TypedCallResult<O>) -> T + Send> Prepa
             Ok(reply) => {
                 let (entry, session_switch) = (reply.entry, reply.session_switch.clone());
                 let watch = match &reply.result {
-                    SuccessfulCallResult::Done(outcome) => outcome.watch().map(WatchStartOrEnd::from),
+                    SuccessfulCallResult::Done(outcome) => outcome.watch(),
                     SuccessfulCallResult::AlreadyDone(_) | SuccessfulCallResult::LeftToEditor => None,
                 };
                 FinishedCall { error: None, session_switch, entry, watch, reply: (self.render)(Ok(reply)) }

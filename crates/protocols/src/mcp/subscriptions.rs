@@ -13,7 +13,7 @@ use rmcp::{
 };
 use stead_engine::{
     Caller, Engine,
-    ops::{UnwatchArgs, WatchArgs},
+    ops::{BegunOrEndedWatch, UnwatchArgs, WatchArgs},
 };
 use tokio::sync::mpsc;
 
@@ -27,7 +27,6 @@ use crate::{
     dialect::DialectSet,
     event_pusher::{EVENT_METHOD, EventPusher, PushedEvent},
     limits::{QUEUED_EVENTS_MAX, SUBSCRIPTION_URIS_MAX},
-    prepared_call::WatchStartOrEnd,
 };
 
 /// The dialect name of a subscription's watch is empty, because an update contains only a URI and needs no dialect.
@@ -188,7 +187,7 @@ pub(super) struct McpWatchEventNotifier(Mutex<Option<EventPusher>>);
 impl McpWatchEventNotifier {
     pub(super) fn apply_call(
         &self,
-        change: &WatchStartOrEnd,
+        change: &(BegunOrEndedWatch, String),
         (engine, caller): (&Engine, &Caller),
         (dialects, dialect): (&Arc<DialectSet>, &str),
         context: &McpRequestContext,

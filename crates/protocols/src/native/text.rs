@@ -21,7 +21,7 @@ mod watch;
 mod written_files;
 
 use serde::Serialize;
-use stead_engine::ops::WatchOutcome;
+use stead_engine::ops::BegunOrEndedWatch;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::native::CallNotation;
@@ -36,8 +36,8 @@ pub trait RenderableOutcome: Serialize {
         None
     }
 
-    /// The outcome of a call that started or ended a watch.
-    fn watch(&self) -> Option<&WatchOutcome> {
+    /// The id of the watch that the call began or ended.
+    fn watch(&self) -> Option<(BegunOrEndedWatch, String)> {
         None
     }
 }

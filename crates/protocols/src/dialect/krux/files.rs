@@ -98,14 +98,14 @@ fn overwriting(options: CallOptions) -> CallOptions {
 }
 
 fn translate_write(call: &Arc<KruxCall>, input: &KruxWriteInput, options: CallOptions) -> KruxPreparedCall {
+    let path = require_absolute("path", &input.path)?.to_owned();
     let (content, encoding) = match input.encoding {
         KruxFileEncoding::Utf8 => (input.content.clone(), "utf-8"),
         KruxFileEncoding::Ascii | KruxFileEncoding::Latin1 | KruxFileEncoding::Utf16 | KruxFileEncoding::Binary => {
             (STANDARD.encode(input.encoding.encode(&input.content)?), "base64")
         }
     };
-    let (path, encoding) = (require_absolute("path", &input.path)?.to_owned(), Some(encoding.to_owned()));
-    let arguments = WriteArgs { path, content, encoding, ..WriteArgs::default() };
+    let arguments = WriteArgs { path, content, encoding: Some(encoding.to_owned()), ..WriteArgs::default() };
     Ok(call.prepare(arguments, overwriting(options), |call, OutcomeWithBytes { outcome: write, .. }| {
         let path = call.dialect.paths.absolute_path(&write.path);
         Ok(json!({ "path": path, "size": write.size, "checksum": write.version.version }))

@@ -13,7 +13,7 @@ impl RenderableOutcome for WatchOutcome {
         })
     }
 
-    fn watch(&self) -> Option<&WatchOutcome> {
-        Some(self)
+    fn watch(&self) -> Option<(BegunOrEndedWatch, String)> {
+        Some((self.change, self.watch.clone()))
     }
 }
