@@ -91,17 +91,10 @@ impl<'a> CallContext<'a> {
     }
 
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
+        let call = CallMetadata { caller, idempotency_key: None, options, control: self.control };
         Self {
-            workspace: self.workspace.with_empty_log(),
-            caller,
-            control: self.control,
-            options,
-            policy: self.policy,
-            operation,
-            allowed_targets: RwLock::default(),
-            buffers: LazyWorkspaceBufferSnapshot::default(),
             seen_files: self.seen_files,
-            submitted: RwLock::default(),
+            ..Self::new(self.workspace.with_empty_log(), &call, operation, self.policy)
         }
     }
 
@@ -181,7 +174,7 @@ impl<'a> CallContext<'a> {
         self.may_read(path) || (allowed() && !grants.hidden.covers(path))
     }
 
-    fn require_readable(&self, path: &RelPath) -> Result<(), Error> {
+    pub(crate) fn require_readable(&self, path: &RelPath) -> Result<(), Error> {
         judge_sources(self, [&ByteSource::File(path.clone())], ByteRelease::Shown)
     }
 

@@ -47,12 +47,9 @@ pub use buffers::{
     EditorSentTextLineEndings, PlannedBufferChange, PlannedBufferChangeKind,
 };
 pub use call_options::{
-    BeforeAfterContentInclusion, CallOptions, CallTrashRetentionOverride, ChangeApplierChoice,
-    CopyMoveAllowedEntryKinds, DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
-    MissingBaseVersionPolicy, MissingParentPolicy, OfferedToolAndOperation, OverwrittenFilePolicy,
-    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchGrammar, PatchOptions,
-    PatchRepeatedFilePolicy, ReappliedPatchPolicy, SearchHitOrder, SecretTransport, TrashRestoreOverwritePolicy,
-    WalkFilter, WrittenFileMode,
+    BeforeAfterContentInclusion, CallOptions, ChangeApplierChoice, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
+    MissingParentPolicy, OfferedToolAndOperation, PatchGrammar, SearchHitOrder, SecretTransport, WalkFilter,
+    WrittenFileMode,
 };
 /// The rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use stead_engine::{
     BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Caller, Engine, Error, ErrorKind,
-    LineEndingAndBomPolicy, MissingBaseVersionPolicy, Principal,
+    LineEndingAndBomPolicy, Principal,
     index::decode_indexable_text,
     ops::{
         BeginTurnArgs, BufferChangeArgs, BufferCloseArgs, BufferDraftDropArgs, BufferFields, BufferListArgs,
@@ -243,19 +243,15 @@ impl AcpSessionFileHandler {
     /// its byte order mark and line endings, and missing directories are created. If the agent and another writer
     /// changed the same lines, the write fails with a conflict.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
-        let options = CallOptions {
-            missing_base: MissingBaseVersionPolicy::Overwrite,
-            replacement_format: LineEndingAndBomPolicy::MatchReplaced,
-            ..CallOptions::default()
-        };
         let arguments = WriteArgs {
             path: path.to_owned(),
             content: content.to_owned(),
-            base: None,
-            encoding: None,
             mode: StaleWriteHandling::Merge,
+            replace_without_base: true,
+            replacement_format: LineEndingAndBomPolicy::MatchReplaced,
+            ..WriteArgs::default()
         };
-        let written = self.call(arguments, &options).and_then(CallReply::into_outcome)?;
+        let written = self.call(arguments, &CallOptions::default()).and_then(CallReply::into_outcome)?;
         Ok(written.merged == Some(true))
     }
 

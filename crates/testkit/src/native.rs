@@ -3,7 +3,10 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use serde_json::{Map, Value};
-use stead_engine::{ConversationSessionSwitch, Engine, Error};
+use stead_engine::{
+    CallControl, CallMetadata, CallOptions, CallReply, Caller, ConversationSessionSwitch, Engine, Error,
+    ops::OperationWithDefinition,
+};
 pub use stead_protocols::native::*;
 
 /// The outcome of a call as a JSON object for programs and as text for models and people.
@@ -34,4 +37,15 @@ impl EngineJsonCalls for Engine {
         }
         Ok(RenderedOutcome { json, text: reply.text, session_switch })
     }
+}
+
+/// Runs an operation with arguments that no client can give.
+pub fn run_operation<O: OperationWithDefinition>(
+    engine: &Engine,
+    caller: &Caller,
+    operation: O,
+) -> Result<O::Result, Error> {
+    let (options, control) = (CallOptions::default(), CallControl::default());
+    let call = CallMetadata { caller, idempotency_key: None, options: &options, control: &control };
+    engine.run(operation, &call).and_then(CallReply::into_outcome)
 }

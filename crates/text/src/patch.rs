@@ -23,12 +23,13 @@ pub use errors::{PatchParseError, PatchParseErrorKind};
 pub use interpretations::PatchChunkRepair;
 
 /// How strictly a patch is parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PatchGrammar {
     /// The parser accepts every optional patch syntax that is unambiguous: a heredoc or a code fence around the patch,
     /// white space around markers, a missing end marker, a leading `*** Environment ID:`, a first chunk without `@@`,
     /// lines without a sign, and a unified diff instead of the envelope. The text after `@@` is an anchor: a line of
     /// the file above the chunk, which narrows the search.
+    #[default]
     Tolerant,
     /// The parser accepts only the exact envelope, `*** Move to:` and `*** End of File`. The text after `@@` is a
     /// comment without meaning.

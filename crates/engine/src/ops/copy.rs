@@ -9,7 +9,6 @@ use super::{
     planning::{self, PERMISSION_BITS},
 };
 use crate::{
-    authorization::out_of_scope_error,
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
@@ -34,6 +33,8 @@ pub struct CopyArgs {
     pub base: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overwrite: bool,
+    #[serde(skip)]
+    pub files_only: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -100,10 +101,10 @@ impl Operation for CopyArgs {
     ) -> PlanResult<Self> {
         let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
-        planning::require_movable(context, source, stat)?;
-        if !context.may_read(&source.path) {
-            return Err(out_of_scope_error("read"));
+        if self.files_only {
+            planning::require_file_to_move(source, stat)?;
         }
+        context.require_readable(&source.path)?;
         match stat.kind {
             FileKind::File => self.plan_file_copy(context, source, stat, destination),
             FileKind::Directory => plan_tree_copy(context, source, stat, destination),

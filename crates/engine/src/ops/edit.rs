@@ -10,8 +10,8 @@ use std::borrow::Cow;
 
 use stead_text::{
     edit::{
-        AppliedEdit, EditError, EditedText, EmptyQuoteRule, FindReplaceEdit, QuoteMatchMethod, apply_edits,
-        apply_ignoring_whitespace, apply_to_newer_text,
+        AppliedEdit, EditError, EditMatchingRules, EditedText, EmptyQuoteRule, FindReplaceEdit, QuoteMatchMethod,
+        apply_edits, apply_ignoring_whitespace, apply_to_newer_text,
     },
     lines,
     locate::FuzzyTextMatchPass,
@@ -113,7 +113,7 @@ impl EditArgs {
     fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<FileToEdit, Error> {
         let Some(stat) = target.stat else {
             // In a dialect that gives an empty quote another meaning, an empty quote does not create a file.
-            let creates = context.options.edit_rules.empty_quote == EmptyQuoteRule::Reject
+            let creates = self.rules.empty_quote == EmptyQuoteRule::Reject
                 && matches!(self.edits.as_slice(), [only] if only.old.is_empty());
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
                 return Err(older_revisions::missing_file_error(context, target, self.base.as_deref()));
@@ -145,7 +145,7 @@ impl EditArgs {
         current: &FileToEdit,
         edits: &[FindReplaceEdit<'_>],
     ) -> Result<AppliedEditsResult, Error> {
-        let rules = context.options.edit_rules;
+        let rules = self.rules;
         let refused = |refusals: Vec<EditError>, base: Option<&OlderFileText>| {
             errors::edits_refused_error(context, target, current, edits, &refusals, base)
         };
@@ -182,7 +182,7 @@ impl EditArgs {
                     }
                     Err(refusals) if mode == StaleEditHandling::Anchored => Err(refused(refusals, Some(&old))),
                     Err(refusals) => match apply_edits(&old.text, edits, rules) {
-                        Ok(edited) => merge_edits(context, target, current, &old, edits, &edited.text),
+                        Ok(edited) => merge_edits(context, target, current, &old, (edits, rules), &edited.text),
                         Err(_) => Err(refused(refusals, Some(&old))),
                     },
                 }
@@ -202,7 +202,7 @@ fn merge_edits(
     target: &ResolvedTarget,
     current: &FileToEdit,
     old: &OlderFileText,
-    edits: &[FindReplaceEdit<'_>],
+    (edits, rules): (&[FindReplaceEdit<'_>], EditMatchingRules),
     ours: &str,
 ) -> Result<AppliedEditsResult, Error> {
     let rebased = || Some(EditRebaseFields::merged(old, current));
@@ -210,7 +210,7 @@ fn merge_edits(
         MergeResult::Clean(text) => Ok(AppliedEditsResult { text, per_edit: None, rebased: rebased() }),
         MergeResult::Conflict(ranges) => {
             // A white space change by others, for example by a formatter, is not a conflict.
-            if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
+            if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, rules) {
                 return Ok(AppliedEditsResult::from_edited(edited, rebased()));
             }
             Err(errors::merge_conflict_error(context, target, current, old, ours, &ranges))

@@ -8,7 +8,6 @@ use stead_path::RelPath;
 use super::{file_kind_name, planning};
 use crate::{
     call_context::CallContext,
-    call_options::{CallTrashRetentionOverride, OverwrittenFilePolicy},
     errors::{Error, ErrorKind},
     operation::{
         FromAndToPathIndexes, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestList, PlanResult,
@@ -29,6 +28,10 @@ pub struct MoveArgs {
     pub base: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overwrite: bool,
+    #[serde(skip)]
+    pub trash_overwritten: bool,
+    #[serde(skip)]
+    pub files_only: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,20 +86,20 @@ impl Operation for MoveArgs {
     ) -> PlanResult<Self> {
         let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
-        planning::require_movable(context, source, stat)?;
+        if self.files_only {
+            planning::require_file_to_move(source, stat)?;
+        }
         let (from, to) = (source.path.clone(), destination.path.clone());
+        if from == to && self.trash_overwritten {
+            // The source is also the destination, so the moved file itself would go to the trash.
+            return Err(Error::new(ErrorKind::Exists, format!("{to} is both source and destination"))
+                .with_next_step("choose another path")
+                .with_detail("path", to.to_string())
+                .with_detail("reason", "same_place")
+                .with_detail("type", file_kind_name(stat.kind)));
+        }
         if from == to {
-            return match context.options.overwritten_file {
-                OverwrittenFilePolicy::RetainVersion => unchanged_outcome(context, source, stat),
-                // The source is also the destination, so the moved file itself would go to the trash.
-                OverwrittenFilePolicy::MoveToTrash => {
-                    Err(Error::new(ErrorKind::Exists, format!("{to} is both source and destination"))
-                        .with_next_step("choose another path")
-                        .with_detail("path", to.to_string())
-                        .with_detail("reason", "same_place")
-                        .with_detail("type", file_kind_name(stat.kind)))
-                }
-            };
+            return unchanged_outcome(context, source, stat);
         }
         if to.is_within(&from) && stat.kind == FileKind::Directory {
             return Err(Error::new(ErrorKind::InvalidPath, format!("{from} cannot be moved into itself"))
@@ -108,12 +111,12 @@ impl Operation for MoveArgs {
         let moved = planning::expected_version(&expectation);
         let replaces = destination_state != CommitExpectation::Absent;
         let mut changes = planning::create_missing_parents(context, &to)?;
-        let replaced = match (context.options.overwritten_file, destination_state, destination.stat) {
-            (OverwrittenFilePolicy::MoveToTrash, CommitExpectation::File(observed), Some(existing)) => {
+        let replaced = match (destination_state, destination.stat) {
+            (CommitExpectation::File(observed), Some(existing)) if self.trash_overwritten => {
                 changes.push(move_to_trash(context, &to, observed, existing));
                 CommitExpectation::Absent
             }
-            (OverwrittenFilePolicy::RetainVersion | OverwrittenFilePolicy::MoveToTrash, state, _) => state,
+            (state, _) => state,
         };
         changes.push(PlannedChange::Move { from: from.clone(), to: to.clone(), expectation, replaced, tree });
         Ok(OperationPlanningResult::Files {
@@ -140,7 +143,7 @@ pub(super) fn move_to_trash(
     existing: FileStat,
 ) -> PlannedChange {
     let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: existing.size };
-    let retain_until_ms = planning::trash_deadline_ms(context, CallTrashRetentionOverride::PrincipalDefault);
+    let retain_until_ms = planning::trash_deadline_ms(context);
     PlannedChange::Remove { path: path.clone(), expectation: CommitExpectation::File(observed), retain_until_ms, tree }
 }
 

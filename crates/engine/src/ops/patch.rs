@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::patch::{
-    FilePatch, PatchChunk, PatchChunkPlacementRules, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
-    parse_patch,
+    FilePatch, PatchChunk, PatchChunkMatching, PatchChunkPlacementRules, PatchGrammar, PatchSectionKind, PatchedText,
+    apply_chunks, find_already_applied, parse_patch,
 };
 
 pub use self::outcome::{
@@ -25,7 +25,7 @@ use self::{base_versions::PatchBaseVersions, errors::PatchSectionLocation, files
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::{MissingParentPolicy, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
+    call_options::MissingParentPolicy,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -53,6 +53,10 @@ pub struct PatchArgs {
     pub overwrite: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub dry_run: bool,
+    /// How strictly the patch is parsed. With a strict grammar, chunks and paths of base versions must match exactly, a
+    /// second section for a file and a patch that was already applied are refused, and binary files are patched as text.
+    #[serde(skip)]
+    pub grammar: PatchGrammar,
 }
 
 pub(crate) struct ResolvedPatch {
@@ -65,7 +69,7 @@ impl Operation for PatchArgs {
     type Outcome = PatchOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        let sections = self.parse_sections(context)?;
+        let sections = self.parse_sections()?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
                 // The path is resolved here so that an error can name the section; the pipeline resolves the path
@@ -88,10 +92,11 @@ impl Operation for PatchArgs {
         ResolvedPatch { sections, slots }: ResolvedPatch,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
-        let versions = PatchBaseVersions::new(context, &self.base, &sections)?;
+        let versions = PatchBaseVersions::new(context, self, &sections)?;
         let mut applier = MultiFilePatchApplier {
             files: PatchedFileMap::new(context),
             context,
+            grammar: self.grammar,
             bases: &versions,
             overwrite: self.overwrite.into(),
             touched: Vec::new(),
@@ -125,15 +130,14 @@ impl Operation for PatchArgs {
 }
 
 impl PatchArgs {
-    fn parse_sections(&self, context: &CallContext<'_>) -> Result<Vec<FilePatch>, Error> {
+    fn parse_sections(&self) -> Result<Vec<FilePatch>, Error> {
         if self.patch.len() as u64 > limits::WRITE_BYTES_MAX {
             let (size, limit) = (self.patch.len(), limits::WRITE_BYTES_MAX);
             return Err(Error::new(ErrorKind::TooLarge, format!("the patch has {size} bytes; the limit is {limit}"))
                 .with_next_step("split it into several patches")
                 .with_detail("limit_bytes", limit));
         }
-        let sections = parse_patch(&self.patch, context.options.patch_options.grammar)
-            .map_err(|error| errors::malformed_patch_error(&error))?;
+        let sections = parse_patch(&self.patch, self.grammar).map_err(|error| errors::malformed_patch_error(&error))?;
         if sections.len() > limits::PATCH_SECTIONS_MAX {
             let (count, limit) = (sections.len(), limits::PATCH_SECTIONS_MAX);
             return Err(Error::new(
@@ -163,6 +167,7 @@ fn section_requested_paths(section: &FilePatch) -> Vec<PathAccessRequest> {
 
 struct MultiFilePatchApplier<'v, 'w> {
     context: &'v CallContext<'w>,
+    grammar: PatchGrammar,
     files: PatchedFileMap<'v, 'w>,
     bases: &'v PatchBaseVersions,
     overwrite: OverwriteAllowed,
@@ -206,7 +211,7 @@ impl MultiFilePatchApplier<'_, '_> {
     }
 
     fn refuse_repeated(&mut self, targets: &[ResolvedTarget]) -> Result<(), Error> {
-        if self.context.options.patch_options.repeated_files == PatchRepeatedFilePolicy::Refuse
+        if self.grammar != PatchGrammar::Tolerant
             && let Some(target) = targets.iter().find(|target| self.touched.contains(&target.path))
         {
             return Err(errors::repeated_file_error(&target.path));
@@ -361,7 +366,11 @@ impl MultiFilePatchApplier<'_, '_> {
     }
 
     fn chunk_rules<'n>(&self, name: &'n str) -> PatchChunkPlacementRules<'n> {
-        PatchChunkPlacementRules::new(name, self.context.options.patch_options.chunk_placement)
+        let matching = match self.grammar {
+            PatchGrammar::Tolerant => PatchChunkMatching::Tolerant,
+            PatchGrammar::Strict | PatchGrammar::Exact => PatchChunkMatching::Strict,
+        };
+        PatchChunkPlacementRules::new(name, matching)
     }
 
     fn apply_chunks(
@@ -371,7 +380,7 @@ impl MultiFilePatchApplier<'_, '_> {
         chunks: &[PatchChunk],
         at: PatchSectionLocation,
     ) -> Result<(Vec<u8>, PatchedText), Error> {
-        let (text, encoding) = files::decode_file_text(path, before, self.context.options.patch_options.binary_files)?;
+        let (text, encoding) = files::decode_file_text(path, before, self.grammar)?;
         let name = path.to_string();
         let rules = self.chunk_rules(&name);
         let applied = apply_chunks(&text, chunks, &rules).map_err(|error| {
@@ -383,14 +392,14 @@ impl MultiFilePatchApplier<'_, '_> {
     }
 
     fn detects_reapplied(&self) -> bool {
-        self.context.options.patch_options.reapplied_patch == ReappliedPatchPolicy::ReportUnchanged
+        self.grammar == PatchGrammar::Tolerant
     }
 
     fn is_already_applied(&self, path: &RelPath, bytes: &[u8], chunks: &[PatchChunk]) -> Result<bool, Error> {
         if !self.detects_reapplied() || !self.files.is_untouched(path) {
             return Ok(false);
         }
-        let (text, _) = files::decode_file_text(path, bytes, self.context.options.patch_options.binary_files)?;
+        let (text, _) = files::decode_file_text(path, bytes, self.grammar)?;
         let name = path.to_string();
         Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
     }

@@ -4,7 +4,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{CallTrashRetentionOverride, CopyMoveAllowedEntryKinds, MissingParentPolicy},
+    call_options::MissingParentPolicy,
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -36,17 +36,14 @@ pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileSt
     context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
 }
 
-pub(crate) fn require_movable(context: &CallContext<'_>, target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
+/// Fails for a call that may copy or move only regular files.
+pub(crate) fn require_file_to_move(target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
     let path = &target.path;
-    match (context.options.copy_move_scope, stat.kind) {
-        (CopyMoveAllowedEntryKinds::FilesAndTrees, _) | (CopyMoveAllowedEntryKinds::FilesOnly, FileKind::File) => {
-            Ok(())
-        }
-        (CopyMoveAllowedEntryKinds::FilesOnly, FileKind::Directory) => {
-            Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
-                .with_next_step("copy or move its files one by one"))
-        }
-        (CopyMoveAllowedEntryKinds::FilesOnly, FileKind::Link | FileKind::Special) => {
+    match stat.kind {
+        FileKind::File => Ok(()),
+        FileKind::Directory => Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
+            .with_next_step("copy or move its files one by one")),
+        FileKind::Link | FileKind::Special => {
             Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
                 .with_next_step("only regular files can be copied or moved"))
         }
@@ -63,13 +60,8 @@ pub(crate) fn not_found_error(path: &RelPath) -> Error {
         .with_next_step(format!("call list with path {parent} to see its entries"))
 }
 
-pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: CallTrashRetentionOverride) -> i64 {
-    let retention_ms = match retention {
-        CallTrashRetentionOverride::PrincipalDefault => {
-            context.policy.policy.trash_retention_ms(&context.caller.principal)
-        }
-        CallTrashRetentionOverride::None => 0,
-    };
+pub(crate) fn trash_deadline_ms(context: &CallContext<'_>) -> i64 {
+    let retention_ms = context.policy.policy.trash_retention_ms(&context.caller.principal);
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 

@@ -35,6 +35,9 @@ pub struct InspectPolicyArgs {
     /// The call that `operation` and `arguments` describe.
     #[serde(skip)]
     pub inspected: Option<InspectedCall>,
+    /// All tools that the dialect of the caller offers; the outcome lists the blocked ones.
+    #[serde(skip)]
+    pub offered_tools: Vec<OfferedToolAndOperation>,
 }
 
 /// A call for which `policy` returns a verdict without running the call.
@@ -153,46 +156,48 @@ impl Operation for InspectPolicyArgs {
         }
         let outcome = match &self.inspected {
             Some(call) => InspectPolicyOutcome::Call(explain_call(context, &caller, call)?),
-            None => InspectPolicyOutcome::Rules(list_rules(context, &caller.principal)?),
+            None => InspectPolicyOutcome::Rules(self.list_rules(context, &caller.principal)?),
         };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
-fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<InspectedPolicyRuleList, Error> {
-    let policy = &context.policy.policy;
-    let rules = policy.rules_for(principal).map(|(layer, rule)| InspectedPolicyRuleRow {
-        layer: layer.to_owned(),
-        name: rule.name.clone(),
-        line: Some(rule.line),
-        tier: rule.tier,
-        operations: Some(rule.operations().to_vec()),
-        rights: rule.rights().to_vec(),
-        paths: Some(rule.paths().to_vec()),
-        built_in: false,
-    });
-    let built_in = matches!(principal, Principal::Agent(_)).then(|| InspectedPolicyRuleRow {
-        layer: "system".to_owned(),
-        name: "protected places".to_owned(),
-        line: None,
-        tier: SupervisionTier::ApprovalRequired,
-        operations: None,
-        rights: vec![PathAccessRight::Create, PathAccessRight::Modify, PathAccessRight::Delete],
-        paths: None,
-        built_in: true,
-    });
-    let rules = rules.chain(built_in).collect();
-    let offers = &context.options.offered_tools;
-    let is_blocked =
-        |offer: &&OfferedToolAndOperation| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
-    let blocked = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone());
-    Ok(InspectedPolicyRuleList {
-        principal: principal.to_string(),
-        version: format_version(policy),
-        rules,
-        blocked: (!offers.is_empty()).then(|| blocked.collect()),
-        quota: quota::report_quota(context, principal)?,
-    })
+impl InspectPolicyArgs {
+    fn list_rules(&self, context: &CallContext<'_>, principal: &Principal) -> Result<InspectedPolicyRuleList, Error> {
+        let policy = &context.policy.policy;
+        let rules = policy.rules_for(principal).map(|(layer, rule)| InspectedPolicyRuleRow {
+            layer: layer.to_owned(),
+            name: rule.name.clone(),
+            line: Some(rule.line),
+            tier: rule.tier,
+            operations: Some(rule.operations().to_vec()),
+            rights: rule.rights().to_vec(),
+            paths: Some(rule.paths().to_vec()),
+            built_in: false,
+        });
+        let built_in = matches!(principal, Principal::Agent(_)).then(|| InspectedPolicyRuleRow {
+            layer: "system".to_owned(),
+            name: "protected places".to_owned(),
+            line: None,
+            tier: SupervisionTier::ApprovalRequired,
+            operations: None,
+            rights: vec![PathAccessRight::Create, PathAccessRight::Modify, PathAccessRight::Delete],
+            paths: None,
+            built_in: true,
+        });
+        let rules = rules.chain(built_in).collect();
+        let offers = &self.offered_tools;
+        let is_blocked =
+            |offer: &&OfferedToolAndOperation| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
+        let blocked = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone());
+        Ok(InspectedPolicyRuleList {
+            principal: principal.to_string(),
+            version: format_version(policy),
+            rules,
+            blocked: (!offers.is_empty()).then(|| blocked.collect()),
+            quota: quota::report_quota(context, principal)?,
+        })
+    }
 }
 
 fn format_version(policy: &Policy) -> String {

@@ -1,6 +1,6 @@
 //! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires.
 //! `restore` moves a trash item back to its old path or to another free path. `restore` never overwrites a file: it
-//! fails or, with `TrashRestoreOverwritePolicy::TrashExisting`, trashes the existing file. `restore` authorizes the
+//! fails or, with `trash_existing`, trashes the existing file. `restore` authorizes the
 //! recorded path of a trash item like a path that the caller gave.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterContentInclusion, DirectoryRemovalPermission, TrashRestoreOverwritePolicy},
+    call_options::BeforeAfterContentInclusion,
     caller::Principal,
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
@@ -38,6 +38,11 @@ pub struct RemoveArgs {
     pub base: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recursive: bool,
+    #[serde(skip)]
+    pub files_only: bool,
+    /// The removed entry does not stay in the trash.
+    #[serde(skip)]
+    pub expires_at_once: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -79,7 +84,7 @@ impl Operation for RemoveArgs {
         let target = &targets[path];
         let stat = planning::require_present(target)?;
         let path = target.path.clone();
-        if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPermission::Refuse {
+        if stat.kind == FileKind::Directory && self.files_only {
             return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
                 .with_next_step("this call can remove only files"));
         }
@@ -89,7 +94,8 @@ impl Operation for RemoveArgs {
         }
         let expectation = planning::expectation_at(context, &path, stat, target.observed)?;
         let tree = planning::count_tree(context, &path, stat)?;
-        let retain_until_ms = planning::trash_deadline_ms(context, context.options.removal_retention);
+        let retain_until_ms =
+            if self.expires_at_once { context.workspace().now_ms() } else { planning::trash_deadline_ms(context) };
         let before_after = bytes_before(context, target, stat)?;
         let removed = path.clone();
         let plan = Plan::new(vec![PlannedChange::Remove { path, expectation, retain_until_ms, tree }]);
@@ -129,6 +135,8 @@ pub struct RestoreFromTrashArgs {
     pub trash: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    #[serde(skip)]
+    pub trash_existing: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -178,7 +186,14 @@ impl Operation for RestoreFromTrashArgs {
         let path = target.path.clone();
         let mut changes = planning::create_missing_parents(context, &path)?;
         if let Some(existing) = target.stat {
-            changes.push(trash_existing(context, &path, item.summary.kind, existing)?);
+            if !self.trash_existing {
+                return Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
+                    .with_next_step("pass a free path as to; restore never overwrites")
+                    .with_detail("path", path.to_string())
+                    .with_detail("type", file_kind_name(existing.kind)));
+            }
+            r#move::require_replaceable(&path, item.summary.kind, existing.kind, OverwriteAllowed::Yes)?;
+            changes.push(r#move::move_to_trash(context, &path, context.observe_version(&path)?, existing));
         }
         changes.push(PlannedChange::Restore { trash: item.id.clone(), path: path.clone(), tree: item.summary });
         let plan = Plan::with_link(changes, JournalEntryRelation::Restores(item.id.clone()));
@@ -197,24 +212,6 @@ impl Operation for RestoreFromTrashArgs {
                 recorded: receipt.into(),
             }),
         })
-    }
-}
-
-fn trash_existing(
-    context: &CallContext<'_>,
-    path: &RelPath,
-    restored: FileKind,
-    existing: FileStat,
-) -> Result<PlannedChange, Error> {
-    match context.options.restore_conflict {
-        TrashRestoreOverwritePolicy::Refuse => Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
-            .with_next_step("pass a free path as to; restore never overwrites")
-            .with_detail("path", path.to_string())
-            .with_detail("type", file_kind_name(existing.kind))),
-        TrashRestoreOverwritePolicy::TrashExisting => {
-            r#move::require_replaceable(path, restored, existing.kind, OverwriteAllowed::Yes)?;
-            Ok(r#move::move_to_trash(context, path, context.observe_version(path)?, existing))
-        }
     }
 }
 

@@ -75,6 +75,9 @@ pub struct SearchArgs {
     pub budget: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// The order of hits in the outcome of a dialect.
+    #[serde(skip)]
+    pub hit_order: SearchHitOrder,
 }
 
 impl Operation for SearchArgs {
@@ -97,10 +100,15 @@ impl Operation for SearchArgs {
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
         // The unsaved files are listed once, because the walk looks up every file among them.
         let unsaved = &context.unsaved_files_within(&target.path)?;
-        let (before_after, ranking) = (context.options.before_after, context.options.hit_ranking);
-        let hits_max = match (before_after, ranking) {
-            (BeforeAfterContentInclusion::Include, SearchHitOrder::ByPath) => max,
-            (BeforeAfterContentInclusion::Omit, _) | (_, SearchHitOrder::ByRelevance) => limits::SEARCH_RANKED_HITS_MAX,
+        let before_after = context.options.before_after;
+        // The native outcome always orders hits by relevance.
+        let hit_order = match before_after {
+            BeforeAfterContentInclusion::Omit => SearchHitOrder::ByRelevance,
+            BeforeAfterContentInclusion::Include => self.hit_order,
+        };
+        let hits_max = match hit_order {
+            SearchHitOrder::ByPath => max,
+            SearchHitOrder::ByRelevance => limits::SEARCH_RANKED_HITS_MAX,
         };
         let large_file_deadline = large_file_deadline(context, 1);
         let search_context = SearchPatternAndLimits {
@@ -108,6 +116,7 @@ impl Operation for SearchArgs {
             pattern: &pattern,
             context_lines,
             hits_max,
+            hit_order,
             large_file_deadline,
             unsaved,
         };
@@ -116,7 +125,7 @@ impl Operation for SearchArgs {
         }
         let found = self.search_tree(&search_context, target)?;
         let bytes = found.bytes_searched;
-        let outcome = match ranking {
+        let outcome = match hit_order {
             SearchHitOrder::ByRelevance => outcome::hits_by_relevance(self, found, target, max),
             SearchHitOrder::ByPath => outcome::hits_by_path(self, found, target, max),
         };
@@ -173,7 +182,7 @@ impl SearchArgs {
             found.counts.ignored = omissions.ignored;
             found.walk_limit_reached = omissions.limit_reached;
         }
-        found.truncate(max, search_context.ranking());
+        found.truncate(max, search_context.hit_order);
         Ok(found)
     }
 
@@ -251,19 +260,12 @@ struct SearchPatternAndLimits<'a> {
     pattern: &'a SearchPattern,
     context_lines: usize,
     hits_max: usize,
+    hit_order: SearchHitOrder,
     large_file_deadline: Instant,
     unsaved: &'a BTreeMap<RelPath, Arc<UnsavedFile>>,
 }
 
 impl SearchPatternAndLimits<'_> {
-    /// Returns the order of hits: by relevance in the native outcome, otherwise as the dialect chooses.
-    fn ranking(&self) -> SearchHitOrder {
-        match self.context.options.before_after {
-            BeforeAfterContentInclusion::Omit => SearchHitOrder::ByRelevance,
-            BeforeAfterContentInclusion::Include => self.context.options.hit_ranking,
-        }
-    }
-
     fn search_file(&self, found: &mut SearchResults, source: &FileToSearch<'_, '_, '_>) -> Result<(), Error> {
         let path = source.path();
         if !self.context.may_read(path) {
@@ -296,7 +298,7 @@ impl SearchPatternAndLimits<'_> {
         found.bytes_searched += bytes.len() as u64;
         let ranker = self.ranker(path);
         let mut matched = pattern.find_hits(&text, self.hit_limits(ranker.as_ref()), context.control)?;
-        if self.ranking() == SearchHitOrder::ByPath && text.ends_with('\n') {
+        if self.hit_order == SearchHitOrder::ByPath && text.ends_with('\n') {
             let last = text.matches('\n').count() as u64 + 1;
             matched.hits.iter_mut().for_each(|hit| hit.add_final_empty_line(last, context_lines));
         }
@@ -305,11 +307,11 @@ impl SearchPatternAndLimits<'_> {
     }
 
     fn ranker(&self, path: &RelPath) -> Option<SearchHitScorer> {
-        (self.ranking() == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
+        (self.hit_order == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
     }
 
     fn hit_limits<'t>(&self, ranker: Option<&'t SearchHitScorer>) -> SearchHitCollectionOptions<'t> {
-        let chars_max = match self.ranking() {
+        let chars_max = match self.hit_order {
             SearchHitOrder::ByRelevance => limits::SEARCH_LINE_CHARS_MAX,
             SearchHitOrder::ByPath => usize::MAX,
         };
@@ -329,7 +331,7 @@ impl SearchPatternAndLimits<'_> {
             found.files.push(FileHitsRow::new(path.clone(), hits));
         }
         if found.hits_listed >= self.hits_max.saturating_mul(RETAINED_HITS_FACTOR) {
-            found.truncate(self.hits_max, self.ranking());
+            found.truncate(self.hits_max, self.hit_order);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     },
     ops::text_pages::shorten_for_error,
     outcome::{OperationOutcome, RecordedEntryFields},
-    watches::{WatchBeginOrEndRequest, WatchDepth, WatchEventKind},
+    watches::{WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct WatchArgs {
     pub types: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
+    #[serde(skip)]
+    pub lifetime: WatchLifetimeKind,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,7 +83,7 @@ impl Operation for WatchArgs {
 
     fn plan(
         &self,
-        context: &CallContext<'_>,
+        _context: &CallContext<'_>,
         path: PathAccessRequestIndex,
         targets: &ResolvedTargets,
     ) -> PlanResult<Self> {
@@ -95,7 +97,7 @@ impl Operation for WatchArgs {
             depth: if self.recursive { WatchDepth::Deep } else { WatchDepth::Shallow },
             event_kinds: self.event_kinds()?,
             glob: self.glob.clone(),
-            lifetime: context.options.watch_lifetime,
+            lifetime: self.lifetime,
         };
         Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(BegunOrEndedWatch::Started) })
     }

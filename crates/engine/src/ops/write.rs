@@ -4,7 +4,7 @@
 
 mod merge;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
-    call_options::{ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
+    call_options::{ChangeApplierChoice, LineEndingAndBomPolicy},
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
@@ -43,6 +43,14 @@ pub struct WriteArgs {
     pub encoding: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: StaleWriteHandling,
+    #[serde(skip)]
+    pub replace_without_base: bool,
+    #[serde(skip)]
+    pub replacement_format: LineEndingAndBomPolicy,
+    /// The text of the file that the caller last saw, as the base for merging. Without a known text, the base is in the
+    /// engine's cache of seen files.
+    #[serde(skip)]
+    pub known_text: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -136,7 +144,7 @@ impl Operation for WriteArgs {
         };
         let now = WriteTargetCurrentContent::effective(context, current.as_ref());
         let before = now.as_ref().and_then(|now| now.bytes);
-        let content = match_format(context.options.replacement_format, &self.content, before);
+        let content = match_format(self.replacement_format, &self.content, before);
         let line_endings = adopted_line_endings(&self.content, &content);
         let (content, merged_from) = match (self.mode, &now) {
             (StaleWriteHandling::Merge, Some(now)) => self.merge_with_current(context, target, now, content)?,
@@ -212,10 +220,7 @@ impl WriteArgs {
         let whole = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
         let file = context.read_for_change(&target.path, if readable { whole } else { BytesToRead::VersionOnly })?;
         // A merge needs no base, because the text that the session last saw can be the common ancestor.
-        if self.mode == StaleWriteHandling::Exact
-            && target.base.is_none()
-            && context.options.missing_base == MissingBaseVersionPolicy::Refuse
-        {
+        if self.mode == StaleWriteHandling::Exact && target.base.is_none() && !self.replace_without_base {
             return Err(base_required_error(context, target, &file.version));
         }
         // The commit fails unless the file still has the version that was compared with the base.

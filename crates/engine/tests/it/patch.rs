@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Engine, Error, ErrorKind,
-    MissingParentPolicy, PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchGrammar,
-    PatchOptions, PatchRepeatedFilePolicy,
+    MissingParentPolicy, PatchGrammar,
     ops::{PatchArgs, PatchOutcome},
 };
 use testkit::{
@@ -126,8 +125,8 @@ fn apply_strict_patch(
     let engine = Engine::new(workspace.clone());
     let caller = agent("one");
     let arguments: PatchArgs = serde_json::from_value(arguments).unwrap();
+    let arguments = PatchArgs { grammar: PatchGrammar::Strict, ..arguments };
     let options = CallOptions {
-        patch_options: PatchOptions::STRICT,
         missing_parents: MissingParentPolicy::Refuse,
         before_after: BeforeAfterContentInclusion::Include,
         ..CallOptions::default()
@@ -139,16 +138,6 @@ fn apply_strict_patch(
 
 #[test]
 fn strict_options_reject_patches_that_tolerant_ones_accept() {
-    let patching = PatchOptions::STRICT;
-    assert_eq!(patching.grammar, PatchGrammar::Strict);
-    assert_eq!(
-        (patching.chunk_placement, patching.base_matching),
-        (PatchChunkMatching::Strict, PatchBaseVersionPathMatching::ExactSpelling)
-    );
-    assert_eq!(
-        (patching.repeated_files, patching.binary_files),
-        (PatchRepeatedFilePolicy::Refuse, PatchBinaryFilePolicy::TreatAsText)
-    );
     let fixture = EngineFixture::with_files(&[("f", "a\nb\n"), ("bp", "\0a\n")]);
     let fails = |call: Value, kind: ErrorKind, fact: &str, value: Value| {
         let error = apply_strict_patch(&fixture.workspace, call).unwrap_err();

@@ -8,7 +8,7 @@ use serde_json::json;
 use stead_disk::{DirectoryHandle, FileType, OpenFile};
 use stead_engine::{
     ApprovalMode, CallControl, CallMetadata, CallOptions, Caller, Engine, Error, ErrorKind, WrittenFileMode,
-    ops::{StaleWriteHandling, WriteArgs},
+    ops::WriteArgs,
 };
 use stead_path::{FileName, RelPath};
 
@@ -193,7 +193,7 @@ fn write_file(
         content: STANDARD.encode(bytes),
         base: Some(String::new()),
         encoding: Some("base64".to_owned()),
-        mode: StaleWriteHandling::Exact,
+        ..WriteArgs::default()
     };
     let options = CallOptions { written_file_mode: privacy, ..CallOptions::default() };
     let control = CallControl::default();

@@ -1,9 +1,12 @@
 //! Tests one call of each operation and the files on disk after the call.
 
-use serde_json::{Value, json};
-use stead_engine::{CallOptions, ErrorKind, OverwrittenFilePolicy};
+use serde_json::json;
+use stead_engine::{
+    ErrorKind,
+    ops::{MoveArgs, RestoreFromTrashArgs},
+};
 use stead_local::LocalWorkspace;
-use testkit::native::{EngineJsonCalls, JsonCall};
+use testkit::native::run_operation;
 
 use crate::support::{LocalFixture, test_options};
 
@@ -96,10 +99,9 @@ fn replaced_files_go_to_the_trash_if_requested() {
     fixture.write_on_disk("f", "old");
     fixture.write_on_disk("g", "new");
     let over = || {
-        let arguments = json!({ "from": "g", "to": "f", "overwrite": true });
-        let mut call = JsonCall::new(&fixture.caller, "move", arguments.as_object().unwrap().clone());
-        call.options = CallOptions { overwritten_file: OverwrittenFilePolicy::MoveToTrash, ..CallOptions::default() };
-        fixture.engine.call(&call).unwrap().json
+        let (from, to) = ("g".to_owned(), "f".to_owned());
+        let arguments = MoveArgs { from, to, overwrite: true, trash_overwritten: true, ..MoveArgs::default() };
+        run_operation(&fixture.engine, &fixture.caller, arguments).unwrap().trash
     };
     let moved = over();
     assert_eq!((fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g")), (Some("new"), None));
@@ -112,8 +114,8 @@ fn replaced_files_go_to_the_trash_if_requested() {
     assert_eq!((fixture.text_on_disk("f").as_deref(), fixture.text_on_disk("g")), (Some("new"), None));
     fixture.call_ok("undo", json!({}));
     let again = over();
-    assert_ne!(moved["trash"], again["trash"]);
-    let back = fixture.call_ok("restore", json!({ "trash": again["trash"], "to": "h" }));
+    assert_ne!(moved, again);
+    let back = fixture.call_ok("restore", json!({ "trash": again, "to": "h" }));
     assert_eq!(fixture.text_on_disk("h").as_deref(), Some("old"));
     assert_eq!(
         back["version"],
@@ -129,14 +131,12 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     fixture.write_on_disk("a.txt", "old");
     let removed = fixture.call_ok("remove", json!({ "path": "a.txt" }));
     fixture.write_on_disk("a.txt", "new");
-    let arguments = json!({ "trash": removed["trash"] });
-    fixture.call_err("restore", arguments.clone(), ErrorKind::Exists);
-    let Value::Object(arguments) = arguments else { panic!("an object") };
-    let mut call = testkit::native::JsonCall::new(&fixture.caller, "restore", arguments);
-    call.options.restore_conflict = stead_engine::TrashRestoreOverwritePolicy::TrashExisting;
-    let restored = fixture.engine.call(&call).unwrap().json;
+    fixture.call_err("restore", json!({ "trash": removed["trash"] }), ErrorKind::Exists);
+    let trash = removed["trash"].as_str().unwrap().to_owned();
+    let arguments = RestoreFromTrashArgs { trash, to: None, trash_existing: true };
+    let restored = run_operation(&fixture.engine, &fixture.caller, arguments).unwrap();
     assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));
-    fixture.call_ok("undo", json!({ "entry": restored["entry"] }));
+    fixture.call_ok("undo", json!({ "entry": restored.recorded.entry }));
     assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("new"), "what had made way is back");
     fixture.call_ok("redo", json!({}));
     assert_eq!(fixture.text_on_disk("a.txt").as_deref(), Some("old"));

@@ -9,7 +9,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
-use testkit::native::EngineJsonCalls;
 
 use serde_json::{Value, json};
 use stead_disk::faults::{
@@ -118,9 +117,8 @@ fn record_external_changes(directory: &Path, lasting: stead_engine::WatchLifetim
     let workspace = stead_local::LocalWorkspace::open(support::test_options_at(directory)).unwrap();
     let engine = stead_engine::Engine::new(workspace);
     let caller = stead_engine::Caller::new(stead_engine::Principal::Agent("first".into()), "s0", "library");
-    let mut call = testkit::native::JsonCall::new(&caller, "watch", serde_json::Map::new());
-    call.options.watch_lifetime = lasting;
-    engine.call(&call).unwrap();
+    let watch = stead_engine::ops::WatchArgs { lifetime: lasting, ..Default::default() };
+    testkit::native::run_operation(&engine, &caller, watch).unwrap();
     std::io::Write::write_all(&mut std::io::stdout(), format!("{READY_LINE}\n").as_bytes()).unwrap();
     drop(std::io::stdin().read(&mut [0]));
 }

@@ -110,8 +110,9 @@ impl<'p> AcpRunningFileCall<'p> {
             LastSeenContent::Text(text) => text,
         });
         let request = || {
-            let mut call = acp::write_call(&self.resolved_path.engine_path, content.to_owned(), format);
-            (call.options.known_text, call.options.applied_by) = (known_text.clone(), applied_by.clone());
+            let (path, known_text) = (&self.resolved_path.engine_path, known_text.clone());
+            let mut call = acp::write_call(path, content.to_owned(), format, known_text);
+            call.options.applied_by = applied_by.clone();
             call
         };
         let outcome = match self.call_engine(request()).await? {

@@ -264,9 +264,9 @@ impl AcpReviewMethodHandler<'_> {
             return Ok(());
         };
         let now: Arc<str> = now.into();
-        let mut call = acp::write_call(&resolved.engine_path, text.clone(), Default::default());
-        (call.options.known_text, call.options.applied_by) =
-            (Some(now.clone()), ChangeApplierChoice::Editor(Some(now)));
+        let known_text = Some(now.clone());
+        let mut call = acp::write_call(&resolved.engine_path, text.clone(), Default::default(), known_text);
+        call.options.applied_by = ChangeApplierChoice::Editor(Some(now));
         let mut skip = |reason: &str| result.skipped.push(json!({ "path": request.requested_path, "reason": reason }));
         if let Err(error) = request.call_engine_as(person, call).await? {
             skip(&error.message);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, LineEndingAndBomPolicy, MissingBaseVersionPolicy,
+    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, LineEndingAndBomPolicy,
     ops::{BeginTurnArgs, ReadArgs, ReadOutcome, StaleWriteHandling, WriteArgs},
 };
 use stead_path::{
@@ -92,9 +92,10 @@ pub(crate) fn write_call(
     engine_path: &str,
     content: String,
     format: WriteFormatPolicy,
+    known_text: Option<Arc<str>>,
 ) -> PreparedCall<TypedCallResult<WriteArgs>> {
     let (arguments, options) = write_arguments(engine_path.to_owned(), content, format);
-    PreparedCall::new(arguments, options, |result| result)
+    PreparedCall::new(WriteArgs { known_text, ..arguments }, options, |result| result)
 }
 
 /// The engine merges a write with changes that others made since the caller read the file. An ACP write overwrites a
@@ -105,13 +106,11 @@ fn write_arguments(path: String, content: String, format: WriteFormatPolicy) -> 
         WriteLineEndingPolicy::Keep => LineEndingAndBomPolicy::MatchLineEndings,
         WriteLineEndingPolicy::AsGiven => LineEndingAndBomPolicy::AsGiven,
     };
-    let options = CallOptions {
-        missing_base: MissingBaseVersionPolicy::Overwrite,
-        replacement_format,
-        before_after: BeforeAfterContentInclusion::Include,
-        ..call_options(WRITE_METHOD)
-    };
-    (WriteArgs { path, content, encoding, mode: StaleWriteHandling::Merge, ..WriteArgs::default() }, options)
+    let (mode, replace_without_base) = (StaleWriteHandling::Merge, true);
+    let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(WRITE_METHOD) };
+    let arguments =
+        WriteArgs { path, content, encoding, mode, replace_without_base, replacement_format, ..WriteArgs::default() };
+    (arguments, options)
 }
 
 pub(crate) fn turn_mark_call() -> PreparedCall<()> {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, DirectoryRemovalPermission, Error, ErrorKind, FileKind,
-    ListingPageSizeAndDetail, MissingBaseVersionPolicy,
+    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, FileKind, ListingPageSizeAndDetail,
     ops::{ListArgs, ListOutcome, ListedEntryRow, ReadArgs, ReadOutcome, RemoveArgs, WriteArgs},
 };
 use stead_path::{
@@ -70,7 +69,9 @@ impl JettsonToolInput {
             JettsonToolInput::Write(input) => {
                 let (content, encoding) = (input.content.clone(), Some("utf-8".to_owned()));
                 let written = json!({ "path": path, "bytes_written": content.len() });
-                self.prepare(WriteArgs { path, content, encoding, ..WriteArgs::default() }, options, |_, _| written)
+                let arguments =
+                    WriteArgs { path, content, encoding, replace_without_base: true, ..WriteArgs::default() };
+                self.prepare(arguments, options, |_, _| written)
             }
             JettsonToolInput::List(_) => {
                 let arguments = ListArgs { path: Some(path.clone()), all: Some(true), ..ListArgs::default() };
@@ -78,7 +79,7 @@ impl JettsonToolInput {
             }
             JettsonToolInput::Delete(_) => {
                 let deleted = json!({ "path": path, "deleted": true });
-                self.prepare(RemoveArgs { path, ..RemoveArgs::default() }, options, |_, _| deleted)
+                self.prepare(RemoveArgs { path, files_only: true, ..RemoveArgs::default() }, options, |_, _| deleted)
             }
         }
     }
@@ -128,8 +129,6 @@ impl Dialect for JettsonDialect {
         let options = CallOptions {
             tool: self.full_name(tool),
             path_spelling: syntax,
-            missing_base: MissingBaseVersionPolicy::Overwrite,
-            directory_removal: DirectoryRemovalPermission::Refuse,
             listing_style: ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX),
             before_after: BeforeAfterContentInclusion::Include,
             ..CallOptions::default()

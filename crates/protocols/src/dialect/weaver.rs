@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, FileKind, ListingPageSizeAndDetail,
-    MissingBaseVersionPolicy, MissingParentPolicy, WrittenFileMode,
+    MissingParentPolicy, WrittenFileMode,
     edit_rules::EditMatchingRules,
     ops::{AppendArgs, EditArgs, EditItem, ListArgs, ListOutcome, ReadArgs, WriteArgs},
 };
@@ -110,9 +110,7 @@ impl WeaverDialect {
         CallOptions {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax(),
-            missing_base: MissingBaseVersionPolicy::Overwrite,
             listing_style: ListingPageSizeAndDetail::DetailedEntries(DIALECT_LIST_ENTRIES_MAX),
-            edit_rules: EditMatchingRules::LITERAL,
             written_file_mode: match self.generation {
                 WeaverGeneration::V0_1_2 => WrittenFileMode::Default,
                 WeaverGeneration::Newest => WrittenFileMode::OwnerOnly,
@@ -164,7 +162,8 @@ impl WeaverToolCall {
                 // An empty base version means that the file must not exist.
                 let base = (self.existing_file_rule() == WeaverWriteExistingFileRule::Refuse).then(String::new);
                 let (content, encoding) = (input.content.clone(), Some("utf-8".to_owned()));
-                let arguments = WriteArgs { path, content, encoding, base, ..WriteArgs::default() };
+                let arguments =
+                    WriteArgs { path, content, encoding, base, replace_without_base: true, ..WriteArgs::default() };
                 self.prepare(arguments, options, |_, _| done)
             }
             WeaverToolInput::ListDir(_) => {
@@ -174,7 +173,8 @@ impl WeaverToolCall {
             WeaverToolInput::EditFile(input) => {
                 let (old, new) = (input.old_text.clone(), input.new_text.clone());
                 let edits = vec![EditItem { old, new, ..EditItem::default() }];
-                let arguments = EditArgs { path: path.clone(), edits, ..EditArgs::default() };
+                let rules = EditMatchingRules::LITERAL;
+                let arguments = EditArgs { path: path.clone(), edits, rules, ..EditArgs::default() };
                 self.prepare(arguments, options, move |_, edit| match generation {
                     WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {path}")),
                     WeaverGeneration::Newest => newest_generation::edit_result(&path, edit.before_and_after(0)),

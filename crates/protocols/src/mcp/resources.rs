@@ -16,7 +16,7 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    CallOptions, Caller, Error, ErrorKind, FileKind, WatchLifetimeKind,
+    CallOptions, Caller, Error, ErrorKind, FileKind,
     limits::READ_BYTES_MAX,
     ops::{ListArgs, ListedEntryRow, ReadArgs, StatArgs},
 };
@@ -122,9 +122,7 @@ impl McpClientRequestHandler {
         uri: &str,
         arguments: O,
     ) -> Result<O::Result, ErrorData> {
-        // The watch of a subscription ends with the subscription, even if this process is killed.
-        let options = CallOptions { watch_lifetime: WatchLifetimeKind::Process, ..CallOptions::default() };
-        let call = PreparedCall::new(arguments, options, |result| result?.into_outcome());
+        let call = PreparedCall::new(arguments, CallOptions::default(), |result| result?.into_outcome());
         self.run_resource_call(caller, call).await?.map_err(|error| resource_error(uri, &error))
     }
 

@@ -12,7 +12,7 @@ use rmcp::{
     service::{Peer, SubscriptionContext},
 };
 use stead_engine::{
-    Caller, Engine,
+    Caller, Engine, WatchLifetimeKind,
     ops::{BegunOrEndedWatch, UnwatchArgs, WatchArgs},
 };
 use tokio::sync::mpsc;
@@ -54,7 +54,9 @@ impl McpSubscriptions {
 
 impl McpClientRequestHandler {
     async fn watch_uri(&self, uri: &str, caller: &Caller) -> Result<String, ErrorData> {
-        let arguments = WatchArgs { path: Some(path_of_uri(uri)?), recursive: true, ..WatchArgs::default() };
+        // The watch of a subscription ends with the subscription, even if this process is killed.
+        let (path, lifetime) = (Some(path_of_uri(uri)?), WatchLifetimeKind::Process);
+        let arguments = WatchArgs { path, recursive: true, lifetime, ..WatchArgs::default() };
         Ok(self.resource_call(caller, uri, arguments).await?.watch)
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, Engine, Error, ErrorKind, Principal};
+use stead_engine::{Caller, Error, ErrorKind, Principal, ops::WriteArgs};
 use stead_protocols::dialect::{DialectSet, ReplyStatus};
-use testkit::native::{EngineJsonCalls, JsonCall};
+use testkit::native::run_operation;
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, approver, user},
@@ -46,9 +46,14 @@ fn call_as_other(
         KruxScenarioOtherCallerKind::Agent => agent("other"),
         KruxScenarioOtherCallerKind::Person => user("ann"),
     };
-    let mut call = JsonCall::new(&caller, operation, arguments.clone());
-    call.options.missing_base = stead_engine::MissingBaseVersionPolicy::Overwrite;
-    Engine::new(workspace.clone()).call(&call).unwrap();
+    let (fixture, arguments) = (EngineFixture::on_workspace(workspace.clone()), Value::Object(arguments.clone()));
+    if operation == "write" {
+        let arguments: WriteArgs = serde_json::from_value(arguments).unwrap();
+        let write = WriteArgs { replace_without_base: true, ..arguments };
+        run_operation(&fixture.engine, &caller, write).unwrap();
+    } else {
+        fixture.with_caller(&caller).call_ok(operation, arguments);
+    }
 }
 
 fn error_of_kind(kind: &str) -> Error {

@@ -12,7 +12,7 @@ use serde::{
     },
 };
 use serde_json::error::Category;
-use stead_text::edit::{FindReplaceEdit, OccurrenceSelector};
+use stead_text::edit::{EditMatchingRules, FindReplaceEdit, OccurrenceSelector};
 
 use super::bad_request;
 use crate::{errors::Error, limits, outcome::is_default};
@@ -29,6 +29,8 @@ pub struct EditArgs {
     pub mode: StaleEditHandling,
     #[serde(default, skip_serializing_if = "is_default")]
     pub dry_run: bool,
+    #[serde(skip)]
+    pub rules: EditMatchingRules,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

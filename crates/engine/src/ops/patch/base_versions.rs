@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use stead_path::RelPath;
 use stead_text::patch::{FilePatch, PatchSectionKind};
 
-use super::files::PatchedFileMap;
+use super::{PatchArgs, files::PatchedFileMap};
 use crate::{
     call_context::CallContext,
-    call_options::PatchBaseVersionPathMatching,
+    call_options::PatchGrammar,
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -22,20 +22,16 @@ use crate::{
 pub(super) struct PatchBaseVersions(BTreeMap<String, String>);
 
 impl PatchBaseVersions {
-    pub(super) fn new(
-        context: &CallContext<'_>,
-        given: &BTreeMap<String, String>,
-        sections: &[FilePatch],
-    ) -> Result<Self, Error> {
+    pub(super) fn new(context: &CallContext<'_>, arguments: &PatchArgs, sections: &[FilePatch]) -> Result<Self, Error> {
         let written = || sections.iter().flat_map(written_paths);
         let mut versions = BTreeMap::new();
-        for (key, base) in given {
+        for (key, base) in &arguments.base {
             BaseVersion::parse(base)?;
-            match context.options.patch_options.base_matching {
-                PatchBaseVersionPathMatching::ExactSpelling => {
+            match arguments.grammar {
+                PatchGrammar::Strict | PatchGrammar::Exact => {
                     versions.insert(key.clone(), base.clone());
                 }
-                PatchBaseVersionPathMatching::ResolvedPath => {
+                PatchGrammar::Tolerant => {
                     let base_path = resolve_section_path(context, key)?;
                     let mut matching = written()
                         .filter(|path| resolve_section_path(context, path).as_ref().ok() == Some(&base_path))

@@ -11,7 +11,7 @@ use stead_text::encoding::{self, DetectedContentKind, Encoding};
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterContentInclusion, PatchBinaryFilePolicy},
+    call_options::{BeforeAfterContentInclusion, PatchGrammar},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -230,7 +230,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         let Some(&PatchedFileState { before: Some(stat), after: None, .. }) = self.files.get(path) else {
             return Ok(None);
         };
-        let retain_until_ms = planning::trash_deadline_ms(self.context, self.context.options.removal_retention);
+        let retain_until_ms = planning::trash_deadline_ms(self.context);
         let (expectation, tree) = (self.expectation(path, stat)?, single_entry_summary(stat));
         Ok(Some(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree }))
     }
@@ -277,17 +277,17 @@ fn file_missing_error(path: &RelPath) -> Error {
 pub(super) fn decode_file_text<'b>(
     path: &RelPath,
     bytes: &'b [u8],
-    binary: PatchBinaryFilePolicy,
+    grammar: PatchGrammar,
 ) -> Result<(Cow<'b, str>, Encoding), Error> {
     let not_text = || {
         Error::new(ErrorKind::NotText, format!("{path} is not text"))
             .with_next_step("replace the whole file with write, or omit it from the patch")
             .with_detail("path", path.to_string())
     };
-    let encoding = match (encoding::detect_content(bytes), binary) {
+    let encoding = match (encoding::detect_content(bytes), grammar) {
         (DetectedContentKind::Text { encoding }, _) => encoding,
-        (DetectedContentKind::Binary, PatchBinaryFilePolicy::TreatAsText) => Encoding::Utf8,
-        (DetectedContentKind::Binary, PatchBinaryFilePolicy::Refuse) => return Err(not_text()),
+        (DetectedContentKind::Binary, PatchGrammar::Strict | PatchGrammar::Exact) => Encoding::Utf8,
+        (DetectedContentKind::Binary, PatchGrammar::Tolerant) => return Err(not_text()),
     };
     let text = encoding::decode(bytes, encoding).map_err(|_| not_text())?;
     Ok((text, encoding))

@@ -8,7 +8,6 @@ use stead_path::RelPath;
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::CallTrashRetentionOverride,
     errors::{Error, ErrorKind},
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
@@ -347,7 +346,7 @@ fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFi
     PlannedChange::Remove {
         path: file.path.clone(),
         expectation: CommitExpectation::File(now.observed),
-        retain_until_ms: planning::trash_deadline_ms(context, CallTrashRetentionOverride::PrincipalDefault),
+        retain_until_ms: planning::trash_deadline_ms(context),
         tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
     }
 }

@@ -71,7 +71,7 @@ impl SearchArgs {
             context.control.check()?;
             search_context.search_file(&mut found, &FileToSearch::ByPath(path))?;
         }
-        found.truncate(search_context.hits_max, search_context.ranking());
+        found.truncate(search_context.hits_max, search_context.hit_order);
         Ok(Some(found))
     }
 }

@@ -20,7 +20,6 @@ use self::{
 };
 use crate::{
     call_context::CallContext,
-    call_options::CallTrashRetentionOverride,
     errors::{Error, ErrorKind},
     operation::{PathAccessRequest, RequestedAccessKind, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
@@ -279,7 +278,7 @@ impl InversePlanner<'_> {
         if !unchanged {
             return Ok(Some(RevertSkipReason::Changed));
         }
-        let retain_until_ms = planning::trash_deadline_ms(self.context, CallTrashRetentionOverride::PrincipalDefault);
+        let retain_until_ms = planning::trash_deadline_ms(self.context);
         self.projected_tree.mark_removed(path);
         self.inverse.changes.push(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree });
         Ok(None)

@@ -10,7 +10,7 @@ use stead_text::merge::{MergeConflictLineRanges, MergeResult, merge};
 use super::{WriteArgs, WriteTargetCurrentContent, base_required_error, match_format};
 use crate::{
     call_context::CallContext,
-    call_options::{CallOptions, ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
+    call_options::{ChangeApplierChoice, LineEndingAndBomPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -48,10 +48,10 @@ impl WriteArgs {
         }
         let path = &target.path;
         let Some(known) = self.merge_base(context, target, now)? else {
-            return match context.options.missing_base {
-                MissingBaseVersionPolicy::Overwrite => Ok((content, None)),
-                MissingBaseVersionPolicy::Refuse => Err(base_required_error(context, target, &now.version)),
-            };
+            if self.replace_without_base {
+                return Ok((content, None));
+            }
+            return Err(base_required_error(context, target, &now.version));
         };
         if known.version == now.version {
             return Ok((content, None));
@@ -67,7 +67,7 @@ impl WriteArgs {
             return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; nothing was written"))
                 .with_next_step("read it again, then write with its version as base"));
         };
-        let (base, ours) = align_formats(context.options, &base, &content, theirs);
+        let (base, ours) = align_formats(self, &base, &content, theirs);
         if base == text {
             return Ok((content, None));
         }
@@ -97,7 +97,7 @@ impl WriteArgs {
             let named = diff::side_at_version(context, &target.path, written, &side)?;
             return Ok(named.version.map(|version| MergeBase { version, bytes: named.bytes }));
         }
-        if let Some(text) = &context.options.known_text {
+        if let Some(text) = &self.known_text {
             let bytes = text.as_bytes().to_vec();
             return Ok(Some(MergeBase { version: Version::hash_bytes(&bytes), bytes }));
         }
@@ -114,12 +114,12 @@ impl WriteArgs {
 }
 
 /// Gives the base and the new content the same format, so that different line endings do not count as a change.
-fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]) -> (String, String) {
+fn align_formats(arguments: &WriteArgs, base: &str, content: &str, theirs: &[u8]) -> (String, String) {
     let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
     let (base, content) = (plain(base), plain(content));
-    match options.replacement_format {
+    match arguments.replacement_format {
         // The line endings of the text that the protocol remembers may differ from those of the file.
-        LineEndingAndBomPolicy::AsGiven if options.known_text.is_some() => {
+        LineEndingAndBomPolicy::AsGiven if arguments.known_text.is_some() => {
             (match_format(LineEndingAndBomPolicy::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
         }
         LineEndingAndBomPolicy::AsGiven => (base, content),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use stead_engine::{
-    CallOptions, MissingParentPolicy, PatchGrammar, PatchOptions,
+    CallOptions, MissingParentPolicy, PatchGrammar,
     ops::{PatchArgs, PatchOutcome, PatchedFileChangeKind},
 };
 
@@ -23,14 +23,10 @@ use crate::prepared_call::OutcomeWithBytes;
 
 pub(super) fn patch_call(call: &Arc<CommaToolCall>, input: &Arc<CommaApplyPatchInput>) -> CommaPreparedCall {
     let (patch, base) = (input.patch.clone(), input.expected_sha256_by_path.clone());
-    let patch_options = if call.follows_document() {
-        // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
-        PatchOptions::STRICT
-    } else {
-        PatchOptions { grammar: PatchGrammar::Exact, ..PatchOptions::STRICT }
-    };
-    let options = CallOptions { missing_parents: MissingParentPolicy::Refuse, patch_options, ..call.options.clone() };
-    let (arguments, input) = (PatchArgs { patch, base, ..PatchArgs::default() }, input.clone());
+    // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
+    let grammar = if call.follows_document() { PatchGrammar::Strict } else { PatchGrammar::Exact };
+    let options = CallOptions { missing_parents: MissingParentPolicy::Refuse, ..call.options.clone() };
+    let (arguments, input) = (PatchArgs { patch, base, grammar, ..PatchArgs::default() }, input.clone());
     call.prepare(arguments, options, move |_, patch| patch_reply(&input, &patch))
 }
 

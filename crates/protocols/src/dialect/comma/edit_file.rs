@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stead_engine::{
-    CallOptions,
     edit_rules::{EditMatchingRules, QuoteNotFoundPolicy},
     ops::{AppliedEditRow, EditArgs, EditItem, EditOutcome, StaleEditHandling},
 };
@@ -26,22 +25,20 @@ pub(super) enum FuzzyEditMatching {
 }
 
 pub(super) fn edit_call(call: &Arc<CommaToolCall>, input: &Arc<CommaEditFileInput>) -> CommaPreparedCall {
+    let recovery = match call.dialect.fuzzy_matching {
+        FuzzyEditMatching::Off => QuoteNotFoundPolicy::None,
+        FuzzyEditMatching::On => QuoteNotFoundPolicy::AcceptSimilar,
+    };
     let arguments = EditArgs {
         path: input.path.clone(),
         edits: input.edits.iter().map(|edit| engine_edit(call, edit)).collect(),
         base: input.expected_sha256.clone(),
         mode: StaleEditHandling::Strict,
+        rules: EditMatchingRules { recovery, ..EditMatchingRules::PLAIN },
         ..EditArgs::default()
     };
-    let recovery = match call.dialect.fuzzy_matching {
-        FuzzyEditMatching::Off => QuoteNotFoundPolicy::None,
-        FuzzyEditMatching::On => QuoteNotFoundPolicy::AcceptSimilar,
-    };
-    let edit_rules = EditMatchingRules { recovery, ..EditMatchingRules::PLAIN };
     let input = input.clone();
-    call.prepare(arguments, CallOptions { edit_rules, ..call.options.clone() }, move |_, edit| {
-        edit_reply(&input, &edit)
-    })
+    call.prepare(arguments, call.options.clone(), move |_, edit| edit_reply(&input, &edit))
 }
 
 fn engine_edit(call: &CommaToolCall, edit: &CommaTextEdit) -> EditItem {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use stead_engine::{
-    CallOptions, CallTrashRetentionOverride, DirectoryRemovalPermission, LineEndingAndBomPolicy, MissingParentPolicy,
-    OverwrittenFilePolicy,
+    CallOptions, LineEndingAndBomPolicy, MissingParentPolicy,
     ops::{MoveArgs, MoveOutcome, RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, WriteArgs},
 };
 
@@ -44,9 +43,10 @@ pub(super) fn create_call(call: &Arc<CommaToolCall>, input: &Arc<CommaCreateFile
 
 pub(super) fn write_call(call: &Arc<CommaToolCall>, input: &Arc<CommaWriteFileInput>) -> CommaPreparedCall {
     let (path, content, base) = (input.path.clone(), input.content.clone(), Some(input.expected_sha256.clone()));
-    let (arguments, input) = (WriteArgs { path, content, base, ..WriteArgs::default() }, input.clone());
-    let options = CallOptions { replacement_format: LineEndingAndBomPolicy::MatchReplaced, ..call.options.clone() };
-    call.prepare(arguments, options, move |_, write| {
+    let replacement_format = LineEndingAndBomPolicy::MatchReplaced;
+    let arguments = WriteArgs { path, content, base, replacement_format, ..WriteArgs::default() };
+    let input = input.clone();
+    call.prepare(arguments, call.options.clone(), move |_, write| {
         let (before, after) = write.before_and_after(0);
         let (path, sha256, size) = (&input.path, write.outcome.version.version.to_string(), write.outcome.size);
         let data = json!({
@@ -65,12 +65,10 @@ pub(super) fn write_call(call: &Arc<CommaToolCall>, input: &Arc<CommaWriteFileIn
 
 pub(super) fn delete_call(call: &Arc<CommaToolCall>, input: &Arc<CommaDeleteFileInput>) -> CommaPreparedCall {
     let (path, base) = (input.path.clone(), input.expected_sha256.clone());
-    let removal_retention =
-        if input.permanent { CallTrashRetentionOverride::None } else { CallTrashRetentionOverride::PrincipalDefault };
-    let directory_removal = DirectoryRemovalPermission::Refuse;
-    let options = CallOptions { directory_removal, removal_retention, ..call.options.clone() };
-    let (arguments, input) = (RemoveArgs { path, base, ..RemoveArgs::default() }, input.clone());
-    call.prepare(arguments, options, move |_, removed| delete_reply(&input, &removed))
+    let expires_at_once = input.permanent;
+    let arguments = RemoveArgs { path, base, files_only: true, expires_at_once, ..RemoveArgs::default() };
+    let input = input.clone();
+    call.prepare(arguments, call.options.clone(), move |_, removed| delete_reply(&input, &removed))
 }
 
 fn delete_reply(input: &CommaDeleteFileInput, removed: &OutcomeWithBytes<RemoveOutcome>) -> CommaReplyEnvelope {
@@ -102,7 +100,8 @@ fn delete_reply(input: &CommaDeleteFileInput, removed: &OutcomeWithBytes<RemoveO
 pub(super) fn restore_call(call: &Arc<CommaToolCall>, input: &Arc<CommaRestoreFileInput>) -> CommaPreparedCall {
     let (trash, to) = (id_from_trash_handle(&input.trashed_path).to_owned(), input.target_path.clone());
     let input = input.clone();
-    call.prepare(RestoreFromTrashArgs { trash, to }, call.options.clone(), move |call, restored| {
+    let arguments = RestoreFromTrashArgs { trash, to, ..RestoreFromTrashArgs::default() };
+    call.prepare(arguments, call.options.clone(), move |call, restored| {
         let (handle, size) = (input.trashed_path.as_str(), restored.outcome.bytes);
         let restored_path = restored.outcome.path.to_wire();
         let path = input.target_path.as_deref().unwrap_or(&restored_path);
@@ -118,9 +117,11 @@ pub(super) fn move_call(call: &Arc<CommaToolCall>, input: &Arc<CommaMoveFileInpu
         to: input.to_path.clone(),
         base: Some(input.expected_sha256.clone()),
         overwrite: input.overwrite,
+        trash_overwritten: true,
+        ..MoveArgs::default()
     };
-    let (missing_parents, overwritten_file) = (MissingParentPolicy::Refuse, OverwrittenFilePolicy::MoveToTrash);
-    let (options, input) = (CallOptions { missing_parents, overwritten_file, ..call.options.clone() }, input.clone());
+    let missing_parents = MissingParentPolicy::Refuse;
+    let (options, input) = (CallOptions { missing_parents, ..call.options.clone() }, input.clone());
     call.prepare(arguments, options, move |_, moved| move_reply(&input, &moved.outcome))
 }
 

@@ -77,6 +77,7 @@ pub(super) fn translate(
                 // An empty list of event types means all event types.
                 types: input.event_types.clone().unwrap_or_default(),
                 glob: input.pattern.clone(),
+                ..WatchArgs::default()
             };
             call.prepare(arguments, options, |call, watch| {
                 let (watch, path) = (&watch.outcome, call.dialect.paths.absolute_path(&watch.outcome.path));
@@ -99,8 +100,8 @@ fn prepare_policy(
     options: CallOptions,
     render: impl FnOnce(&KruxCall, &InspectedPolicyRuleList) -> Value + Send + 'static,
 ) -> PreparedCall<DialectReply> {
-    let options = CallOptions { offered_tools: call.dialect.offered_tools(), ..options };
-    call.prepare(InspectPolicyArgs::default(), options, |call, policy| match &policy.outcome {
+    let arguments = InspectPolicyArgs { offered_tools: call.dialect.offered_tools(), ..InspectPolicyArgs::default() };
+    call.prepare(arguments, options, |call, policy| match &policy.outcome {
         InspectPolicyOutcome::Rules(rules) => Ok(render(call, rules)),
         InspectPolicyOutcome::Call(_) => Err(other_outcome_error()),
     })

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CopyMoveAllowedEntryKinds, Error, ErrorKind, FileKind,
-    ListingPageSizeAndDetail, MissingBaseVersionPolicy, MissingParentPolicy, TrashRestoreOverwritePolicy,
+    BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, FileKind, ListingPageSizeAndDetail,
+    MissingParentPolicy,
     ops::{
         AppendArgs, CopyArgs, CopyOutcome, ListArgs, ListOutcome, ListedEntryRow, MoveArgs, ReadArgs, ReadOutcome,
         ReadPartFields, RemoveArgs, RestoreFromTrashArgs, StatArgs, StatOutcome, WriteArgs, file_kind_name,
@@ -46,7 +46,7 @@ pub(super) fn translate(call: &Arc<KruxCall>, input: &KruxFileInput, options: Ca
         KruxFileInput::Append(input) => {
             let (path, content) = (absolute(&input.path)?, input.content.clone());
             let arguments = AppendArgs { path, content, ..AppendArgs::default() };
-            call.prepare(arguments, overwriting(refuse_parents), |call, OutcomeWithBytes { outcome: append, .. }| {
+            call.prepare(arguments, refuse_parents, |call, OutcomeWithBytes { outcome: append, .. }| {
                 Ok(json!({ "path": call.dialect.paths.absolute_path(&append.path), "new_size": append.size }))
             })
         }
@@ -76,13 +76,13 @@ pub(super) fn translate(call: &Arc<KruxCall>, input: &KruxFileInput, options: Ca
         KruxFileInput::Restore(input) => translate_restore(call, input, refuse_parents)?,
         KruxFileInput::Copy(input) => {
             let (from, to) = source_and_destination(call, input)?;
-            let arguments = CopyArgs { from, to, overwrite: input.overwrite, ..CopyArgs::default() };
-            call.prepare(arguments, files_only(refuse_parents), |call, copy| render_copy(call, &copy.outcome))
+            let arguments = CopyArgs { from, to, overwrite: input.overwrite, files_only: true, ..CopyArgs::default() };
+            call.prepare(arguments, refuse_parents, |call, copy| render_copy(call, &copy.outcome))
         }
         KruxFileInput::Move(input) => {
             let (from, to) = source_and_destination(call, input)?;
-            let arguments = MoveArgs { from, to, overwrite: input.overwrite, ..MoveArgs::default() };
-            call.prepare(arguments, files_only(refuse_parents), |call, OutcomeWithBytes { outcome: moved, .. }| {
+            let arguments = MoveArgs { from, to, overwrite: input.overwrite, files_only: true, ..MoveArgs::default() };
+            call.prepare(arguments, refuse_parents, |call, OutcomeWithBytes { outcome: moved, .. }| {
                 Ok(json!({
                     "source": call.dialect.paths.absolute_path(&moved.from),
                     "destination": call.dialect.paths.absolute_path(&moved.path),
@@ -93,10 +93,6 @@ pub(super) fn translate(call: &Arc<KruxCall>, input: &KruxFileInput, options: Ca
     })
 }
 
-fn overwriting(options: CallOptions) -> CallOptions {
-    CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..options }
-}
-
 fn translate_write(call: &Arc<KruxCall>, input: &KruxWriteInput, options: CallOptions) -> KruxPreparedCall {
     let path = require_absolute("path", &input.path)?.to_owned();
     let (content, encoding) = match input.encoding {
@@ -105,8 +101,9 @@ fn translate_write(call: &Arc<KruxCall>, input: &KruxWriteInput, options: CallOp
             (STANDARD.encode(input.encoding.encode(&input.content)?), "base64")
         }
     };
-    let arguments = WriteArgs { path, content, encoding: Some(encoding.to_owned()), ..WriteArgs::default() };
-    Ok(call.prepare(arguments, overwriting(options), |call, OutcomeWithBytes { outcome: write, .. }| {
+    let encoding = Some(encoding.to_owned());
+    let arguments = WriteArgs { path, content, encoding, replace_without_base: true, ..WriteArgs::default() };
+    Ok(call.prepare(arguments, options, |call, OutcomeWithBytes { outcome: write, .. }| {
         let path = call.dialect.paths.absolute_path(&write.path);
         Ok(json!({ "path": path, "size": write.size, "checksum": write.version.version }))
     }))
@@ -120,10 +117,8 @@ fn translate_restore(call: &Arc<KruxCall>, input: &KruxRestoreInput, options: Ca
         (None, None) => return Err(invalid_input("trash_path", "or original_path is required")),
     };
     let to = input.destination.as_ref().map(|to| require_absolute("destination", to).map(str::to_owned)).transpose()?;
-    let restore_conflict =
-        if input.overwrite { TrashRestoreOverwritePolicy::TrashExisting } else { TrashRestoreOverwritePolicy::Refuse };
-    let options = CallOptions { restore_conflict, ..options };
-    Ok(call.prepare(RestoreFromTrashArgs { trash, to }, options, |call, OutcomeWithBytes { outcome: restored, .. }| {
+    let arguments = RestoreFromTrashArgs { trash, to, trash_existing: input.overwrite };
+    Ok(call.prepare(arguments, options, |call, OutcomeWithBytes { outcome: restored, .. }| {
         let paths = &call.dialect.paths;
         let mut reply = json!({
             "restored_path": paths.absolute_path(&restored.path),
@@ -149,10 +144,6 @@ fn source_and_destination(call: &KruxCall, input: &KruxCopyMoveInput) -> Result<
         return Err(invalid_input("destination", "is the source itself"));
     }
     Ok((from.to_owned(), to.to_owned()))
-}
-
-fn files_only(options: CallOptions) -> CallOptions {
-    CallOptions { copy_move_scope: CopyMoveAllowedEntryKinds::FilesOnly, ..options }
 }
 
 fn render_copy(call: &KruxCall, copy: &CopyOutcome) -> Result<Value, Error> {

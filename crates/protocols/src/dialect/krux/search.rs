@@ -56,10 +56,11 @@ pub(super) fn translate(call: &Arc<KruxCall>, input: &KruxSearchInput, options: 
                 glob: input.include_glob.clone(),
                 all: Some(true),
                 max: Some(max as u64),
+                hit_order: SearchHitOrder::ByRelevance,
                 ..SearchArgs::default()
             };
-            let (before_after, hit_ranking) = (BeforeAfterContentInclusion::Include, SearchHitOrder::ByRelevance);
-            let options = CallOptions { walk_filter, before_after, hit_ranking, ..options };
+            let before_after = BeforeAfterContentInclusion::Include;
+            let options = CallOptions { walk_filter, before_after, ..options };
             let input = input.clone();
             call.prepare(arguments, options, move |call, search| render_content_matches(call, &input, &search.outcome))
         }
