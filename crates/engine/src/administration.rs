@@ -6,6 +6,7 @@ use crate::{
     caller::{Caller, CallerApproverStatus, CallerAuthority, Principal},
     control::CallControl,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     ops::{ListTrashArgs, ListTrashOutcome, OperationDefinition, PurgeTrashArgs, PurgeTrashOutcome},
 };
@@ -85,7 +86,7 @@ administration_operations! {
 
 pub(crate) fn unknown_here_error(operation: &str) -> Error {
     Error::new(ErrorKind::UnknownOperation, format!("{operation} is not available here"))
-        .with_next_step("call it on the server or in the directory that has what it administers")
+        .with_next_step("use the server or the directory that has what it administers")
 }
 
 /// Checks that the caller has the right that an operation needs. The check precedes all other work on the call.
@@ -106,9 +107,8 @@ pub(crate) fn check_authority(
         };
     }
     if is_always_refused(definition, caller) {
-        return Err(Error::new(ErrorKind::NotOwner, format!("{name} needs the right to administer")).with_next_step(
-            "ask the owner of the state directory to run stead, or to run stead token create --administer",
-        ));
+        return Err(Error::new(ErrorKind::NotOwner, format!("{name} needs the right to administer"))
+            .with_next_step(NextStep::ask_person("run the command, or to create a token with --administer")));
     }
     let is_offered = match definition.authority {
         RequiredAuthority::IssueSecret => secrets != SecretTransport::None,

@@ -12,11 +12,12 @@ use crate::{
     caller::CallerAccessMode,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         CallerOrRecordedPath, EntryOrWholeTree, OperationEffectClass, PathAccessRequest, RequestedAccessKind,
         ResolvedTarget,
     },
-    ops::text_pages::format_iso_utc,
+    ops::{SessionOperationArgs, text_pages::format_iso_utc},
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
     policy::{
         PathAccessRight, PolicyUncheckedSubtreePresence, PolicyVerdict, RequiredPathAccess, SupervisionTier,
@@ -41,7 +42,7 @@ pub(crate) fn check_targets(
 ) -> Result<CallReadWritePolicyVerdicts, Error> {
     if effect != OperationEffectClass::None && context.caller.grants.access == CallerAccessMode::ReadOnly {
         return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace")
-            .with_next_step("only read files, or ask a person for write access"));
+            .with_next_step(NextStep::from("only read files").or_ask_person("allow changes")));
     }
     let mut verdicts =
         CallReadWritePolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
@@ -131,7 +132,7 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
     let policy = &context.policy.policy;
     let name = if path.is_root() { "this call".to_owned() } else { path.to_string() };
     Err(Error::new(ErrorKind::PolicyDenied, format!("{name} is blocked by {}", verdict.reason.describe(policy)))
-        .with_next_step("reach the goal without this call, or ask a person to change the policy")
+        .with_next_step(NextStep::from("reach the goal without this call").or_ask_person("change the policy"))
         .with_detail("rule", verdict.reason.short_name(policy)))
 }
 
@@ -161,7 +162,10 @@ fn check_readable(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<
 /// An out-of-scope error does not name the path, because the resolved path would reveal where a symlink leads.
 pub(crate) fn out_of_scope_error(verb: &str) -> Error {
     Error::new(ErrorKind::OutOfScope, format!("the path is outside the directories that you may {verb}"))
-        .with_next_step("call session to see which directories you may read and change")
+        .with_next_step(NextStep::call(
+            SessionOperationArgs::default(),
+            "see which directories you may read and change",
+        ))
 }
 
 /// Checks whether the caller's grants allow changing a path; agents may never change the policy file.
@@ -186,7 +190,7 @@ fn policy_file_error(path: &RelPath) -> Error {
         ErrorKind::ProtectedPath,
         format!("{path} is, or contains, the policy file that applies to you; agents cannot change it"),
     )
-    .with_next_step("ask a person to change the policy")
+    .with_next_step(NextStep::ask_person("change the policy"))
 }
 
 fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Error> {

@@ -18,6 +18,7 @@ use crate::{
     glob::GlobPatternSet,
     limits,
     limits::PRINCIPAL_BYTES_MAX,
+    next_step::NextStep,
     workspace::Workspace,
 };
 
@@ -257,7 +258,7 @@ impl ConnectionScopedResources {
                 ErrorKind::Cancelled,
                 "the connection to the client has ended, so the call was cancelled",
             )
-            .with_next_step("connect again, then repeat the call"));
+            .with_next_step(NextStep::from("connect again").then(NextStep::repeat())));
         };
         if !resources.contains_key(name) {
             resources.insert(name.to_owned(), make()?);

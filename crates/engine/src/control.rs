@@ -12,6 +12,7 @@ use std::{
 use crate::{
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
 };
 
 /// A cancel token, which cancels a running call at its next [`CallControl::check`]. All clones of a cancel token cancel
@@ -109,7 +110,7 @@ impl<'a> CallControl<'a> {
     pub fn check(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed")
-                .with_next_step("repeat the call if its result is still needed"));
+                .with_next_step(NextStep::repeat()));
         }
         if Instant::now() > self.deadline {
             return Err(Error::new(ErrorKind::Deadline, "the call exceeded its deadline; nothing was changed")

@@ -13,6 +13,7 @@ use crate::{
     control::CallControl,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{CallDurationFactor, OperationRun},
     ops::{self, OperationWithDefinition, ReplayedCallOutcome, StaleReadNotice},
     pipeline::{self, PipelineCall},
@@ -204,9 +205,7 @@ impl Engine {
                 ErrorKind::PolicyDenied,
                 format!("this client cannot answer approval request {id}"),
             )
-            .with_next_step(format!(
-                "ask a person to run `stead approvals show {id}` and to approve or deny it there"
-            )));
+            .with_next_step(NextStep::person_command("approvals show", "see and answer it").with_word(id)));
         }
         let answer = ApprovalAnswer { id: id.to_owned(), decision, reason: Some("answered by the client".to_owned()) };
         pipeline::record_client_answer(&*self.workspace, caller, &answer)

@@ -4,11 +4,11 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use stead_path::PathError;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
-use crate::{caller::Principal, engine::BeforeAfterBytes};
+use crate::{caller::Principal, engine::BeforeAfterBytes, next_step::NextStep, ops::HistoryArgs};
 
 /// The error kinds are generated from `definitions/errors.yaml`, which also has the words of the protocols and
 /// dialects.
@@ -55,8 +55,8 @@ pub struct Error {
     pub kind: ErrorKind,
     /// The message that explains the error to people.
     pub message: String,
-    /// A hint for agents that says what to do after the error.
-    pub next_step: Option<String>,
+    /// What the caller can do after the error.
+    pub next_step: Option<Box<NextStep>>,
     /// The further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
     extras: Option<Box<ErrorExtras>>,
@@ -92,18 +92,18 @@ impl Error {
     /// Creates the error for a workspace whose root directory does not exist.
     pub fn workspace_missing() -> Self {
         Self::new(ErrorKind::NotFound, "the workspace directory does not exist: it was moved or removed")
-            .with_next_step("ask a person to restore the directory and to restart the server")
+            .with_next_step(NextStep::ask_person("restore the directory and to restart the server"))
     }
 
     /// The error for a call that ended without the outcome of its operation.
     pub(crate) fn no_outcome() -> Self {
         Self::new(ErrorKind::Io, "the call ended without an outcome")
-            .with_next_step("call history to see whether it changed files")
+            .with_next_step(NextStep::call(HistoryArgs::default(), "see whether it changed files"))
     }
 
-    /// Adds a hint for agents that says what to do after the error.
-    pub fn with_next_step(mut self, hint: impl AsRef<str>) -> Self {
-        self.next_step = Some(escape_deceptive_line(hint.as_ref()).into_owned());
+    /// Adds what the caller can do after the error.
+    pub fn with_next_step(mut self, step: impl Into<NextStep>) -> Self {
+        self.next_step = Some(Box::new(step.into()));
         self
     }
 
@@ -138,27 +138,11 @@ impl Error {
     pub fn before_after(&self) -> Option<&BeforeAfterBytes> {
         self.extras.as_ref()?.before_after.as_ref()
     }
-
-    /// The JSON form of an error that protocols send: `{"error": {kind, detail, hint?, …details}}`.
-    pub fn to_json(&self) -> Value {
-        let mut error = Map::new();
-        error.insert("kind".into(), self.kind.code().into());
-        error.insert("detail".into(), self.message.clone().into());
-        if let Some(hint) = &self.next_step {
-            error.insert("hint".into(), hint.clone().into());
-        }
-        error.extend(self.details.clone());
-        json!({ "error": error })
-    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.code(), self.message)?;
-        match &self.next_step {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
-        }
+        write!(f, "{}: {}", self.kind.code(), self.message)
     }
 }
 

@@ -17,6 +17,8 @@ mod errors;
 mod glob;
 pub mod index;
 pub mod limits;
+#[expect(missing_docs, reason = "the names say it")]
+mod next_step;
 mod operation;
 #[expect(missing_docs, reason = "definitions/stead.yaml describes each argument and each field")]
 pub mod ops;
@@ -69,6 +71,7 @@ pub use engine::{
 };
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::GlobPatternSet;
+pub use next_step::{NextStep, NextStepOrder, SuggestedArgument, SuggestedArgumentValue, SuggestedCall};
 pub use operation::{CallDurationFactor, OperationEffectClass, nearest_name};
 pub use ops::{
     CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, find_operation,

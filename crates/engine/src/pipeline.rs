@@ -18,6 +18,7 @@ use crate::{
     engine::{BeforeAfterBytes, CallMetadata},
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         OperationEffectClass, OperationPlanningResult, PathAccessRequest, RequestedAccessKind, RequestedPathsAndPlanFn,
         ResolvedTarget, ResolvedTargets, TypeErasedOperation,
@@ -243,7 +244,7 @@ impl CallPlanAndCommitRoundRunner<'_> {
             }
         }
         Err(Error::new(ErrorKind::Busy, "the files keep changing while the call runs; nothing was changed")
-            .with_next_step("repeat the call"))
+            .with_next_step(NextStep::repeat()))
     }
 
     fn run_round(

@@ -10,7 +10,9 @@ use crate::{
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::OperationEffectClass,
+    ops::UsageArgs,
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
@@ -195,20 +197,17 @@ impl QuotaKind {
     }
 
     fn exceeded_error(self, limit: u64, used: u64, added: u64) -> Error {
+        let see_usage = NextStep::call(UsageArgs {}, "see how much is free");
         let (place, unit, hint) = match self {
-            QuotaKind::Bytes | QuotaKind::History => {
-                ("workspace", "bytes", "remove or shrink files, then call again; call usage to see how much is free")
-            }
-            QuotaKind::Files => (
-                "workspace",
-                "files and directories",
-                "remove files, then call again; call usage to see how much is free",
-            ),
+            QuotaKind::Bytes | QuotaKind::History => ("workspace", "bytes", see_usage.or("remove or shrink files")),
+            QuotaKind::Files => ("workspace", "files and directories", see_usage.or("remove files")),
             QuotaKind::Trash => (
                 "trash",
                 "bytes",
-                "nothing was removed, because it could not be restored afterwards; shrink the file instead, or ask a person \
-                 to run `stead trash purge --all`",
+                NextStep::from(
+                    "nothing was removed, because it could not be restored afterwards; shrink the file instead",
+                )
+                .or(NextStep::person_command("trash purge --all", "empty the trash")),
             ),
         };
         let message = format!("{place} quota exceeded: {used} of {limit} {unit} used, this call adds {added}");
@@ -257,7 +256,7 @@ pub fn usage_not_counted() -> Error {
         ErrorKind::QuotaExceeded,
         "the quota cannot be checked yet: the files of the workspace are still being counted; nothing was changed",
     )
-    .with_next_step("repeat the call")
+    .with_next_step(NextStep::repeat())
 }
 
 #[derive(Debug, Clone, Serialize)]

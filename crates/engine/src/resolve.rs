@@ -8,11 +8,12 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         CallerOrRecordedPath, PathAccessRequest, PathAccessRequestList, RequestedAccessKind, ResolvedTarget,
         ResolvedTargets,
     },
-    ops::file_kind_name,
+    ops::{DiffArgs, HistoryArgs, ReadArgs, file_kind_name},
     plan::{FileKind, PlanTimeFileVersion},
     version::{BaseVersion, Version},
     workspace::{FileStat, FinalSymlink},
@@ -76,7 +77,7 @@ fn locate_until_stable(
         }
     }
     Err(Error::new(ErrorKind::Busy, format!("{} keeps changing while it is resolved", parsed.path))
-        .with_next_step("repeat the call"))
+        .with_next_step(NextStep::repeat()))
 }
 
 fn locate(
@@ -183,10 +184,10 @@ fn compare_with_base(
                 ErrorKind::BadRequest,
                 format!("{} is not a file, so it has no base version", target.path),
             )
-            .with_next_step("omit base")
+            .with_next_step(NextStep::repeat_without("base"))
             .with_detail("type", file_kind_name(stat.kind))),
             None => Err(Error::new(ErrorKind::Stale, format!("{} no longer exists", target.path))
-                .with_next_step(format!("call history with path {} to see which call removed it", target.path))),
+                .with_next_step(NextStep::call(HistoryArgs::of_path(&target.path), "see which call removed it"))),
         };
     };
     let is_current = match (expected, base) {
@@ -200,7 +201,7 @@ fn compare_with_base(
 pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<Version, Error> {
     let unknown = |reason: String| {
         Error::new(ErrorKind::BadRequest, reason)
-            .with_next_step(format!("call history with path {path} to see its revisions"))
+            .with_next_step(NextStep::call(HistoryArgs::of_path(path), "see its revisions"))
     };
     let stored = context.workspace().entry(number)?;
     let stored = stored.ok_or_else(|| unknown(format!("this journal has no entry r{number}")))?;
@@ -219,21 +220,37 @@ fn already_exists_error(
 ) -> Error {
     let error = Error::new(ErrorKind::Exists, format!("{} already exists", target.path));
     match actual {
-        Some(current) => with_current_version(context, error, &target.path, current.version)
-            .with_next_step(format!("read {} and pass its version as base to replace it", target.path)),
+        Some(current) => with_current_version(context, error, &target.path, current.version).with_next_step(
+            NextStep::call(ReadArgs::new(&target.path), "see the file").then(repeat_with_base(
+                context,
+                &target.path,
+                current.version,
+            )),
+        ),
         None => error.with_next_step("choose another path"),
     }
 }
 
 fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version, base: &BaseVersion) -> Error {
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));
-    let since = match base {
-        BaseVersion::Rev(number) => format!("call diff with path {path} and from r{number} to see what changed"),
-        BaseVersion::Version(version) => format!("call diff with path {path} and from {version} to see what changed"),
-        BaseVersion::Absent | BaseVersion::HashPrefix(_) => format!("read {path} again"),
+    let diff_since =
+        |from: String| NextStep::call(DiffArgs { path: path.to_string(), from, to: None }, "see what changed");
+    let see_change = match base {
+        BaseVersion::Rev(number) => diff_since(format!("r{number}")),
+        BaseVersion::Version(version) => diff_since(version.to_string()),
+        BaseVersion::Absent | BaseVersion::HashPrefix(_) => NextStep::call(ReadArgs::new(path), "see the current text"),
     };
     with_current_version(context, error, path, current)
-        .with_next_step(format!("{since}, then repeat with the current version as base"))
+        .with_next_step(see_change.then(repeat_with_base(context, path, current)))
+}
+
+/// The step after a stale base: the same call with the current version, if the caller may know it.
+pub(crate) fn repeat_with_base(context: &CallContext<'_>, path: &RelPath, current: Version) -> NextStep {
+    if context.may_read(path) {
+        NextStep::repeat_with("base", context.revision_name(path, &current))
+    } else {
+        NextStep::repeat_with_such("base", "from a new read")
+    }
 }
 
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {

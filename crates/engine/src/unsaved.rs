@@ -16,6 +16,7 @@ use crate::{
     buffers::{BufferEditorConnectionState, EditorBufferMetadata},
     call_context::CallContext,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::{ResolvedTarget, TypeErasedOperation},
     outcome::SavedAndUnsavedVersion,
     plan::PlanTimeFileVersion,
@@ -45,7 +46,8 @@ impl UnsavedFile {
             BytesToRead::VersionOnly => Vec::new(),
             BytesToRead::Whole { limit_bytes } if size > limit_bytes => {
                 let message = format!("{} is too large to read at once", self.buffer.path);
-                return Err(Error::new(ErrorKind::TooLarge, message).with_next_step("call read with a range of bytes"));
+                return Err(Error::new(ErrorKind::TooLarge, message)
+                    .with_next_step(NextStep::repeat_with_such("bytes", "as a range")));
             }
             BytesToRead::Whole { .. } => self.text.clone(),
             BytesToRead::Range { offset, length } => {

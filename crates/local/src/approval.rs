@@ -4,7 +4,8 @@
 use rusqlite::{Connection, Row, params};
 use stead_engine::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState,
-    ApproverAndReason, CommitReceipt, Error, ErrorKind, JournalCallRecord, limits,
+    ApproverAndReason, CommitReceipt, Error, ErrorKind, JournalCallRecord, NextStep, limits,
+    ops::{ApprovalStateFilter, ListApprovalsArgs},
 };
 
 use crate::{
@@ -38,7 +39,10 @@ impl LocalWorkspace {
         self.append_with_result(draft, TransactionSyncPolicy::Now, move |transaction, append| {
             let unknown = || {
                 Error::new(ErrorKind::NotFound, format!("this workspace has no approval request '{}'", answer.id))
-                    .with_next_step("call approvals to list the requests of this workspace")
+                    .with_next_step(NextStep::call(
+                        ListApprovalsArgs { id: None, state: ApprovalStateFilter::All },
+                        "list the requests of this workspace",
+                    ))
             };
             let approval = load_approval(transaction, &answer.id, &now)?.ok_or_else(unknown)?;
             if approval.state != ApprovalState::Pending {
@@ -85,7 +89,7 @@ impl ApprovalToConsume {
         }
         let state = approval.map_or("gone", |approval| approval.state.as_str());
         let text = format!("approval {id} is {state} and can no longer be used");
-        Err(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again"))?
+        Err(Error::new(ErrorKind::ApprovalStale, text).with_next_step(NextStep::repeat()))?
     }
 
     pub(crate) fn consume(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
@@ -105,7 +109,13 @@ pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite
 
 fn already_answered(approval: &Approval) -> Error {
     Error::new(ErrorKind::Conflict, format!("approval {} is already {}", approval.id, approval.state.as_str()))
-        .with_next_step("see `stead approvals list`; repeating the call requests approval again")
+        .with_next_step(
+            NextStep::call(
+                ListApprovalsArgs { id: None, state: ApprovalStateFilter::All },
+                "list the requests of this workspace",
+            )
+            .or(NextStep::repeat()),
+        )
 }
 
 pub(crate) fn load_approval(
@@ -166,7 +176,10 @@ fn insert_request(
             ErrorKind::TooMany,
             "too many of your calls are already waiting for approval; nothing was changed",
         )
-        .with_next_step("wait until a person has answered some of them; call approvals to see them")));
+        .with_next_step(
+            NextStep::from("wait until a person has answered some of them")
+                .or(NextStep::call(ListApprovalsArgs::default(), "see them")),
+        )));
     }
     connection.execute(
         "UPDATE approvals SET state = ?3 WHERE principal = ?1 AND call = ?2 AND state IN (?4, ?5)",
@@ -207,7 +220,7 @@ fn insert_request(
             ErrorKind::AuditUnavailable,
             "internal error: the approval request was not stored; nothing was changed",
         )
-        .with_next_step("repeat the call")
+        .with_next_step(NextStep::repeat())
     }))
 }
 

@@ -5,7 +5,7 @@
 use argon2::Argon2;
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{Error, ErrorKind, NextStep};
 
 use crate::{
     errors,
@@ -40,7 +40,7 @@ impl LocalWorkspace {
                 ErrorKind::BadRequest,
                 format!("a secret needs at least {APPROVER_SECRET_CHARS_MIN} characters and at most {APPROVER_SECRET_BYTES_MAX} bytes"),
             )
-            .with_next_step("no secret was set; run stead approvals setup again with another secret"));
+            .with_next_step(NextStep::person_command("approvals setup", "set another secret")));
         }
         let salt: [u8; 16] = random_bytes()?;
         let stored = ApproverSecretHash { salt, hash: hash_secret(secret, &salt)? };
@@ -54,7 +54,7 @@ impl LocalWorkspace {
     pub fn check_approver_secret(&self, secret: &str) -> Result<(), Error> {
         let Some(stored) = self.load_approver_secret()? else {
             return Err(Error::new(ErrorKind::PolicyDenied, "no approver secret is set")
-                .with_next_step("ask a person to run `stead approvals setup`"));
+                .with_next_step(NextStep::person_command("approvals setup", "set a secret")));
         };
         let now_ms = self.clock.now().wall_ms;
         let failed: FailedApproverAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();

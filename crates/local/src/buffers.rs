@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, params};
 use stead_engine::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CommitReceipt, EditorBufferMetadata,
-    EditorSentTextLineEndings, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind,
-    Version, limits,
+    EditorSentTextLineEndings, Error, ErrorKind, JournalCallRecord, NextStep, PlannedBufferChange,
+    PlannedBufferChangeKind, Version, limits, ops::BufferListArgs,
 };
 use stead_path::RelPath;
 
@@ -139,8 +139,7 @@ fn check_buffer_request(
         | BufferStoreRequest::Close { id } => id,
     };
     let closed = || {
-        Error::new(ErrorKind::NotFound, format!("buffer {id} is no longer open"))
-            .with_next_step("call buffer.open to open the file again")
+        Error::new(ErrorKind::NotFound, format!("buffer {id} is no longer open")).with_next_step("open the file again")
     };
     let buffer = load_buffer(connection, id)?.ok_or_else(closed)?;
     match request {
@@ -171,8 +170,9 @@ fn check_buffer_quota(
     if remaining < limits::BUFFERS_PER_PRINCIPAL_MAX as u64 && size <= limits::BUFFERS_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts")
-        .with_next_step("call buffer.list, and buffer.drop on drafts that you no longer need"))?
+    Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts").with_next_step(
+        NextStep::call(BufferListArgs::default(), "find drafts that you no longer need").then("drop them"),
+    ))?
 }
 
 fn write_buffer(
@@ -277,7 +277,7 @@ pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite:
 
 fn buffer_changed_error() -> Error {
     Error::new(ErrorKind::Busy, "an open editor buffer changed since it was read; nothing was written")
-        .with_next_step("repeat the call")
+        .with_next_step(NextStep::repeat())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! database as the journal, so that a key rotation is one transaction and every process signs with the current key.
 
 use rusqlite::{Connection, params};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{Error, ErrorKind, NextStep};
 use stead_journal::{JournalCheckpoint, JournalKeyRecord, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
 use crate::{
@@ -52,7 +52,7 @@ impl LocalWorkspace {
                 ErrorKind::CorruptHistory,
                 format!("the signing keys in the state directory are damaged: {problem}"),
             )
-            .with_next_step("restore the state directory from a backup")
+            .with_next_step(NextStep::ask_person("restore the state directory from a backup"))
         })
     }
 
@@ -106,5 +106,5 @@ pub(crate) fn insert_signed_checkpoint(
 
 fn unreadable_key_error() -> Error {
     Error::new(ErrorKind::CorruptHistory, "a signing key in the state directory is damaged and cannot be read")
-        .with_next_step("restore the state directory from a backup")
+        .with_next_step(NextStep::ask_person("restore the state directory from a backup"))
 }

@@ -4,8 +4,8 @@
 
 use rusqlite::{Connection, params};
 use stead_engine::{
-    Caller, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, JournalCallRecord, Plan, Principal,
-    SupervisionTier,
+    Caller, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, JournalCallRecord, NextStep, Plan, Principal,
+    SupervisionTier, ops::HistoryArgs,
 };
 use stead_journal::{
     Digest, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, RecordedChange,
@@ -250,14 +250,14 @@ fn journal_entry_caller(caller: &Caller) -> JournalEntryCaller {
 
 fn unfinished_steps_error() -> Error {
     Error::new(ErrorKind::Io, "the change could not be completed; the server will finish it later")
-        .with_next_step("call stat to check the current state before you continue")
+        .with_next_step(NextStep::call(HistoryArgs::default(), "see whether the change was made"))
 }
 
 pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
     match cause {
         StepApplyError::ForeignChange => {
             Error::new(ErrorKind::Conflict, "the path changed during the commit; nothing was written")
-                .with_next_step("read it again, then repeat the call")
+                .with_next_step(NextStep::from("read it again").then(NextStep::repeat()))
         }
         StepApplyError::Disk(error) => errors::error_at_path(&RelPath::root(), *error),
     }

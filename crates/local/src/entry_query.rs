@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, ToSql, params};
 use stead_engine::{
-    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, Principal, StoredJournalEntry,
+    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, NextStep, Principal,
+    StoredJournalEntry,
 };
 use stead_journal::{ChangeKind, RecordedChange};
 use stead_path::RelPath;
@@ -160,7 +161,7 @@ impl JournalEntryQueryBuilder {
 pub(crate) fn stored_entry_from_row((bytes, hash): (Vec<u8>, Vec<u8>)) -> Result<StoredJournalEntry, Error> {
     let malformed = || {
         Error::new(ErrorKind::CorruptHistory, "an entry in the journal cannot be read")
-            .with_next_step("run stead log verify")
+            .with_next_step(NextStep::person_command("log verify", "check the journal"))
     };
     let entry = stead_journal::decode_entry(&bytes).map_err(|_| malformed())?;
     Ok(StoredJournalEntry { entry, hash: store::digest_from_bytes(&hash).ok_or_else(malformed)? })

@@ -3,7 +3,10 @@
 
 use rusqlite::ErrorCode;
 use stead_disk::{DiskError, DiskErrorKind, StateDirectoryAccessError};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{
+    Error, ErrorKind, NextStep,
+    ops::{HistoryArgs, ListArgs, ReadArgs},
+};
 use stead_path::RelPath;
 
 pub(crate) fn at_path(path: &RelPath) -> impl Fn(DiskError) -> Error + Copy {
@@ -11,93 +14,101 @@ pub(crate) fn at_path(path: &RelPath) -> impl Fn(DiskError) -> Error + Copy {
 }
 
 pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
-    let detail = |text: &str| format!("{path} {text}");
-    match error.kind {
-        DiskErrorKind::NotFound if path.is_root() => Error::workspace_missing(),
-        DiskErrorKind::NotFound => Error::new(ErrorKind::NotFound, detail("does not exist"))
-            .with_next_step(format!("call list with path {} to see its contents", path.parent().unwrap_or_default())),
-        DiskErrorKind::Exists => {
-            Error::new(ErrorKind::Exists, detail("already exists")).with_next_step("choose another path")
-        }
+    let see_parent = || NextStep::call(ListArgs::of_parent(path), "see the names in the directory");
+    let another_path = || NextStep::from("choose another path");
+    let (kind, text, step) = match error.kind {
+        DiskErrorKind::NotFound if path.is_root() => return Error::workspace_missing(),
+        DiskErrorKind::NotFound => (ErrorKind::NotFound, "does not exist", see_parent()),
+        DiskErrorKind::Exists => (ErrorKind::Exists, "already exists", another_path()),
         DiskErrorKind::NotDirectory => {
-            Error::new(ErrorKind::NotDirectory, detail("is not a directory, or one of its parents is a file"))
-                .with_next_step("correct the path; call stat on its parents to see which one is a file")
+            let text = "is not a directory, or one of its parents is a file";
+            (ErrorKind::NotDirectory, text, see_parent().then("correct the path"))
         }
-        DiskErrorKind::IsDirectory => Error::new(ErrorKind::IsDirectory, detail("is a directory"))
-            .with_next_step(format!("call list with path {path}")),
+        DiskErrorKind::IsDirectory => {
+            (ErrorKind::IsDirectory, "is a directory", NextStep::call(ListArgs::new(path), "see its entries"))
+        }
         DiskErrorKind::NotRegularFile => {
-            Error::new(ErrorKind::NotRegular, detail("is a pipe, socket or device, not a file"))
-                .with_next_step("only regular files can be used; choose another path")
+            let step = NextStep::from("only regular files can be used; choose another path");
+            (ErrorKind::NotRegular, "is a pipe, socket or device, not a file", step)
         }
         DiskErrorKind::SymlinkLoop => {
-            Error::new(ErrorKind::LinkLoop, detail("leads through too many symbolic links, or through a cycle of them"))
-                .with_next_step("use the path of the real file, or ask a person to correct the links")
+            let step = NextStep::from("use the path of the real file").or_ask_person("correct the links");
+            (ErrorKind::LinkLoop, "leads through too many symbolic links, or through a cycle of them", step)
         }
         DiskErrorKind::OutsideRoot => {
-            Error::new(ErrorKind::PathEscape, detail("leads out of the workspace through a symbolic link"))
-                .with_next_step("use a path inside the workspace, or ask a person to move the target into it")
+            let step = NextStep::from("use a path inside the workspace").or_ask_person("move the target into it");
+            (ErrorKind::PathEscape, "leads out of the workspace through a symbolic link", step)
         }
         DiskErrorKind::CrossesMount => {
-            Error::new(ErrorKind::CrossMount, detail("is on another file system, which is not part of the workspace"))
-                .with_next_step("use another path, or ask the operator to add the mount point with --mount")
+            let step = another_path().or_ask_person("add the mount point with --mount");
+            (ErrorKind::CrossMount, "is on another file system, which is not part of the workspace", step)
         }
-        DiskErrorKind::Hidden => Error::new(ErrorKind::ProtectedPath, detail("is reserved for stead's own files"))
-            .with_next_step("choose another path"),
-        DiskErrorKind::NotEmpty => Error::new(ErrorKind::NotEmpty, detail("is not empty"))
-            .with_next_step("remove its entries first, or pass recursive: true"),
+        DiskErrorKind::Hidden => (ErrorKind::ProtectedPath, "is reserved for stead's own files", another_path()),
+        DiskErrorKind::NotEmpty => {
+            let step = NextStep::repeat_with_flag("recursive", "remove it with its content");
+            (ErrorKind::NotEmpty, "is not empty", step)
+        }
         // The caller has already resolved or refused every symlink of the path, so this symlink is new.
         DiskErrorKind::ChangedConcurrently | DiskErrorKind::IsSymlink => {
-            Error::new(ErrorKind::Busy, detail("changed while it was read")).with_next_step("repeat the call")
+            (ErrorKind::Busy, "changed while it was read", NextStep::repeat())
         }
-        DiskErrorKind::Busy => Error::new(ErrorKind::Busy, detail("is in use")).with_next_step("repeat the call"),
-        DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded => {
-            Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")
-                .with_next_step("ask a person to free disk space, then repeat the call")
+        DiskErrorKind::Busy => (ErrorKind::Busy, "is in use", NextStep::repeat()),
+        DiskErrorKind::ReadOnly => {
+            let step = another_path().or_ask_person("make the file system writable");
+            (ErrorKind::ReadOnly, "is on a read-only file system", step)
         }
-        DiskErrorKind::ReadOnly => Error::new(ErrorKind::ReadOnly, detail("is on a read-only file system"))
-            .with_next_step("use another path, or ask a person to make the file system writable"),
-        DiskErrorKind::PermissionDenied => Error::new(
-            ErrorKind::SystemDenied,
-            detail("cannot be accessed: the operating system denied permission to the server"),
-        )
-        .with_next_step("ask a person to change the permissions of the file or its directories"),
+        DiskErrorKind::PermissionDenied => {
+            let step = NextStep::ask_person("change the permissions of the file or its directories");
+            let text = "cannot be accessed: the operating system denied permission to the server";
+            (ErrorKind::SystemDenied, text, step)
+        }
         DiskErrorKind::NameTooLong => {
-            Error::new(ErrorKind::NameTooLong, detail("has a name that is too long for this file system"))
-                .with_next_step("use a shorter name")
+            (ErrorKind::NameTooLong, "has a name that is too long for this file system", "use a shorter name".into())
         }
-        DiskErrorKind::TooManyOpenFiles => {
-            Error::new(ErrorKind::Busy, "the server has too many open files; nothing was changed")
-                .with_next_step("repeat the call")
+        DiskErrorKind::TooLarge => {
+            let step = NextStep::call(ReadArgs::first_bytes(path), "get the first part of the file");
+            (ErrorKind::TooLarge, "is too large to read at once", step)
         }
-        DiskErrorKind::TooLarge => Error::new(ErrorKind::TooLarge, detail("is too large to read at once"))
-            .with_next_step(format!("call read with path {path} and bytes \"0-1048575\", then the next range")),
-        DiskErrorKind::Unsupported | DiskErrorKind::Io => {
-            let number = error.errno.map_or_else(String::new, |errno| format!(" (error {errno})"));
-            Error::new(
-                ErrorKind::Io,
-                format!("{path} could not be accessed: the system call {} failed{number}", error.step),
-            )
-            .with_next_step("repeat the call; if it fails again, ask a person to check the disk")
-        }
+        DiskErrorKind::NoSpace
+        | DiskErrorKind::QuotaExceeded
+        | DiskErrorKind::TooManyOpenFiles
+        | DiskErrorKind::Unsupported
+        | DiskErrorKind::Io => return system_failure(path, error),
+    };
+    Error::new(kind, format!("{path} {text}")).with_next_step(step)
+}
+
+fn system_failure(path: &RelPath, error: DiskError) -> Error {
+    if matches!(error.kind, DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
+        return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")
+            .with_next_step(NextStep::ask_person("free disk space").then(NextStep::repeat()));
     }
+    if error.kind == DiskErrorKind::TooManyOpenFiles {
+        return Error::new(ErrorKind::Busy, "the server has too many open files; nothing was changed")
+            .with_next_step(NextStep::repeat());
+    }
+    let number = error.errno.map_or_else(String::new, |errno| format!(" (error {errno})"));
+    let failed = format!("{path} could not be accessed: the system call {} failed{number}", error.step);
+    Error::new(ErrorKind::Io, failed).with_next_step(NextStep::repeat().or_ask_person("check the disk"))
 }
 
 /// `StateDirectoryAccessError` is a separate type, so that an error about a workspace file cannot be reported as an
 /// error of the state directory.
 pub(crate) fn state_directory_error(error: StateDirectoryAccessError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("stead cannot use its state directory: {error}")).with_next_step(
-        "nothing was changed; ask a person to check the disk and the permissions of the state directory",
+        NextStep::ask_person("check the disk and the permissions of the state directory; nothing was changed"),
     )
 }
 
 pub(crate) fn damaged_database_error(what: &str) -> Error {
     let damaged = format!("the database in the state directory is damaged: {what}");
-    Error::new(ErrorKind::AuditUnavailable, damaged).with_next_step("restore the state directory from a backup")
+    Error::new(ErrorKind::AuditUnavailable, damaged)
+        .with_next_step(NextStep::ask_person("restore the state directory from a backup"))
 }
 
 pub(crate) fn watch_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("the workspace cannot be watched: {error}"))
-        .with_next_step("call list or stat to see changes")
+        .with_next_step(NextStep::call(ListArgs::default(), "see changes"))
 }
 
 pub(crate) fn index_error(error: DiskError) -> Error {
@@ -107,10 +118,9 @@ pub(crate) fn index_error(error: DiskError) -> Error {
 
 /// After a failed sync, the journal entry of the commit may or may not be on disk.
 pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
-    store_error(error).with_next_step(
-        "the files are unchanged until the server restarts; after the restart the change is either complete or absent: \
-         call history to check",
-    )
+    store_error(error).with_next_step(NextStep::from(
+        "the files are unchanged until the server restarts; after the restart the change is either complete or absent",
+    ).then(NextStep::call(HistoryArgs::default(), "check"))    )
 }
 
 /// A database error is reported as an unusable journal, because the journal is in the database.
@@ -126,15 +136,15 @@ pub(crate) fn store_error(error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the database file is damaged".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let locked = "the journal cannot be used: another process has locked it";
-            return Error::new(ErrorKind::AuditUnavailable, locked).with_next_step(
-                "nothing was changed; repeat the call, and if it fails again, ask a person to end the other process",
-            );
+            return Error::new(ErrorKind::AuditUnavailable, locked)
+                .with_next_step(NextStep::repeat().or_ask_person("end the other process; nothing was changed"));
         }
         Some(code) => format!("its database reports {code:?}"),
         None => "its database reports an unexpected error".to_owned(),
     };
     Error::new(ErrorKind::AuditUnavailable, format!("the journal cannot be used: {why}")).with_next_step(
-        "nothing was changed; ask a person to free space or to repair the state directory, then repeat the call",
+        NextStep::ask_person("free space or to repair the state directory; nothing was changed")
+            .then(NextStep::repeat()),
     )
 }
 
@@ -165,6 +175,6 @@ mod tests {
         let error = error_at_path(&RelPath::root(), missing);
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert!(error.message.contains("does not exist"));
-        assert!(error.next_step.is_none_or(|hint| !hint.contains("call list")));
+        assert!(!format!("{:?}", error.next_step).contains("ListArgs"));
     }
 }

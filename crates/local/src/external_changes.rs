@@ -25,8 +25,9 @@ use std::{
 
 use stead_disk::{DiskErrorKind, fs_events::FsEventQueueWaker};
 use stead_engine::{
-    CallerResourceLifetime, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, Watch,
+    CallerResourceLifetime, CommitReceipt, Error, ErrorKind, JournalCallRecord, NextStep, Principal, Watch,
     WatchBeginOrEndRequest, WatchLifetimeKind,
+    ops::{ListArgs, PollWatchEventsArgs, UnwatchArgs, WatchArgs},
 };
 use watch_rows::{ClientWatchRequestStatus, WatchRequester};
 
@@ -111,7 +112,7 @@ impl LocalWorkspace {
             .spawn(move || recorder.run(&weak, &stopped))
             .map_err(|error| {
                 let message = format!("cannot start the thread that watches the workspace: {error}");
-                Error::new(ErrorKind::Busy, message).with_next_step("repeat the call")
+                Error::new(ErrorKind::Busy, message).with_next_step(NextStep::repeat())
             })?;
         *running = Some(ExternalChangeListenerThread { waker, stop, thread });
         Ok(())
@@ -199,7 +200,7 @@ impl LocalWorkspace {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Error::new(ErrorKind::Busy, "the watch did not start in time, so there is no watch")
-                    .with_next_step("repeat the call"));
+                    .with_next_step(NextStep::repeat()));
             }
             let is_same = |count: &mut u64| *count == announced;
             let count = lock_ignoring_poison(&self.new_entries.0);
@@ -223,7 +224,11 @@ impl LocalWorkspace {
             let row = watch_rows::load_watch(transaction, &id)?.filter(|row| row.watch.owner == owner);
             let Some(row) = row else {
                 let unknown = Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'"));
-                let hint = "continue if the watch has already ended; call watched: each event has the id of its watch";
+                let hint = NextStep::call(
+                    PollWatchEventsArgs::default(),
+                    "see your watches: each event has the id of its watch",
+                )
+                .or("continue if the watch has already ended");
                 return Err(unknown.with_next_step(hint).into());
             };
             append()?;
@@ -239,12 +244,15 @@ impl LocalWorkspace {
 
 fn watch_ended_error() -> Error {
     Error::new(ErrorKind::NotFound, "the watch was ended by another call before it started")
-        .with_next_step("call watch to start another one")
+        .with_next_step(NextStep::call(WatchArgs::default(), "start another one"))
 }
 
 fn watch_limit_reached() -> Error {
     Error::new(ErrorKind::TooMany, "the system limit on file watches is reached")
-        .with_next_step("watch fewer directories or without recursive, or call unwatch on a watch you no longer need")
+        .with_next_step(
+            NextStep::repeat_without("recursive")
+                .or(NextStep::call(UnwatchArgs { watch: "ID".to_owned() }, "end a watch that you no longer need")),
+        )
         .with_detail("watches_max", stead_disk::fs_events::watch_limit())
 }
 
@@ -253,5 +261,5 @@ fn watching_unsupported(kind: DiskErrorKind) -> Error {
         return watch_limit_reached();
     }
     Error::new(ErrorKind::SystemDenied, "this file system does not report changes made by other programs")
-        .with_next_step("call changes for changes made through stead; call list or stat again to see the others")
+        .with_next_step(NextStep::call(ListArgs::default(), "see changes that were not made through stead"))
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rusqlite::{Connection, Transaction};
-use stead_engine::{CommitReceipt, Error, ErrorKind};
+use stead_engine::{CommitReceipt, Error, ErrorKind, NextStep};
 use stead_journal::Digest;
 
 use crate::{
@@ -103,7 +103,7 @@ impl JournalAppendOutcome {
 
 fn not_recorded_error() -> Error {
     Error::new(ErrorKind::AuditUnavailable, "the call could not be recorded in the journal; nothing was changed")
-        .with_next_step("repeat the call")
+        .with_next_step(NextStep::repeat())
 }
 
 struct QueuedTransaction {

@@ -30,7 +30,7 @@ use stead_disk::{
     StateDirectoryAccessError, fs_events::watch_limit,
 };
 use stead_engine::{
-    DirectoryEntry, Error, ErrorKind,
+    DirectoryEntry, Error, ErrorKind, NextStep,
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
     limits,
 };
@@ -279,7 +279,7 @@ impl LocalWorkspace {
         let Some(shared) = self.index_state() else { return Ok(()) };
         let Some(directory) = shared.context.open_directory() else { return Ok(()) };
         let busy =
-            || Error::new(ErrorKind::Busy, "another process is building the index").with_next_step("repeat the call");
+            || Error::new(ErrorKind::Busy, "another process is building the index").with_next_step(NextStep::repeat());
         let _building = shared.context.try_lock_for_build().map_err(errors::state_directory_error)?.ok_or_else(busy)?;
         *lock_ignoring_poison(&shared.model) = None;
         build::delete_index_files(&directory).map_err(errors::index_error)

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use rusqlite::{Row, params};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{Error, ErrorKind, NextStep};
 use stead_journal::{
     Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalVerifier,
     MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix, VerifiedJournalSummary,
@@ -129,7 +129,7 @@ impl LocalWorkspace {
         self.sign_checkpoint()?;
         let unknown = || {
             Error::new(ErrorKind::NotFound, format!("entry {number} is not in the journal"))
-                .with_next_step("run stead log to see the entries")
+                .with_next_step(NextStep::person_command("log", "see the entries"))
         };
         let (size, checkpoint) = self.checkpoints_from(number)?.pop().ok_or_else(unknown)?;
         let sql = "SELECT hash FROM entries WHERE number <= ?1 ORDER BY number";
@@ -183,7 +183,7 @@ impl LocalWorkspace {
                         ErrorKind::CorruptHistory,
                         format!("journal entry {number} is damaged and cannot be read"),
                     )
-                    .with_next_step("run stead log verify to check the journal")
+                    .with_next_step(NextStep::person_command("log verify", "check the journal"))
                 };
                 let entry = stead_journal::decode_entry(&bytes).map_err(|_| unreadable())?;
                 let hash = store::digest_from_bytes(&hash).ok_or_else(unreadable)?;

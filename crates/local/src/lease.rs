@@ -3,7 +3,10 @@
 //! lease.
 
 use rusqlite::{Connection, Row, params};
-use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseAcquireOrReleaseRequest, limits};
+use stead_engine::{
+    CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseAcquireOrReleaseRequest, NextStep, limits,
+    ops::UnlockArgs,
+};
 
 use crate::{
     group_commit::TransactionError,
@@ -87,8 +90,10 @@ fn check_lease_request(
                     .with_detail("holder", other.holder.clone())
                     .with_detail("ends_ms", other.ends_ms)
             } else if leases.iter().filter(|lease| lease.holder == holder).count() >= limits::LEASES_PER_PRINCIPAL_MAX {
-                Error::new(ErrorKind::TooMany, "you hold too many locks")
-                    .with_next_step("call unlock on a path that you no longer need")
+                Error::new(ErrorKind::TooMany, "you hold too many locks").with_next_step(NextStep::call(
+                    UnlockArgs { path: "PATH".to_owned() },
+                    "release a lock that you no longer need",
+                ))
             } else {
                 let (holder, fencing_token) = (holder.to_owned(), next_fence(connection)?);
                 return Ok(Lease { path: path.clone(), holder, fencing_token, ends_ms: *ends_ms });

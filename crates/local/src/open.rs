@@ -14,7 +14,7 @@ use stead_disk::{
     DiskErrorKind, RootDirectory, RootDirectoryOptions, ServerOnlyDirectoryHandle, StateDirectory,
     landlock::LandlockReport,
 };
-use stead_engine::{ActivePolicy, Error, ErrorKind, ImmutableWorkspaceProperties};
+use stead_engine::{ActivePolicy, Error, ErrorKind, ImmutableWorkspaceProperties, NextStep};
 use stead_path::{FileName, RelPath};
 
 use crate::{
@@ -221,7 +221,7 @@ impl LocalWorkspace {
             let unmeasurable = "all calls are refused: the policy sets a quota, but the workspace is the whole machine \
                                 and cannot be measured";
             return Err(Error::new(ErrorKind::PolicyDenied, unmeasurable)
-                .with_next_step("ask the operator to remove the quota or to choose a smaller workspace root"));
+                .with_next_step(NextStep::ask_person("remove the quota or to choose a smaller workspace root")));
         }
         Ok(active)
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use stead_disk::{LockMode, MultiSlotLockFile};
-use stead_engine::{BufferEditorConnectionState, CallLockGuard, CallerResourceLifetime, Error, ErrorKind};
+use stead_engine::{BufferEditorConnectionState, CallLockGuard, CallerResourceLifetime, Error, ErrorKind, NextStep};
 use stead_path::RelPath;
 
 use crate::{
@@ -188,7 +188,7 @@ impl Drop for PathLockGuard {
 }
 
 fn lock_timeout_error() -> Error {
-    Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step("repeat the call")
+    Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step(NextStep::repeat())
 }
 
 /// The separator of process id and connection number, which process ids never contain.

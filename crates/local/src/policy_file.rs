@@ -7,7 +7,9 @@ use std::{
 };
 
 use stead_disk::{DirectoryHandle, DiskErrorKind, InodeFingerprint, OpenFile, RootDirectory, RootDirectoryOptions};
-use stead_engine::{ActivePolicy, Error, ErrorKind, InWorkspacePolicyFileLocation, Policy, limits::POLICY_BYTES_MAX};
+use stead_engine::{
+    ActivePolicy, Error, ErrorKind, InWorkspacePolicyFileLocation, NextStep, Policy, limits::POLICY_BYTES_MAX,
+};
 use stead_path::{FileName, RelPath};
 
 use crate::store::lock_ignoring_poison;
@@ -94,7 +96,7 @@ impl PolicyFileLoader {
             ErrorKind::PolicyDenied,
             format!("all calls are refused: cannot load the policy file {file}: {reason}"),
         )
-        .with_next_step("ask a person to correct the policy file, then repeat the call")
+        .with_next_step(NextStep::ask_person("correct the policy file").then(NextStep::repeat()))
     }
 
     pub(crate) fn display_path(&self) -> &Path {

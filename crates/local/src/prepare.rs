@@ -8,8 +8,8 @@ use stead_disk::{
     StagedFile,
 };
 use stead_engine::{
-    CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, Plan,
-    PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary, Version,
+    CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, NextStep, Plan,
+    PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary, Version, ops::HistoryArgs,
 };
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::{FileName, RelPath};
@@ -271,7 +271,7 @@ impl LocalWorkspace {
                     let gone =
                         format!("the requested version of {} is no longer stored; nothing was changed", put.path);
                     Error::new(ErrorKind::Expired, gone)
-                        .with_next_step("call history to see which changes are still stored")
+                        .with_next_step(NextStep::call(HistoryArgs::default(), "see which changes are still stored"))
                 };
                 let bytes = self.load_retained_bytes(version)?.ok_or_else(dropped)?;
                 Ok(NewContentBytesOrOpenFile::InMemory(bytes))
@@ -373,7 +373,7 @@ impl LocalWorkspace {
         self.refuse_other_mount_than_trash(path)?;
         let gone = || {
             Error::new(ErrorKind::NotFound, format!("{id} is no longer in the trash; nothing was changed"))
-                .with_next_step("call history to see whether it was restored")
+                .with_next_step(NextStep::call(HistoryArgs::default(), "see whether it was restored"))
         };
         let name = FileName::new(id.as_bytes()).map_err(|_| gone())?;
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));

@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use rusqlite::{Row, params};
-use stead_engine::{Error, ErrorKind, JournalCallRecord, Principal, Version};
+use stead_engine::{Error, ErrorKind, JournalCallRecord, NextStep, Principal, Version};
 
 use crate::{
     errors,
@@ -51,8 +51,9 @@ impl LocalWorkspace {
         let Some(bytes) = bytes else { return Ok(None) };
         if Version::hash_bytes(&bytes) != *version {
             let corrupt = format!("the stored content of version {version} is damaged: it does not match its hash");
-            return Err(Error::new(ErrorKind::CorruptHistory, corrupt)
-                .with_next_step("use another version, or restore the state directory from a backup"));
+            return Err(Error::new(ErrorKind::CorruptHistory, corrupt).with_next_step(
+                NextStep::from("use another version").or_ask_person("restore the state directory from a backup"),
+            ));
         }
         Ok(Some(bytes))
     }

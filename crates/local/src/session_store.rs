@@ -6,9 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use rusqlite::{Connection, Row, params};
 use stead_engine::{
     AgentSentAlertAndResponse, AlertSeverity, CommitReceipt, Error, ErrorKind, FilesystemTrashAndHistorySizes,
-    HumanResponseToAlert, JournalCallRecord, Principal, PrincipalUsage, RequiredUsageFreshness, ReviewAcceptedFileText,
-    SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery,
-    WorkspaceUsage, limits,
+    HumanResponseToAlert, JournalCallRecord, NextStep, Principal, PrincipalUsage, RequiredUsageFreshness,
+    ReviewAcceptedFileText, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals,
+    SessionTotalsQuery, WorkspaceUsage, limits,
+    ops::{ListAlertsArgs, SessionOperationArgs},
 };
 use stead_path::RelPath;
 
@@ -196,29 +197,29 @@ fn check_session_request(
             count_open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
             limits::SESSIONS_OPEN_MAX,
             "you have too many open sessions",
-            "call session with action end and the id of a session that you no longer need",
+            NextStep::call(SessionOperationArgs::end("ID"), "end a session that you no longer need"),
         ),
         SessionStoreWriteRequest::SendAlert { .. } => check_limit(
             count_open("SELECT COUNT(*) FROM alerts WHERE sender = ?1 AND answered_ms IS NULL")?,
             limits::ALERTS_OPEN_MAX,
             "you have too many unanswered alerts",
-            "wait until a person has answered some of them",
+            "wait until a person has answered some of them".into(),
         ),
         SessionStoreWriteRequest::AcceptChanges { .. } | SessionStoreWriteRequest::BeginTurn => Ok(()),
         SessionStoreWriteRequest::End { session_id } => match load_session(connection, session_id)? {
             Some(session) if session.ended_ms.is_none() => Ok(()),
             Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has already ended")
-                .with_next_step("call session with action begin to start another one")),
+                .with_next_step(NextStep::call(SessionOperationArgs::begin(), "start another one"))),
         },
         SessionStoreWriteRequest::AnswerAlert { alert_id, .. } => match load_alert(connection, alert_id)? {
             Some(alert) if alert.response.is_none() => Ok(()),
             Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was already answered")
-                .with_next_step("call alerts with its id to read the answer")),
+                .with_next_step(NextStep::call(ListAlertsArgs { id: Some(alert_id.clone()) }, "read the answer"))),
         },
     }?)
 }
 
-fn check_limit(count: Option<u64>, limit: usize, message: &str, hint: &str) -> Result<(), Error> {
+fn check_limit(count: Option<u64>, limit: usize, message: &str, hint: NextStep) -> Result<(), Error> {
     if count.is_some_and(|count| count >= limit as u64) {
         Err(Error::new(ErrorKind::TooMany, message).with_next_step(hint))
     } else {

@@ -14,7 +14,7 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, Transaction, config::DbConfig, params};
 use stead_disk::MultiSlotLockFile;
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{Error, ErrorKind, NextStep};
 use stead_journal::{
     Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
 };
@@ -159,7 +159,7 @@ impl SqliteStore {
                 ErrorKind::AuditUnavailable,
                 "the journal could not be synced to disk; the workspace is read-only",
             )
-            .with_next_step("ask a person to repair the disk and to restart the server"));
+            .with_next_step(NextStep::ask_person("repair the disk and to restart the server")));
         }
         Ok(())
     }
@@ -184,7 +184,8 @@ fn prepare_schema(connection: &Connection, fresh_id: &str) -> Result<String, Err
     let format = stored_format(connection);
     if format.is_some_and(|format| !(FORMAT_OLDEST..=FORMAT).contains(&format)) {
         let newer = "the state directory was written by a newer version of stead, which this version cannot read";
-        return Err(Error::new(ErrorKind::AuditUnavailable, newer).with_next_step("update stead on this machine"));
+        return Err(Error::new(ErrorKind::AuditUnavailable, newer)
+            .with_next_step(NextStep::ask_person("update stead on this machine")));
     }
     upgrade_schema(connection, format, fresh_id).map_err(errors::store_error)
 }

@@ -9,7 +9,7 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use stead_engine::{CallerAccessMode, Error, ErrorKind, Grants, Principal};
+use stead_engine::{CallerAccessMode, Error, ErrorKind, Grants, NextStep, Principal};
 use stead_path::RelPath;
 
 use crate::{
@@ -114,7 +114,7 @@ impl LocalWorkspace {
         let now_ms = self.clock.now().wall_ms;
         if old.is_expired(now_ms) {
             return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired"))
-                .with_next_step("to create a new token, run: stead token create --principal PRINCIPAL"));
+                .with_next_step(NextStep::person_command("token create --principal PRINCIPAL", "create a new token")));
         }
         let request = CreateTokenRequest {
             principal: Principal::parse(&old.principal)?,
@@ -267,7 +267,7 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
 pub(crate) fn token_limit_error(valid: i64) -> Option<Error> {
     let full = || {
         Error::new(ErrorKind::TooMany, format!("the limit of {TOKENS_MAX} valid tokens is reached"))
-            .with_next_step("revoke tokens that are no longer needed: stead token revoke ID")
+            .with_next_step(NextStep::person_command("token revoke ID", "revoke tokens that are no longer needed"))
     };
     (valid >= TOKENS_MAX as i64).then(full)
 }
@@ -286,7 +286,7 @@ pub(crate) fn insert_token(
 
 pub(crate) fn token_not_found(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no token {id}"))
-        .with_next_step("to list the tokens, run: stead token list")
+        .with_next_step(NextStep::person_command("token list", "list the tokens"))
 }
 
 pub(crate) fn token_from_row(row: &Row<'_>) -> rusqlite::Result<([u8; 32], AccessTokenRecord)> {

@@ -6,7 +6,10 @@
 
 use rusqlite::{Connection, Row as SqlRow, params};
 use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryAccessError};
-use stead_engine::{AdministrationCall, CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
+use stead_engine::{
+    AdministrationCall, CommitError, Error, ErrorKind, FileKind, NextStep, Principal, TrashItem, TreeSummary,
+    ops::ListTrashArgs,
+};
 use stead_journal::{Digest, JournalEntry, PathState};
 use stead_path::{FileName, RelPath};
 
@@ -79,11 +82,11 @@ impl LocalWorkspace {
     pub(crate) fn check_purgeable(&self, id: &str, owner: Option<&Principal>) -> Result<String, Error> {
         let item = self.load_trash_item(id)?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no item {id} in the trash"))
-                .with_next_step("to list the trash, run: stead trash list")
+                .with_next_step(NextStep::call(ListTrashArgs { all: true }, "list the trash"))
         })?;
         if owner.is_some_and(|owner| item.owner != owner.to_string()) {
             return Err(Error::new(ErrorKind::NotOwner, format!("{id} was not deleted: {} removed it", item.owner))
-                .with_next_step("add --all to purge items that others removed"));
+                .with_next_step(NextStep::repeat_with_flag("all", "purge items that others removed")));
         }
         Ok(item.id)
     }
@@ -162,7 +165,7 @@ impl LocalWorkspace {
             return Ok(());
         }
         Err(Error::new(ErrorKind::CrossMount, format!("{path} is not on the file system of the trash"))
-            .with_next_step("ask a person to do this"))
+            .with_next_step(NextStep::ask_person("do this")))
     }
 
     fn nearest_directory(&self, path: &RelPath) -> Result<DirectoryHandle, Error> {

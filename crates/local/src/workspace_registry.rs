@@ -16,7 +16,7 @@ use std::{
 use rusqlite::{Connection, Transaction};
 use serde_json::Value;
 use stead_disk::{LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, landlock::LandlockReport};
-use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
+use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy, NextStep};
 
 use crate::{
     errors,
@@ -230,7 +230,7 @@ impl WorkspaceRegistry {
                         ErrorKind::Busy,
                         "another process is opening, creating or deleting the workspace",
                     )
-                    .with_next_step("repeat the call"));
+                    .with_next_step(NextStep::repeat()));
                 }
                 None => std::thread::sleep(LOCK_RETRY_PAUSE),
             }

@@ -5,12 +5,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, Caller, Engine, Error, ErrorKind, ops::WatchEventRow};
+use stead_engine::{CallOptions, Caller, Engine, Error, ErrorKind, NextStep, ops::WatchEventRow};
 
 use crate::{
     definition::{DialectDefinition, DialectDefinitionParseError, ToolDefinition as Tool},
     limits::ECHOED_NAME_CHARS_MAX,
-    native::{self, CallNotation},
+    native::{self, CallStyle},
     prepared_call::{OutcomeWithBytes, PreparedCall, RenderableOperation},
 };
 
@@ -83,7 +83,8 @@ pub trait Dialect: Send + Sync {
     fn error_object(&self, reply: &DialectReply, error: Option<&Error>) -> Value {
         match error {
             Some(error) => {
-                let hint = error.next_step.as_ref().map(|hint| json!({ "action": "hint", "description": hint }));
+                let hint = self.call_style().render_hint(error);
+                let hint = hint.map(|hint| json!({ "action": "hint", "description": hint }));
                 json!({
                     "type": error.kind.code(),
                     "message": error.message,
@@ -93,6 +94,11 @@ pub trait Dialect: Send + Sync {
             }
             None => json!({ "type": "error", "message": reply.text, "recovery": [] }),
         }
+    }
+
+    /// How hints write suggested calls. By default, hints for a dialect name no calls.
+    fn call_style(&self) -> CallStyle {
+        CallStyle::DialectTool(|_| None)
     }
 
     /// Renders a watch event in the form of this dialect.
@@ -136,7 +142,7 @@ impl dyn Dialect {
 }
 
 /// The engine rejects and records a call of an unknown tool.
-pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> PreparedCall<DialectReply> {
+pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: impl Into<NextStep>) -> PreparedCall<DialectReply> {
     let shortened: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
     let error = Error::new(ErrorKind::UnknownOperation, format!("unknown {what} '{shortened}'")).with_next_step(hint);
     PreparedCall::rejected(name, &Map::new(), error, CallOptions::default(), |error| native::error_reply(&error))
@@ -377,7 +383,11 @@ impl Dialect for NativeDialect {
     }
 
     fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
-        native::prepare_json_call(tool, arguments, CallNotation::ToolCall)
+        native::prepare_json_call(tool, arguments, CallStyle::ToolCall)
+    }
+
+    fn call_style(&self) -> CallStyle {
+        CallStyle::ToolCall
     }
 
     fn full_name(&self, _tool: &str) -> Option<String> {
@@ -391,7 +401,7 @@ pub(crate) fn error_text(error: &Error) -> String {
         text.push('\n');
         text.push_str(excerpt.trim_end_matches('\n'));
     }
-    match &error.next_step {
+    match CallStyle::ToolCall.render_hint(error) {
         Some(hint) => format!("{text}\nNext step: {hint}"),
         None => text,
     }

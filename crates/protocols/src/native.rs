@@ -1,7 +1,7 @@
 //! The native form of calls: an operation is given by its name, its arguments are a JSON object, and its outcome is
 //! rendered as an object for programs and as text for models and people.
 
-mod call_notation;
+mod call_style;
 mod decode;
 mod text;
 
@@ -14,7 +14,7 @@ use stead_engine::{
 };
 use stead_text::visible::escape_deceptive_line;
 
-pub use self::call_notation::CallNotation;
+pub use self::call_style::{CallStyle, CommandRenderer};
 use self::decode::decode_arguments;
 pub use self::text::RenderableOutcome;
 use crate::{
@@ -40,7 +40,7 @@ pub struct JsonCall<'a> {
     /// The deadline, cancel token and progress listener of the call.
     pub control: CallControl<'a>,
     /// How the text of the outcome writes the call that comes next.
-    pub notation: CallNotation,
+    pub style: CallStyle,
 }
 
 impl<'a> JsonCall<'a> {
@@ -53,13 +53,13 @@ impl<'a> JsonCall<'a> {
             idempotency_key: None,
             options: CallOptions::default(),
             control: CallControl::default(),
-            notation: CallNotation::default(),
+            style: CallStyle::default(),
         }
     }
 
     /// Runs the call, and renders its outcome.
     pub fn run(&self, engine: &Engine) -> FinishedCall<DialectReply> {
-        let mut prepared = prepare_json_call(self.operation, &self.arguments, self.notation);
+        let mut prepared = prepare_json_call(self.operation, &self.arguments, self.style);
         prepared.options = self.options.clone();
         prepared.run(engine, self.caller, self.idempotency_key, &self.control)
     }
@@ -69,13 +69,13 @@ impl<'a> JsonCall<'a> {
 pub fn prepare_json_call(
     operation: &str,
     arguments: &Map<String, Value>,
-    notation: CallNotation,
+    style: CallStyle,
 ) -> PreparedCall<DialectReply> {
     let prepared = match find_native_call(operation) {
         Some(_) if operation == <InspectPolicyArgs as OperationWithDefinition>::DEFINITION.name => {
-            prepare_policy_call(arguments, notation)
+            prepare_policy_call(arguments, style)
         }
-        Some(row) => (row.prepare)(arguments, notation),
+        Some(row) => (row.prepare)(arguments, style),
         None => Err(unknown_operation_error(ErrorKind::UnknownOperation, operation)),
     };
     prepared.unwrap_or_else(|error| {
@@ -84,25 +84,22 @@ pub fn prepare_json_call(
 }
 
 /// Prepares a call whose outcome is rendered in the native form.
-pub fn prepare_call(arguments: impl RenderableOperation, notation: CallNotation) -> PreparedCall<DialectReply> {
-    PreparedCall::new(arguments, CallOptions::default(), move |result| render_reply(result, notation))
+pub fn prepare_call(arguments: impl RenderableOperation, style: CallStyle) -> PreparedCall<DialectReply> {
+    PreparedCall::new(arguments, CallOptions::default(), move |result| render_reply(result, style))
 }
 
 /// The operation `policy` inspects another call, which only the table of native calls can decode.
-fn prepare_policy_call(
-    arguments: &Map<String, Value>,
-    notation: CallNotation,
-) -> Result<PreparedCall<DialectReply>, Error> {
+fn prepare_policy_call(arguments: &Map<String, Value>, style: CallStyle) -> Result<PreparedCall<DialectReply>, Error> {
     let mut policy: InspectPolicyArgs = decode_arguments(arguments)?;
     if let Some(name) = &policy.operation {
         let row = find_native_call(name).ok_or_else(|| unknown_operation_error(ErrorKind::BadRequest, name))?;
         let given = arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-        policy.inspected = (row.prepare)(&given, notation)?.into_inspected();
+        policy.inspected = (row.prepare)(&given, style)?.into_inspected();
     }
-    Ok(prepare_call(policy, notation))
+    Ok(prepare_call(policy, style))
 }
 
-type PrepareNativeCallFn = fn(&Map<String, Value>, CallNotation) -> Result<PreparedCall<DialectReply>, Error>;
+type PrepareNativeCallFn = fn(&Map<String, Value>, CallStyle) -> Result<PreparedCall<DialectReply>, Error>;
 
 struct NativeCallRow {
     name: &'static str,
@@ -114,7 +111,7 @@ macro_rules! native_calls {
         $(by $authority:ident)?;)+) => {
         const NATIVE_CALLS: &[NativeCallRow] = &[$(NativeCallRow {
             name: $name,
-            prepare: |arguments, notation| Ok(prepare_call(decode_arguments::<ops::$args>(arguments)?, notation)),
+            prepare: |arguments, style| Ok(prepare_call(decode_arguments::<ops::$args>(arguments)?, style)),
         },)+];
     };
 }
@@ -136,21 +133,25 @@ fn unknown_operation_error(kind: ErrorKind, name: &str) -> Error {
 }
 
 pub(crate) fn error_reply(error: &Error) -> DialectReply {
-    DialectReply { text: error_text(error), json: error.to_json().to_string(), status: ReplyStatus::Error }
+    DialectReply {
+        text: error_text(error),
+        json: CallStyle::ToolCall.error_to_json(error).to_string(),
+        status: ReplyStatus::Error,
+    }
 }
 
 /// Renders the result of a call as an object for programs and as text for models and people.
 pub(crate) fn render_reply<T: RenderableOutcome>(
     result: Result<CallReply<T>, Error>,
-    notation: CallNotation,
+    style: CallStyle,
 ) -> DialectReply {
     let mut reply = match result {
         Ok(reply) => reply,
         Err(error) => return error_reply(&error),
     };
     let (text, json) = match &mut reply.result {
-        SuccessfulCallResult::Done(outcome) => (outcome.native_text(notation), outcome_json(outcome)),
-        SuccessfulCallResult::AlreadyDone(completed) => (completed.native_text(notation), to_json_text(completed)),
+        SuccessfulCallResult::Done(outcome) => (outcome.native_text(style), outcome_json(outcome)),
+        SuccessfulCallResult::AlreadyDone(completed) => (completed.native_text(style), to_json_text(completed)),
         SuccessfulCallResult::LeftToEditor => {
             ("allowed and recorded; the editor applies the change".to_owned(), "{}".to_owned())
         }

@@ -10,7 +10,7 @@ use stead_engine::{
 
 use crate::{
     dialect::DialectReply,
-    native::{self, CallNotation, RenderableOutcome},
+    native::{self, CallStyle, RenderableOutcome},
 };
 
 /// A call that is ready to run; its result is rendered as `T`.
@@ -146,7 +146,7 @@ impl PreparedCall<DialectReply> {
             Ok(CallReply { result: SuccessfulCallResult::Done(outcome), before_after, .. }) => {
                 render(Ok(OutcomeWithBytes { outcome, before_after }))
             }
-            Ok(reply) => native::render_reply(Ok(reply), CallNotation::ToolCall),
+            Ok(reply) => native::render_reply(Ok(reply), CallStyle::ToolCall),
             Err(error) => render(Err(error)),
         })
     }

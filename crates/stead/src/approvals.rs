@@ -9,7 +9,8 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    AdministrationStore, ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, Principal,
+    AdministrationStore, ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, NextStep,
+    Principal,
 };
 use stead_local::LandlockMode;
 use stead_protocols::dialect::DialectReply;
@@ -226,7 +227,7 @@ fn authenticated_approver(opened: &CommandLineWorkspace, answer: &ApprovalAnswer
             ErrorKind::PolicyDenied,
             "no approver's secret is set, so approval requests cannot be answered",
         )
-        .with_next_step("to set a secret, run: stead approvals setup")
+        .with_next_step(NextStep::person_command("approvals setup", "set a secret"))
         .into());
     }
     verify_secret(opened, &mut caller, answer.secret_file.as_deref())?;

@@ -187,10 +187,11 @@ pub(crate) enum FlagSource {
 }
 
 pub(crate) fn flag_source(matches: &ArgMatches, flag: &str) -> FlagSource {
-    match innermost_matches(matches).value_source(flag) {
-        Some(ValueSource::CommandLine | ValueSource::EnvVariable) => FlagSource::CommandLine,
-        Some(_) | None => FlagSource::Default,
-    }
+    if is_typed_flag(innermost_matches(matches), flag) { FlagSource::CommandLine } else { FlagSource::Default }
+}
+
+pub(crate) fn is_typed_flag(matches: &ArgMatches, flag: &str) -> bool {
+    matches!(matches.value_source(flag), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
 #[derive(Debug, Args)]

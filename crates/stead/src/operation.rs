@@ -8,10 +8,11 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use stead_engine::{
     AdministrationStore, CallControl, CallProgress, Caller, CancelToken, Error, ErrorKind, OperationEffectClass,
-    RequiredAuthority, SecretTransport, find_operation, limits::WRITE_BYTES_MAX,
+    RequiredAuthority, SecretTransport, find_operation, limits::WRITE_BYTES_MAX, ops::ReadArgs,
 };
 use stead_local::LandlockMode;
 use stead_protocols::{
@@ -19,14 +20,13 @@ use stead_protocols::{
         CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolStreamDirection,
     },
     dialect::DialectReply,
-    native::{CallNotation, JsonCall},
+    native::JsonCall,
 };
 
 use crate::{
     approvals,
     cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
-    command_hints,
-    command_notation::render_command,
+    command_style::COMMAND_STYLE,
     host_files,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
@@ -186,7 +186,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
         Ok(answer) => print_rows(operation, &answer, format),
         Err(error) => {
             if format == OutputFormat::Json {
-                output::print_json(&error.to_json())?;
+                output::print_json(&COMMAND_STYLE.error_to_json(&error))?;
             }
             Err(error.into())
         }
@@ -216,13 +216,13 @@ pub(crate) fn call_operation(
 
 fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> JsonCall<'a> {
     let mut call = JsonCall::new(caller, operation, arguments);
-    call.notation = CallNotation::Command(render_command);
+    call.style = COMMAND_STYLE;
     call.options.secrets = SecretTransport::CommandLine;
     call
 }
 
 pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &JsonCall<'_>) -> Result<DialectReply, Error> {
-    call.run(&opened.engine).into_result().map_err(|error| command_hints::with_command_hint(call, error))
+    call.run(&opened.engine).into_result()
 }
 
 /// Prints the answer. A command with rows prints one JSON object per row.
@@ -310,7 +310,7 @@ fn read_standard_input(
         }
         Err(_) => {
             return Err(Error::new(ErrorKind::NotText, "standard input is not UTF-8 text; nothing was changed")
-                .with_next_step("to write binary content, run: stead write PATH < FILE")
+                .with_next_step("standard input of stead write may be binary")
                 .into());
         }
     };
@@ -329,8 +329,8 @@ fn print_content(answer: &DialectReply) -> CliCommandResult {
         output::print_bytes(field("content").as_bytes())?;
     }
     if fields.get("truncated") == Some(&Value::Bool(true)) {
-        let next = fields.get("next").and_then(Value::as_object);
-        let command = next.map(|next| format!("; for the rest, run: {}", render_command("read", next)));
+        let next = fields.get("next").and_then(|next| ReadArgs::deserialize(next).ok());
+        let command = next.map(|next| format!("; for the rest, {}", COMMAND_STYLE.render_call(next)));
         output::print_note(&format!("output truncated{}", command.unwrap_or_default()));
     }
     Ok(CommandExit::Success)

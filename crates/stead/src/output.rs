@@ -12,6 +12,8 @@ use stead_engine::Error;
 pub(crate) use stead_protocols::error_rows::CommandExit;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
+use crate::command_style::COMMAND_STYLE;
+
 pub(crate) type CliCommandResult = Result<CommandExit, CommandError>;
 
 #[derive(Debug)]
@@ -50,8 +52,8 @@ pub(crate) fn report(outcome: CliCommandResult) -> CommandExit {
             for line in error.excerpt().into_iter().flat_map(str::lines) {
                 write_line(&mut io::stderr(), &format!("  {}", escape_controls(&line.replace('\t', "  "))));
             }
-            if let Some(hint) = &error.next_step {
-                write_line(&mut io::stderr(), &format!("  next: {}", escape_controls(hint)));
+            if let Some(hint) = COMMAND_STYLE.render_hint(&error) {
+                write_line(&mut io::stderr(), &format!("  next: {}", hint));
             }
             CommandExit::for_error(error.kind)
         }

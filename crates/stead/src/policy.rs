@@ -6,14 +6,13 @@ use stead_engine::{CallControl, OPERATIONS, ops::InspectPolicyArgs};
 use stead_local::LandlockMode;
 use stead_protocols::{
     dialect::{self, DialectReply, DialectSet, DialectWorkspaceRootPath},
-    native::{self, CallNotation, JsonCall},
+    native,
     prepared_call::PreparedCall,
 };
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
-    command_hints,
-    command_notation::render_command,
+    command_style::COMMAND_STYLE,
     open_workspace::{self, CallerProtocol},
     operation::print_answer,
     output::{self, CliCommandResult, CommandError, OutputFormat},
@@ -60,9 +59,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliComma
     };
     let caller = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
-    let answer = call.run(&opened.engine, &caller, None, &CallControl::default()).into_result();
-    let answer = answer
-        .map_err(|error| command_hints::with_command_hint(&JsonCall::new(&caller, "policy", Map::new()), error))?;
+    let answer = call.run(&opened.engine, &caller, None, &CallControl::default()).into_result()?;
     print_answer(&answer, OutputFormat::from(json))
 }
 
@@ -73,7 +70,7 @@ fn policy_call(principal: &str, inspected: Option<PreparedCall<DialectReply>>) -
         inspected: inspected.and_then(PreparedCall::into_inspected),
         ..InspectPolicyArgs::default()
     };
-    native::prepare_call(arguments, CallNotation::Command(render_command))
+    native::prepare_call(arguments, COMMAND_STYLE)
 }
 
 fn inspecting_call(
@@ -101,7 +98,7 @@ fn inspecting_call(
         Err(found) if found.is_empty() => {
             let arguments = json!({ "operation": name, "arguments": arguments, "principal": principal });
             let arguments = arguments.as_object().cloned().unwrap_or_default();
-            Ok(native::prepare_json_call("policy", &arguments, CallNotation::Command(render_command)))
+            Ok(native::prepare_json_call("policy", &arguments, COMMAND_STYLE))
         }
         Err(found) => {
             let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, Error, ErrorKind, UtcSecond};
+use stead_engine::{Caller, Error, ErrorKind, NextStep, UtcSecond};
 use stead_local::WorkspaceRegistry;
 use stead_protocols::http::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
@@ -140,7 +140,10 @@ pub(crate) fn open_registry(
     {
         let detail = format!("there are no workspaces in {}", directory.display());
         return Err(Error::new(ErrorKind::NotFound, detail)
-            .with_next_step("pass the directory that `stead serve --workspaces` serves, or run: stead workspace create")
+            .with_next_step(
+                NextStep::from("pass the directory that `stead serve --workspaces` serves")
+                    .or(NextStep::person_command("workspace create NAME", "create one")),
+            )
             .into());
     }
     Ok(WorkspaceRegistry::open(workspace_admin::registry_options(flags, directory))?)

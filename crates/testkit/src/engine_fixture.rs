@@ -12,7 +12,7 @@ use stead_engine::{
 };
 use stead_path::RelPath;
 
-use crate::MemoryWorkspace;
+use crate::{MemoryWorkspace, next_steps::check_next_step};
 
 /// An engine over a workspace, and the caller of its calls. Methods without a `Result` panic if the call or the read
 /// does not end as their name says.
@@ -62,7 +62,8 @@ impl<W: Workspace + 'static> EngineFixture<W> {
     /// Calls an operation as another caller.
     pub fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<RenderedOutcome, Error> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-        let outcome = self.engine.call(&JsonCall::new(caller, operation, arguments))?;
+        let outcome = self.engine.call(&JsonCall::new(caller, operation, arguments));
+        let outcome = outcome.inspect_err(|error| check_next_step(operation, error))?;
         assert!(!outcome.text.is_empty(), "{operation} has no text");
         Ok(outcome)
     }

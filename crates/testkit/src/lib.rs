@@ -14,6 +14,7 @@ pub mod krux_scenario;
 mod memory;
 pub mod multi_process;
 pub mod native;
+pub mod next_steps;
 pub mod patch_cases;
 pub mod pin;
 pub mod race;
@@ -25,3 +26,4 @@ pub mod wait;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;
+pub use next_steps::{error_json, hint_text};

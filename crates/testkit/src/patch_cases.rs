@@ -10,6 +10,8 @@ use stead_engine::{Error, Workspace};
 
 use crate::engine_fixture::{EngineFixture, rel_path};
 
+use crate::next_steps::error_json;
+
 const CASES_JSON: &str = include_str!("../cases/patches.json");
 
 /// One patch with its initial tree and its expected result.
@@ -117,7 +119,9 @@ impl PatchCase {
             return Err(format!("should fail as {kind}: {failure}"));
         }
         match &self.mentions {
-            Some(words) if !failure.to_string().contains(words) => Err(format!("no {words:?} in {failure}")),
+            Some(words) if !error_json(failure).to_string().contains(words) => {
+                Err(format!("no {words:?} in {failure}"))
+            }
             Some(_) | None => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ use crate::{
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     policy::PolicyVerdict,
     workspace::Workspace,
 };
@@ -47,7 +48,7 @@ impl ApprovalCheckResult {
                         approval_reason(context, verdict)
                     ),
                 )
-                .with_next_step("ask a person to make this change"));
+                .with_next_step(NextStep::ask_person("make this change")));
             }
             ApprovalMode::AskPerson | ApprovalMode::TrustClient => {}
         }
@@ -168,13 +169,14 @@ fn approve_command(id: &str) -> String {
     format!("stead approvals approve {id}")
 }
 
+fn approve_then_repeat(id: &str) -> NextStep {
+    NextStep::person_command("approvals approve", "approve it").with_word(id).then(NextStep::repeat())
+}
+
 fn approval_pending_error(context: &CallContext<'_>, approval: &Approval, verdict: PolicyVerdict) -> Error {
     let (id, why) = (&approval.id, approval_reason(context, verdict));
     Error::new(ErrorKind::ApprovalPending, format!("approval {id} is required: {why}"))
-        .with_next_step(format!(
-            "ask a person to run `{}` (or `deny`), then repeat this call unchanged",
-            approve_command(id)
-        ))
+        .with_next_step(approve_then_repeat(id))
         .with_detail("approval", id.clone())
         .with_detail("expires_ms", approval.expires_ms)
         .with_detail("command", approve_command(id))
@@ -200,10 +202,7 @@ fn approval_stale_error(context: &CallContext<'_>, outdated: &Approval, approval
         ErrorKind::ApprovalStale,
         format!("approval {} no longer applies: {changed} changed since it was given", outdated.id),
     )
-    .with_next_step(format!(
-        "nothing was changed; ask a person to run `{}`, then repeat this call unchanged",
-        approve_command(&approval.id)
-    ))
+    .with_next_step(approve_then_repeat(&approval.id))
     .with_detail("approval", approval.id.clone())
     .with_detail("outdated", outdated.id.clone())
     .with_detail("expires_ms", approval.expires_ms)

@@ -9,6 +9,7 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult,
         ResolvedTargets,
@@ -25,7 +26,7 @@ pub struct SendAlertArgs {
     pub severity: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListAlertsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,15 +105,14 @@ impl Operation for AnswerAlertArgs {
             Principal::User(_) => {}
             Principal::Agent(_) | Principal::System | Principal::External => {
                 return Err(Error::new(ErrorKind::NotOwner, "only a person can answer an alert")
-                    .with_next_step("ask a person to run `stead alerts`"));
+                    .with_next_step(NextStep::person_command("alerts list", "answer it")));
             }
         }
         let alert = find_visible_alert(context, &self.alert)?;
         if let Some(response) = &alert.response {
             let detail = format!("alert {} is already answered by {}", alert.id, response.responder);
-            return Err(
-                Error::new(ErrorKind::Exists, detail).with_next_step("call alerts with the id to read the answer")
-            );
+            return Err(Error::new(ErrorKind::Exists, detail)
+                .with_next_step(NextStep::call(ListAlertsArgs { id: Some(alert.id.clone()) }, "read the answer")));
         }
         let text = validate_alert_text(&self.text, "text")?;
         Ok(OperationPlanningResult::Session {
@@ -129,7 +129,7 @@ fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<AgentSentAl
     });
     found.ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("alert {} does not exist", shorten_for_error(id)))
-            .with_next_step("call alerts to list the alerts")
+            .with_next_step(NextStep::call(ListAlertsArgs::default(), "list the alerts"))
     })
 }
 

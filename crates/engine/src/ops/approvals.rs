@@ -11,6 +11,7 @@ use crate::{
     caller::{CallerApproverStatus, Principal},
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult,
         ResolvedTargets,
@@ -18,7 +19,7 @@ use crate::{
     outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListApprovalsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +97,10 @@ fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval
     let visible = found.filter(|approval| principal.as_ref().is_none_or(|own| approval.request.principal == *own));
     visible.ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("this workspace has no approval request '{}'", shorten_for_error(id)))
-            .with_next_step("call approvals to list the requests of this workspace")
+            .with_next_step(NextStep::call(
+                ListApprovalsArgs { id: None, state: ApprovalStateFilter::All },
+                "list the requests of this workspace",
+            ))
     })
 }
 
@@ -224,7 +228,7 @@ fn require_approver(context: &CallContext<'_>) -> Result<(), Error> {
             ErrorKind::PolicyDenied,
             "only a person with the approver secret can answer an approval request",
         )
-        .with_next_step("ask a person to run `stead approvals`")),
+        .with_next_step(NextStep::person_command("approvals list", "answer it"))),
     }
 }
 

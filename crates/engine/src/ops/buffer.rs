@@ -24,6 +24,7 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTarget, ResolvedTargets,
@@ -43,7 +44,7 @@ fn require_person_or_editor(context: &CallContext<'_>) -> Result<(), Error> {
         Principal::User(_) => Ok(()),
         Principal::Agent(_) | Principal::System | Principal::External => {
             Err(Error::new(ErrorKind::PolicyDenied, "only people and their editors can use buffers")
-                .with_next_step("call read and write, which include unsaved text"))
+                .with_next_step("read and write the file: both include unsaved text"))
         }
     }
 }
@@ -80,9 +81,9 @@ fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
         .with_detail("path", path.to_string());
     match find_removal_or_move(context, path) {
         Some(FileDisappearanceCause::MovedTo(to)) if context.may_read(&to) => error
-            .with_next_step(format!("the file and its buffer were moved: pass path {to}"))
+            .with_next_step(format!("the file and its buffer were moved to {to}; use the new path"))
             .with_detail("moved_to", to.to_string()),
-        Some(_) | None => error.with_next_step("call buffer.open first; call buffer.list to see open buffers"),
+        Some(_) | None => error.with_next_step(NextStep::call(BufferListArgs::default(), "see open buffers")),
     }
 }
 
@@ -158,7 +159,7 @@ fn saved_version(context: &CallContext<'_>, path: &RelPath) -> Option<Version> {
     context.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version)
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferListArgs {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,10 +21,12 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTarget, ResolvedTargets,
     },
+    ops::{HistoryArgs, ReadArgs},
     outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep},
     plan::FileKind,
     resolve,
@@ -253,14 +255,16 @@ fn find_version_in_history(
 }
 
 fn expired_version_error(path: &RelPath, written: &str) -> Error {
-    Error::new(ErrorKind::Expired, format!("version {written} of {path} is no longer stored"))
-        .with_next_step(format!("call history with path {path} to find stored versions, or read {path} again"))
+    Error::new(ErrorKind::Expired, format!("version {written} of {path} is no longer stored")).with_next_step(
+        NextStep::call(HistoryArgs::of_path(path), "find stored versions")
+            .or(NextStep::call(ReadArgs::new(path), "see the current version")),
+    )
 }
 
 fn file_too_large_error(path: &RelPath) -> Error {
     let limit = limits::DIFF_BYTES_MAX;
     Error::new(ErrorKind::TooLarge, format!("{path} has more than {limit} bytes, the limit of diff"))
-        .with_next_step(format!("call read with path {path} and a range of bytes"))
+        .with_next_step(NextStep::call(ReadArgs::first_bytes(path), "see a part of the file"))
 }
 
 fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> Result<DiffOutcome, Error> {

@@ -13,6 +13,7 @@ use crate::{
     errors::{Error, ErrorKind},
     glob::GlobPatternSet,
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTargets,
@@ -196,8 +197,9 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
     match requested.map(usize::try_from) {
         None => Ok(default),
         Some(Ok(number)) if (1..=most).contains(&number) => Ok(number),
-        Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max must be from 1 to {most}"))
-            .with_next_step("omit max, or pass a number in this range; a narrower path or pattern has fewer matches")),
+        Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max must be from 1 to {most}")).with_next_step(
+            NextStep::repeat_without("max").or("choose a narrower path or pattern, which has fewer matches"),
+        )),
     }
 }
 

@@ -15,10 +15,12 @@ use crate::{
     call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTarget, ResolvedTargets,
     },
+    ops::ReadArgs,
     outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
     plan::FileKind,
 };
@@ -104,7 +106,7 @@ impl ListArgs {
         match usize::try_from(depth) {
             Ok(depth) if (1..=limits::LIST_DEPTH_MAX).contains(&depth) => Ok(depth),
             Ok(_) | Err(_) => Err(Error::new(ErrorKind::BadRequest, format!("depth cannot be {depth}"))
-                .with_next_step(format!("pass a depth from 1 to {}", limits::LIST_DEPTH_MAX))),
+                .with_next_step(NextStep::repeat_with_such("depth", format!("from 1 to {}", limits::LIST_DEPTH_MAX)))),
         }
     }
 
@@ -166,7 +168,7 @@ pub(super) fn require_directory(target: &ResolvedTarget) -> Result<(), Error> {
         Some(FileKind::Directory) => Ok(()),
         Some(FileKind::File | FileKind::Link | FileKind::Special) => {
             Err(Error::new(ErrorKind::NotDirectory, format!("{path} is not a directory"))
-                .with_next_step(format!("call read or stat with path {path}")))
+                .with_next_step(NextStep::call(ReadArgs::new(path), "see the file")))
         }
         None if path.is_root() => Err(Error::workspace_missing()),
         None => Err(not_found_error(path)),

@@ -8,6 +8,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTargets,
@@ -31,7 +32,7 @@ impl LockArgs {
             return Ok(seconds);
         }
         Err(Error::new(ErrorKind::BadRequest, format!("a lease cannot last {seconds} seconds"))
-            .with_next_step(format!("pass seconds from 1 to {}", limits::LEASE_SECONDS_MAX)))
+            .with_next_step(NextStep::repeat_with_such("seconds", format!("from 1 to {}", limits::LEASE_SECONDS_MAX))))
     }
 }
 

@@ -9,6 +9,7 @@ use super::{file_kind_name, planning};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::{
         FromAndToPathIndexes, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestList, PlanResult,
         RequestedAccessKind, ResolvedTarget, ResolvedTargets,
@@ -179,18 +180,18 @@ pub(crate) fn require_replaceable(
     old: FileKind,
     overwrite: OverwriteAllowed,
 ) -> Result<(), Error> {
-    let exists = |next_step: &str| {
+    let exists = |next_step: NextStep| {
         let error = Error::new(ErrorKind::Exists, format!("{path} already exists")).with_next_step(next_step);
         Err(error.with_detail("path", path.to_string()).with_detail("type", file_kind_name(old)))
     };
     match (new, old, overwrite) {
         (FileKind::File, FileKind::File, OverwriteAllowed::Yes) => Ok(()),
         (FileKind::File, FileKind::File, OverwriteAllowed::No) => {
-            exists("pass overwrite: true to replace it, or choose another path")
+            exists(NextStep::repeat_with_flag("overwrite", "replace it").or("choose another path"))
         }
-        (_, FileKind::Directory, _) => exists("pass the complete new path, including the new name"),
+        (_, FileKind::Directory, _) => exists("pass the complete new path, including the new name".into()),
         (_, FileKind::File | FileKind::Link | FileKind::Special, _) => {
-            exists("choose another path; only a file can replace a file")
+            exists("choose another path; only a file can replace a file".into())
         }
     }
 }

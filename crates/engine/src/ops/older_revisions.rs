@@ -17,7 +17,9 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::ResolvedTarget,
+    ops::{ListArgs, UndoArgs, WriteArgs},
     version::Version,
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -206,11 +208,15 @@ pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTar
         Some((stored, _)) => {
             let (principal, number) = author_and_entry(&stored);
             error
-                .with_next_step(format!(
-                    "{principal} removed it in r{number}; undo that entry, or call write to create the file"
-                ))
+                .with_next_step(
+                    NextStep::call(UndoArgs::of_entry(number), format!("restore the file, which {principal} removed"))
+                        .or(NextStep::call(WriteArgs::of_new_content(path), "create the file")),
+                )
                 .with_detail("changed_by", principal)
         }
-        None => error.with_next_step("call list to see the entries of the directory, or write to create the file"),
+        None => error.with_next_step(
+            NextStep::call(ListArgs::of_parent(path), "see the names in the directory")
+                .or(NextStep::call(WriteArgs::of_new_content(path), "create the file")),
+        ),
     }
 }

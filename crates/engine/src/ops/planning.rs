@@ -7,7 +7,9 @@ use crate::{
     call_options::MissingParentPolicy,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::ResolvedTarget,
+    ops::ListArgs,
     plan::{CommitExpectation, FileKind, NEW_DIRECTORY_MODE, PlanTimeFileVersion, PlannedChange, TreeSummary},
     workspace::FileStat,
 };
@@ -57,7 +59,7 @@ pub(crate) fn require_present(target: &ResolvedTarget) -> Result<FileStat, Error
 pub(crate) fn not_found_error(path: &RelPath) -> Error {
     let parent = path.parent().unwrap_or_default();
     Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
-        .with_next_step(format!("call list with path {parent} to see its entries"))
+        .with_next_step(NextStep::call(ListArgs::new(parent), "see the names in the directory"))
 }
 
 pub(crate) fn trash_deadline_ms(context: &CallContext<'_>) -> i64 {
@@ -72,7 +74,7 @@ pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     }
     let limit = limits::WRITE_BYTES_MAX;
     Error::new(ErrorKind::TooLarge, format!("{path} has more than {limit} bytes, the limit for changes"))
-        .with_next_step("write to another file, or ask a person to change it with another program")
+        .with_next_step(NextStep::from("write to another file").or_ask_person("change it with another program"))
         .with_detail("limit_bytes", limit)
 }
 

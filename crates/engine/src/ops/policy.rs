@@ -12,6 +12,7 @@ use crate::{
     call_options::{CallOptions, OfferedToolAndOperation},
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, OperationRun, PathAccessRequestList, PlanResult, RequestedPathsAndPlanFn,
         ResolvedTargets, TypeErasedOperation,
@@ -132,7 +133,7 @@ pub enum ExplainedVerdict {
         #[serde(skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
         #[serde(skip)]
-        next_step: Option<String>,
+        next_step: Option<Box<NextStep>>,
     },
 }
 
@@ -150,7 +151,7 @@ impl Operation for InspectPolicyArgs {
             let principal = Principal::parse(text)?;
             if matches!(context.caller.principal, Principal::Agent(_)) && principal != context.caller.principal {
                 return Err(Error::new(ErrorKind::OutOfScope, "an agent can inspect only its own policy")
-                    .with_next_step("omit principal to see your own policy"));
+                    .with_next_step(NextStep::repeat_without("principal")));
             }
             caller.principal = principal;
         }

@@ -14,11 +14,12 @@ use crate::{
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
         PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
-    ops::{planning::require_present, text_pages::shorten_for_error},
+    ops::{ListArgs, planning::require_present, text_pages::shorten_for_error},
     outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
@@ -160,7 +161,7 @@ impl ReadFormat {
             Some("base64") => Ok(ReadFormat::Base64),
             Some(other) => {
                 Err(Error::new(ErrorKind::BadRequest, format!("'{}' is not a format", shorten_for_error(other)))
-                    .with_next_step("pass as \"text\" or \"base64\", or omit as to choose by the content of the file"))
+                    .with_next_step(NextStep::repeat_without("as").or(NextStep::repeat_with("as", "base64"))))
             }
         }
     }
@@ -187,7 +188,7 @@ impl ReadArgs {
         };
         if let (RequestedFilePart::Lines(_), ReadFormat::Base64) = (part, format) {
             return Err(Error::new(ErrorKind::BadRequest, "lines cannot be read as base64")
-                .with_next_step("pass bytes instead of lines"));
+                .with_next_step(NextStep::repeat_with_such("bytes", "in place of lines")));
         }
         Ok((part, format))
     }
@@ -210,7 +211,7 @@ impl ReadArgs {
             if error.kind != ErrorKind::TooLarge {
                 return error;
             }
-            error.with_next_step(format!("call read with path {path}, bytes \"0-{}\"", limits::OUTCOME_PAGE_CHARS - 1))
+            error.with_next_step(NextStep::call(ReadArgs::first_bytes(path), "get the first part of the file"))
         })?;
         context.remember(path, file.version, Some(&file.bytes));
         match (detect_content(&file.bytes), format, range) {
@@ -267,7 +268,7 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
     match stat.kind {
         FileKind::File => Ok(stat),
         FileKind::Directory => Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
-            .with_next_step(format!("call list with path {path}"))),
+            .with_next_step(NextStep::call(ListArgs::new(path), "see its entries"))),
         FileKind::Link | FileKind::Special => {
             Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
                 .with_next_step("only regular files can be read"))
@@ -277,7 +278,7 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
 
 fn not_text_error(path: &RelPath, file: &FileBytesWithVersion) -> Error {
     Error::new(ErrorKind::NotText, format!("{path} is not text"))
-        .with_next_step(format!("call read with path {path}, as \"base64\""))
+        .with_next_step(NextStep::call(ReadArgs::as_base64(path), "get the bytes"))
         .with_detail("size", file.stat.size)
         .with_detail("version", file.version.to_string())
 }
@@ -351,7 +352,7 @@ fn read_raw_bytes(context: &CallContext<'_>, path: &RelPath, part: RequestedFile
         }
         RequestedFilePart::Lines(_) => {
             return Err(Error::new(ErrorKind::BadRequest, "raw bytes cannot be read by lines")
-                .with_next_step("pass bytes instead of lines"));
+                .with_next_step(NextStep::repeat_with_such("bytes", "in place of lines")));
         }
     };
     let mut file = context.read(path, extent)?;
@@ -390,7 +391,7 @@ mod tests {
         {
             let error = parse_range(written, &LINE_UNIT).unwrap_err();
             assert_eq!(error.kind, ErrorKind::BadRequest, "{written}");
-            assert!(error.next_step.unwrap().contains("10-60"), "{written}");
+            assert!(format!("{:?}", error.next_step).contains("10-60"), "{written}");
         }
         assert_eq!(parse_range("9-8", &BYTE_UNIT).unwrap_err().kind, ErrorKind::BadRequest);
     }

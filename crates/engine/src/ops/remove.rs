@@ -14,12 +14,13 @@ use crate::{
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     ops::{
-        file_kind_name,
+        HistoryArgs, file_kind_name,
         r#move::{self, OverwriteAllowed},
         planning,
         text_pages::{format_iso_utc, shorten_for_error},
@@ -90,7 +91,7 @@ impl Operation for RemoveArgs {
         }
         if stat.kind == FileKind::Directory && !self.recursive && !context.workspace().list(&path)?.is_empty() {
             return Err(Error::new(ErrorKind::NotEmpty, format!("{path} is not empty"))
-                .with_next_step("pass recursive: true to remove it with its content"));
+                .with_next_step(NextStep::repeat_with_flag("recursive", "remove it with its content")));
         }
         let expectation = planning::expectation_at(context, &path, stat, target.observed)?;
         let tree = planning::count_tree(context, &path, stat)?;
@@ -188,7 +189,7 @@ impl Operation for RestoreFromTrashArgs {
         if let Some(existing) = target.stat {
             if !self.trash_existing {
                 return Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
-                    .with_next_step("pass a free path as to; restore never overwrites")
+                    .with_next_step("choose a free destination; restore never overwrites")
                     .with_detail("path", path.to_string())
                     .with_detail("type", file_kind_name(existing.kind)));
             }
@@ -224,7 +225,7 @@ impl RestoreFromTrashArgs {
         };
         let item = found.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("the trash has no item {name}"))
-                .with_next_step("call history to find the removal; the item may have expired")
+                .with_next_step(NextStep::call(HistoryArgs::default(), "find the removal; the item may have expired"))
         })?;
         let is_allowed = match &context.caller.principal {
             Principal::User(_) | Principal::System | Principal::External => true,
@@ -232,14 +233,14 @@ impl RestoreFromTrashArgs {
         };
         if !is_allowed {
             return Err(Error::new(ErrorKind::NotOwner, format!("{name} was removed by another principal"))
-                .with_next_step("ask its owner or a person to restore it"));
+                .with_next_step(NextStep::ask_person("restore it")));
         }
         if item.retain_until_ms < context.workspace().now_ms() {
             return Err(Error::new(
                 ErrorKind::Expired,
                 format!("{name} expired at {}", format_iso_utc(item.retain_until_ms)),
             )
-            .with_next_step("ask a person for a backup"));
+            .with_next_step(NextStep::ask_person("restore it from a backup")));
         }
         Ok(item)
     }

@@ -29,10 +29,12 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTargets,
     },
+    ops::{HistoryArgs, UndoArgs},
     outcome::{
         Completeness, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
         TruncatedOutcomeNextStep, is_default,
@@ -79,7 +81,7 @@ fn resolve_session(
         Principal::Agent(_) => {
             if requested.is_some_and(|requested| requested != own) {
                 return Err(Error::new(ErrorKind::NotOwner, "an agent can review only its own changes")
-                    .with_next_step("omit author; only a person can review the changes of others"));
+                    .with_next_step(NextStep::repeat_without("author").or_ask_person("review the changes of others")));
             }
             let session = session.unwrap_or(&context.caller.session).to_owned();
             Ok(ReviewedSessionKey { principal: own, session, others: Vec::new() })
@@ -114,7 +116,7 @@ fn latest_session(
     });
     let latest = callers.next().ok_or_else(|| {
         Error::new(ErrorKind::NothingToDo, "no agent session has changes to review")
-            .with_next_step("call history to see who changed what")
+            .with_next_step(NextStep::call(HistoryArgs::default(), "see who changed what"))
     })?;
     let mut others = Vec::new();
     for caller in callers {
@@ -130,7 +132,7 @@ fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
         Principal::User(_) => Ok(()),
         Principal::Agent(_) | Principal::System | Principal::External => {
             Err(Error::new(ErrorKind::PolicyDenied, "only a person can keep or reject changes")
-                .with_next_step("call undo to revert your own entries"))
+                .with_next_step(NextStep::call(UndoArgs::default(), "revert your latest change")))
         }
     }
 }

@@ -42,6 +42,7 @@ use crate::{
     glob::GlobPatternSet,
     index::{decode_indexable_text, may_be_text},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, ResolvedTarget, ResolvedTargets,
@@ -210,7 +211,9 @@ impl SearchArgs {
                 ErrorKind::BadRequest,
                 format!("context cannot exceed {} lines", limits::SEARCH_CONTEXT_MAX),
             )
-            .with_next_step("pass a smaller context, or read the lines around a hit")),
+            .with_next_step(
+                NextStep::repeat_with_such("context", "that is smaller").or("read the lines around a hit"),
+            )),
         }
     }
 }

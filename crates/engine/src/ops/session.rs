@@ -10,6 +10,7 @@ use crate::{
     caller::{CallerAccessMode, Principal},
     engine::ConversationSessionSwitch,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     quota::{self, QuotaReport},
@@ -125,7 +126,7 @@ impl Operation for SessionOperationArgs {
             (RequestedSessionAction::Begin, None) => Ok(plan_begin()),
             (RequestedSessionAction::Begin, Some(_)) => {
                 Err(Error::new(ErrorKind::BadRequest, "the id of a new session cannot be chosen")
-                    .with_next_step("omit id; the result has the id of the new session"))
+                    .with_next_step(NextStep::repeat_without("id")))
             }
             (RequestedSessionAction::End, _) => self.plan_end(context),
         }
@@ -150,11 +151,11 @@ impl SessionOperationArgs {
     fn plan_end(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let session = self.find_session(context)?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "this call does not belong to a session that was started with begin")
-                .with_next_step("pass the id that session with action begin returned")
+                .with_next_step("pass the id that the call which began the session returned")
         })?;
         if session.ended_ms.is_some() {
             return Err(Error::new(ErrorKind::NothingToDo, format!("session {} has already ended", session.id))
-                .with_next_step("call session with action begin to start another one"));
+                .with_next_step(NextStep::call(SessionOperationArgs::begin(), "start another one")));
         }
         let is_own = context.caller.session == session.id;
         let fields = describe_session(context, Some(&session))?;
@@ -243,5 +244,5 @@ fn may_see_session(context: &CallContext<'_>, session: &SessionRecord) -> bool {
 
 fn unknown_session_error(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("session {} does not exist", shorten_for_error(id)))
-        .with_next_step("call session with action begin to start one")
+        .with_next_step(NextStep::call(SessionOperationArgs::begin(), "start one"))
 }

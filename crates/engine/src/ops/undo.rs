@@ -15,15 +15,17 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
+    ops::HistoryArgs,
     outcome::{OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, Plan, PlannedChange},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UndoArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +34,7 @@ pub struct UndoArgs {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedoArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,7 +136,8 @@ fn preview_or_commit(plan: Plan, outcome: UndoOrRedoOutcome) -> OperationPlannin
 }
 
 fn nothing_to_undo_error() -> Error {
-    Error::new(ErrorKind::NothingToDo, "nothing to undo").with_next_step("call history to see entries")
+    Error::new(ErrorKind::NothingToDo, "nothing to undo")
+        .with_next_step(NextStep::call(HistoryArgs::default(), "see the entries"))
 }
 
 fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
@@ -161,7 +164,7 @@ fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoO
                     ErrorKind::NothingToDo,
                     format!("r{number} undid r{undone}, but r{undone} was redone since"),
                 )
-                .with_next_step(format!("call undo with entry r{undone} to undo it again")));
+                .with_next_step(NextStep::call(UndoArgs::of_entry(undone), "undo it again")));
             }
             PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Redone(undone), &entry)
         }
@@ -177,11 +180,11 @@ fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Planned
     require_owner(context, entry)?;
     if let Some(by) = context.workspace().undone_by(number)? {
         return Err(Error::new(ErrorKind::NothingToDo, format!("r{number} is already undone by r{by}"))
-            .with_next_step(format!("call redo with entry r{number} to redo it")));
+            .with_next_step(NextStep::call(RedoArgs::of_entry(number), "redo it")));
     }
     if entry.changes.is_empty() {
         return Err(Error::new(ErrorKind::NothingToDo, format!("r{number} changed nothing"))
-            .with_next_step("call history to see entries"));
+            .with_next_step(NextStep::call(HistoryArgs::default(), "see the entries")));
     }
     match latest_redo(context, number)? {
         Some(redo) => PlannedUndoOrRedo::new(context, UndoneOrRedoneEntry::Undone(number), &redo),
@@ -219,7 +222,7 @@ fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoO
     };
     let Some(by) = context.workspace().undone_by(undone)? else {
         return Err(Error::new(ErrorKind::NothingToDo, format!("r{undone} is not undone"))
-            .with_next_step("call history to see which entries are undone"));
+            .with_next_step(NextStep::call(HistoryArgs::default(), "see which entries are undone")));
     };
     let undoing = find_entry(context, by)?.entry;
     require_owner(context, &undoing)?;
@@ -279,7 +282,8 @@ impl PlannedUndoOrRedo {
             return Ok(());
         }
         let message = format!("another call undid or redid r{number} while this one waited");
-        Err(Error::new(ErrorKind::Conflict, message).with_next_step("call history to see what happened"))
+        Err(Error::new(ErrorKind::Conflict, message)
+            .with_next_step(NextStep::call(HistoryArgs::default(), "see what happened")))
     }
 
     fn refused_error(&self, inverse: &InversePlan) -> Error {
@@ -295,12 +299,12 @@ impl PlannedUndoOrRedo {
             UndoneOrRedoneEntry::Undone(number) => (
                 number,
                 format!("no change of r{number} can be undone; nothing was changed"),
-                "inspect the paths in kept with read or diff, or pass entry to undo another one",
+                "inspect the files in kept, or undo another entry",
             ),
             UndoneOrRedoneEntry::Redone(number) => (
                 number,
                 format!("r{number} cannot be redone because of later changes; nothing was changed"),
-                "inspect the paths in kept with read or diff, and make the change by hand",
+                "inspect the files in kept, and make the change by hand",
             ),
         };
         Error::new(kind, detail).with_next_step(next_step).with_detail("of", number).with_detail(
@@ -334,7 +338,7 @@ fn planned_change_row(change: &PlannedChange) -> Option<VisibleChange> {
 fn find_entry(context: &CallContext<'_>, number: u64) -> Result<StoredJournalEntry, Error> {
     context.workspace().entry(number)?.ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("there is no entry r{number}"))
-            .with_next_step("call history to find one")
+            .with_next_step(NextStep::call(HistoryArgs::default(), "find one"))
     })
 }
 
@@ -344,7 +348,7 @@ fn require_owner(context: &CallContext<'_>, entry: &JournalEntry) -> Result<(), 
             ErrorKind::NotOwner,
             format!("r{} records a change that another program made, which cannot be undone", entry.number),
         )
-        .with_next_step("read the file or diff it against an older entry, then write the intended content"));
+        .with_next_step("read the file, then write the intended content"));
     }
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => Ok(()),

@@ -9,6 +9,8 @@ use super::text_pages::shorten_for_error;
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
+    ops::{ChangesArgs, HistoryArgs, JournalCursorArgument},
     version::Version,
 };
 
@@ -30,7 +32,10 @@ impl JournalEntryArgument {
             JournalEntryArgument::Number(number) => Ok(*number),
             JournalEntryArgument::Text(text) => parse_entry_number(text).ok_or_else(|| {
                 Error::new(ErrorKind::BadRequest, format!("'{}' is not an entry", shorten_for_error(text)))
-                    .with_next_step("write an entry as \"r12\" or 12; call history to find one")
+                    .with_next_step(
+                        NextStep::from("write an entry as \"r12\" or 12")
+                            .or(NextStep::call(HistoryArgs::default(), "find one")),
+                    )
             }),
         }
     }
@@ -44,7 +49,12 @@ pub(crate) fn parse_entry_number(text: &str) -> Option<u64> {
 
 pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
     Error::new(ErrorKind::HistoryLost, format!("entry r{number} is not in this journal (last entry: r{head})"))
-        .with_next_step("files may have changed unnoticed: list and read again, then call changes with since \"now\"")
+        .with_next_step(NextStep::from("files may have changed unnoticed: list and read them again").then(
+            NextStep::call(
+                ChangesArgs { since: JournalCursorArgument::Text("now".to_owned()), wait_ms: None },
+                "get later changes",
+            ),
+        ))
         .with_detail("head", head)
 }
 

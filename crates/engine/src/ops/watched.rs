@@ -17,10 +17,12 @@ use crate::{
     engine::{CallMetadata, Engine},
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
     },
     ops::{
+        WatchArgs,
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
         text_pages::shorten_for_error,
@@ -30,7 +32,7 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PollWatchEventsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +107,7 @@ impl PollWatchEventsArgs {
                     ErrorKind::NotFound,
                     format!("you have no watch '{}'", shorten_for_error(wanted)),
                 )
-                .with_next_step("call watch to start one"));
+                .with_next_step(NextStep::call(WatchArgs::default(), "start one")));
             }
         }
         Ok(watches)

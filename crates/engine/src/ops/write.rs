@@ -21,10 +21,12 @@ use crate::{
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
         PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
+    ops::ReadArgs,
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     resolve,
@@ -284,7 +286,10 @@ pub(crate) fn require_regular_file(target: &ResolvedTarget, stat: FileStat) -> R
 fn base_required_error(context: &CallContext<'_>, target: &ResolvedTarget, version: &Version) -> Error {
     let path = &target.path;
     let error = Error::new(ErrorKind::BaseRequired, format!("{path} already exists, and the call has no base"))
-        .with_next_step(format!("call read with path {path}, then repeat the write with its version as base"));
+        .with_next_step(
+            NextStep::call(ReadArgs::new(path), "see the file")
+                .then(resolve::repeat_with_base(context, path, *version)),
+        );
     // A hash lets a caller confirm guessed content, so only callers who may read the file get the hash.
     if context.may_read(path) { resolve::with_current_version(context, error, path, *version) } else { error }
 }

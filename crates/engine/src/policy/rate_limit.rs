@@ -5,6 +5,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::OperationEffectClass,
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
@@ -91,6 +92,6 @@ fn right_covers_effect(right: PathAccessRight, effect: OperationEffectClass) -> 
 fn rate_limited_error(calls: u64, per_ms: i64, wait_ms: i64) -> Error {
     let seconds = per_ms / 1000;
     Error::new(ErrorKind::RateLimited, format!("rate limit of the policy exceeded: {calls} calls in {seconds} s"))
-        .with_next_step(format!("wait {wait_ms} ms, then call again"))
+        .with_next_step(NextStep::from(format!("wait {wait_ms} ms")).then(NextStep::repeat()))
         .with_detail("retry_after_ms", wait_ms)
 }

@@ -16,7 +16,8 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    ops::{decode_diff_text, encode_like, text_pages::format_line_span},
+    next_step::NextStep,
+    ops::{ReadArgs, decode_diff_text, encode_like, text_pages::format_line_span},
     plan::{CommitExpectation, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
@@ -123,7 +124,7 @@ fn merge_with_unsaved(
     let file = context.workspace().read(&buffer.path, want)?;
     if file.version != unsaved.saved_version.version {
         return Err(Error::new(ErrorKind::Busy, format!("{} changed while the call ran", buffer.path))
-            .with_next_step("repeat the call"));
+            .with_next_step(NextStep::repeat()));
     }
     let texts = (decode_diff_text(&unsaved.text), decode_diff_text(result), decode_diff_text(&file.bytes));
     let (Some(base), Some(ours), Some(theirs)) = texts else {
@@ -238,7 +239,7 @@ fn unsaved_text_error(
             ErrorKind::Conflict,
             format!("{path} cannot be {participle}: an editor has unsaved text of it; nothing was changed"),
         )
-        .with_next_step("ask a person to save or close the file")
+        .with_next_step(NextStep::ask_person("save or close the file"))
         .with_detail("path", path.to_string());
     }
     let owner = &buffer.owner;
@@ -251,9 +252,11 @@ fn unsaved_text_error(
     let location = if spans.is_empty() { String::new() } else { format!(" in lines {}", spans.join(", ")) };
     let message = format!("{path} cannot be {participle}: {owner} has unsaved edits{location}; nothing was changed");
     let hint = if spans.is_empty() {
-        format!("ask {owner} to save or close {path}")
+        NextStep::from(format!("ask {owner} to save or close {path}"))
     } else {
-        format!("read {path} and do not change those lines, or ask {owner} to save it")
+        NextStep::call(ReadArgs::new(path), "see its text")
+            .then("do not change those lines")
+            .or(format!("ask {owner} to save it"))
     };
     Error::new(ErrorKind::Conflict, message)
         .with_next_step(hint)

@@ -3,6 +3,7 @@
 use serde_json::json;
 use stead_engine::{Caller, ErrorKind, Grants, limits};
 use testkit::engine_fixture::{EngineFixture, rel_path, user};
+use testkit::error_json;
 
 #[test]
 fn buffers_of_unreadable_files_are_hidden() {
@@ -20,7 +21,7 @@ fn buffers_of_unreadable_files_are_hidden() {
         json!({ "path": "secret/a.txt", "content": "more\n" }),
         ErrorKind::Conflict,
     );
-    assert!(!refused.to_json().to_string().contains("user:ann"), "{refused}");
+    assert!(!error_json(&refused).to_string().contains("user:ann"), "{refused}");
     assert!(refused.details.get("version").is_none() && refused.details.get("lines").is_none());
     let grants = Grants { readable: vec![rel_path("open.txt")], ..Grants::default() };
     let user_without_access = fixture.with_caller(&Caller { grants, ..user("bob") });

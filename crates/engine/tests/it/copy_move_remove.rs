@@ -3,6 +3,7 @@
 use serde_json::json;
 use stead_engine::ErrorKind;
 use testkit::engine_fixture::{EngineFixture, agent, user};
+use testkit::hint_text;
 
 #[test]
 fn a_file_is_copied() {
@@ -70,7 +71,7 @@ fn a_file_is_moved() {
     fixture.write("g", "two\n");
     fixture.call_err("move", json!({ "from": "f", "to": "g" }), ErrorKind::Exists);
     let error = fixture.call_err("move", json!({ "from": "d/missing", "to": "h" }), ErrorKind::NotFound);
-    assert!(error.next_step.unwrap().contains("list with path d"));
+    assert!(hint_text(&error).contains("list with path d"));
     fixture.call_err("move", json!({ "from": "g", "to": "h", "base": version }), ErrorKind::Stale);
     assert_eq!(fixture.call_ok("move", json!({ "from": "f", "to": "f" }))["changed"], json!(false));
     fixture.call_err("move", json!({ "from": ".", "to": "x" }), ErrorKind::InvalidPath);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};
-use testkit::engine_fixture::EngineFixture;
+use testkit::{engine_fixture::EngineFixture, hint_text};
 
 fn write_and_get_rev(fixture: &EngineFixture, content: &str, base: &str) -> String {
     let outcome = fixture.call_ok("write", json!({ "path": "a", "content": content, "base": base }));
@@ -61,7 +61,7 @@ fn uncomparable_files_are_reported() {
     fixture.call_err("diff", json!({ "path": "a", "from": "yesterday" }), ErrorKind::BadRequest);
     fixture.workspace.forget_version(&Version::hash_bytes(b"one\n"));
     let expired = fixture.call_err("diff", json!({ "path": "a", "from": "r1" }), ErrorKind::Expired);
-    assert!(expired.next_step.unwrap().contains("history"));
+    assert!(hint_text(&expired).contains("history"));
     fixture.workspace.put_file("a", [0, 1, 2]);
     let binary = fixture.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::NotText);
     assert_eq!((&binary.details["from_size"], &binary.details["to_size"]), (&json!(4), &json!(3)));

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Workspace};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent, rel_path};
+use testkit::{error_json, hint_text};
 
 fn single_edit(old: &str, new: &str) -> Value {
     json!([{ "old": old, "new": new }])
@@ -77,7 +78,7 @@ fn lenient_argument_forms_are_accepted() {
     }
     let renamed = json!({ "path": "f", "edits": [{ "oldText": "a", "new": "b" }] });
     let error = fixture.call_err("edit", renamed, ErrorKind::BadRequest);
-    assert!(error.next_step.unwrap().contains("`old`"));
+    assert!(hint_text(&error).contains("`old`"));
 }
 
 #[test]
@@ -345,7 +346,7 @@ fn moved_file_error_names_new_path() {
         ErrorKind::Stale,
     );
     assert_eq!(error.details["moved_to"], json!("g"));
-    assert!(error.next_step.unwrap().contains("agent:b moved it to g"));
+    assert!(hint_text(&error).contains("agent:b moved it to g"));
     fixture.call_ok("remove", json!({ "path": "g" }));
     let error = fixture.call_err("edit", json!({ "path": "g", "edits": single_edit("c", "C") }), ErrorKind::NotFound);
     assert_eq!(error.details["changed_by"], json!("agent:one"));
@@ -394,7 +395,7 @@ fn edit_of_unreadable_file_does_not_reveal_its_content() {
         json!({ "path": "secret/f", "edits": single_edit("token", "x") }),
         ErrorKind::OutOfScope,
     );
-    assert!(!error.to_json().to_string().contains("token"));
+    assert!(!error_json(&error).to_string().contains("token"));
     assert!(fixture.workspace.stat(&rel_path("secret/f")).unwrap().is_some());
 }
 

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 use stead_engine::{ErrorKind, limits};
 use testkit::engine_fixture::{EngineFixture, confined_agent};
+use testkit::hint_text;
 
 fn listed_paths(outcome: &Map<String, Value>) -> Vec<String> {
     let entries = outcome["entries"].as_array().unwrap();
@@ -43,16 +44,9 @@ fn deeper_levels_follow_their_parent() {
 fn non_directories_are_rejected() {
     let fixture = fixture_with_tree();
     fixture.workspace.put_link("out", "/etc");
-    assert!(
-        fixture.call_err("list", json!({ "path": "b" }), ErrorKind::NotDirectory).next_step.unwrap().contains("read")
-    );
-    assert!(
-        fixture
-            .call_err("list", json!({ "path": "a/none" }), ErrorKind::NotFound)
-            .next_step
-            .unwrap()
-            .contains("path a")
-    );
+    let hint = |path: &str, kind| hint_text(&fixture.call_err("list", json!({ "path": path }), kind));
+    assert!(hint("b", ErrorKind::NotDirectory).contains("read"));
+    assert!(hint("a/none", ErrorKind::NotFound).contains("path a"));
     fixture.call_err("list", json!({ "path": "out" }), ErrorKind::PathEscape);
     fixture.call_err("list", json!({ "depth": 0 }), ErrorKind::BadRequest);
     fixture.call_err("list", json!({ "depth": limits::LIST_DEPTH_MAX + 1 }), ErrorKind::BadRequest);

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};
 use testkit::engine_fixture::{EngineFixture, confined_agent};
+use testkit::hint_text;
 
 const FIVE_LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
@@ -50,7 +51,7 @@ fn invalid_ranges_are_rejected_with_hint() {
     let fixture = EngineFixture::with_files(&[("a.txt", FIVE_LINES), ("empty", "")]);
     for lines in ["0-3", "3-2", "-5", "a", "1-2-3", "", "2.5"] {
         let error = fixture.call_err("read", json!({ "path": "a.txt", "lines": lines }), ErrorKind::BadRequest);
-        assert!(error.next_step.unwrap().contains("\"10-60\""), "{lines}");
+        assert!(hint_text(&error).contains("\"10-60\""), "{lines}");
     }
     let past = fixture.call_err("read", json!({ "path": "a.txt", "lines": "6-9" }), ErrorKind::BadRequest);
     assert!(past.message.contains("5 lines"), "{}", past.message);
@@ -63,7 +64,7 @@ fn invalid_ranges_are_rejected_with_hint() {
     fixture.call_err("read", json!({ "path": "a.txt", "lines": "1", "as": "base64" }), ErrorKind::BadRequest);
     for form in ["outline", "image", "hex"] {
         let error = fixture.call_err("read", json!({ "path": "a.txt", "as": form }), ErrorKind::BadRequest);
-        assert!(error.next_step.unwrap().contains("base64"), "{form}");
+        assert!(hint_text(&error).contains("base64"), "{form}");
     }
     let unknown = fixture.call_err("read", json!({ "path": "a.txt", "line": "1" }), ErrorKind::BadRequest);
     assert!(unknown.message.contains("unknown argument `line`"), "{}", unknown.message);
@@ -109,7 +110,7 @@ fn binary_files_are_returned_as_base64() {
     assert_eq!(outcome["binary"], true);
     assert_eq!(outcome["bytes"], json!({ "from": 0, "to": 3, "total": 4 }));
     let error = fixture.call_err("read", json!({ "path": "b", "as": "text" }), ErrorKind::NotText);
-    assert!(error.next_step.unwrap().contains("base64"));
+    assert!(hint_text(&error).contains("base64"));
     fixture.call_err("read", json!({ "path": "b", "lines": "1-2" }), ErrorKind::NotText);
     fixture.workspace.put_file("t", "hi");
     let text = fixture.call_ok("read", json!({ "path": "t", "as": "base64" }));
@@ -222,7 +223,7 @@ fn non_regular_files_are_rejected() {
     fixture.workspace.put_link("loop", "loop");
     let check = |path: &str, kind: ErrorKind, hint: &str| {
         let error = fixture.call_err("read", json!({ "path": path }), kind);
-        assert!(error.to_string().contains(hint), "{path}: {error}");
+        assert!(hint_text(&error).contains(hint), "{path}: {error}");
     };
     check("dir", ErrorKind::IsDirectory, "call list with path dir");
     check("dir/none", ErrorKind::NotFound, "call list with path dir");

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 use stead_engine::ErrorKind;
-use testkit::engine_fixture::EngineFixture;
+use testkit::{engine_fixture::EngineFixture, hint_text};
 
 #[test]
 fn stat_returns_all_file_metadata() {
@@ -23,7 +23,7 @@ fn non_files_report_their_kind() {
         assert_eq!((&outcome["type"], outcome.get("version")), (&json!(kind), None), "{path}");
     }
     let error = fixture.call_err("stat", json!({ "path": "d/none" }), ErrorKind::NotFound);
-    assert!(error.next_step.unwrap().contains("list with path d"));
+    assert!(hint_text(&error).contains("list with path d"));
 }
 
 #[test]

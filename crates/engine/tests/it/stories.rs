@@ -7,6 +7,7 @@ use stead_engine::{Caller, Principal};
 use testkit::{
     client_story::{self, ClientStoryWorkspaceAdapter},
     engine_fixture::EngineFixture,
+    error_json,
 };
 
 struct EngineStoryBackend {
@@ -26,7 +27,7 @@ impl ClientStoryWorkspaceAdapter for EngineStoryBackend {
             Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "library")
         });
         let outcome = self.fixture.call_as(caller, operation, Value::Object(arguments.clone()));
-        outcome.map(|outcome| Value::Object(outcome.json)).map_err(|error| error.to_json()["error"].clone())
+        outcome.map(|outcome| Value::Object(outcome.json)).map_err(|error| error_json(&error)["error"].clone())
     }
 
     fn change_externally(&mut self, path: &str, content: Option<&str>) {

@@ -3,6 +3,7 @@
 use serde_json::json;
 use stead_engine::{ErrorKind, Workspace};
 use testkit::engine_fixture::{EngineFixture, user};
+use testkit::hint_text;
 
 #[test]
 fn new_file_needs_no_base_and_creates_parents() {
@@ -29,7 +30,7 @@ fn existing_file_requires_current_base() {
     let error = fixture.call_err("write", json!({ "path": "f", "content": "two\n" }), ErrorKind::BaseRequired);
     assert_eq!(error.details["version"], json!(first));
     assert_eq!(error.details["rev"], json!("r1"));
-    assert!(error.next_step.unwrap().contains("read with path f"));
+    assert!(hint_text(&error).contains("read with path f"));
 
     let outcome = fixture.call_ok("write", json!({ "path": "f", "content": "two\n", "base": first }));
     assert_eq!((&outcome["created"], &outcome["diff"]), (&json!(false), &json!({ "added": 1, "removed": 1 })));
@@ -126,6 +127,6 @@ fn file_too_large_to_change_is_reported() {
     ] {
         let error = fixture.call_err(operation, arguments, ErrorKind::TooLarge);
         assert!(error.message.contains("the limit for changes"), "{operation}: {error}");
-        assert!(!error.next_step.as_deref().unwrap_or_default().contains("call read"), "{operation}");
+        assert!(!hint_text(&error).contains("call read"), "{operation}");
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rusqlite::{Connection, params};
-use stead_engine::{Error, ErrorKind, Principal};
+use stead_engine::{Error, ErrorKind, NextStep, Principal};
 use stead_journal::{ChangeKind, JournalEntry, PathState, RecordedChange};
 use stead_path::RelPath;
 
@@ -193,7 +193,7 @@ impl<'a> JournalPathStateReader<'a> {
         })?;
         let entry = stead_journal::decode_entry(&bytes).map_err(|_| {
             Error::new(ErrorKind::CorruptHistory, "an entry in the journal cannot be read")
-                .with_next_step("run stead log verify")
+                .with_next_step(NextStep::person_command("log verify", "check the journal"))
         })?;
         if self.entries.len() >= CACHED_ENTRIES_MAX {
             self.entries.clear();

@@ -4,7 +4,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    Error, ErrorKind, Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind, limits,
+    Error, ErrorKind, NextStep, Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind, limits,
+    ops::UnwatchArgs,
 };
 use stead_path::RelPath;
 
@@ -115,7 +116,10 @@ pub(crate) fn insert_watch(
             .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY started IS NULL, started LIMIT 1")?
             .query_row(params![by.owner], |row| row.get(0))?;
         return Ok(Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
-            .with_next_step("call unwatch on one of them, or watch a common parent directory instead")
+            .with_next_step(
+                NextStep::call(UnwatchArgs { watch: oldest.clone() }, "end the oldest one")
+                    .or("watch a common parent directory"),
+            )
             .with_detail("oldest", oldest)));
     }
     let words: Vec<&str> = event_kinds.iter().map(|happening| happening.as_str()).collect();

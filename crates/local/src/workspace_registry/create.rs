@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_disk::{DirectoryHandle, DiskErrorKind, LockMode, ServerOnlyDirectoryHandle, StateDirectoryAccessError};
-use stead_engine::{Caller, Error, ErrorKind, Policy};
+use stead_engine::{Caller, Error, ErrorKind, NextStep, Policy};
 use stead_path::FileName;
 
 use super::{
@@ -258,7 +258,7 @@ impl WorkspaceRegistry {
 fn creation_error(error: StateDirectoryAccessError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")
-            .with_next_step("free disk space, then repeat the call");
+            .with_next_step(NextStep::ask_person("free disk space").then(NextStep::repeat()));
     }
     errors::state_directory_error(error)
 }

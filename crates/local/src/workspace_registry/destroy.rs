@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode, ServerOnlyDirectoryHandle};
-use stead_engine::{Caller, Error, ErrorKind, Principal};
+use stead_engine::{Caller, Error, ErrorKind, NextStep, Principal};
 
 use super::{
     WorkspaceDatabaseRow, WorkspaceDescription, WorkspaceName, WorkspaceRegistry, WorkspaceRowLifecycleState,
@@ -59,7 +59,7 @@ impl WorkspaceRegistry {
     ) -> Result<WorkspaceDescription, Error> {
         let missing = || {
             Error::new(ErrorKind::NotFound, format!("there is no workspace {name} in the trash"))
-                .with_next_step("to list them, run: stead workspace list --trash --workspaces DIR")
+                .with_next_step(NextStep::person_command("workspace list --trash", "list them"))
         };
         let found = self.run_query(|connection| rows::find_trashed_by_name(connection, name))?;
         let id = found.ok_or_else(missing)?.id;

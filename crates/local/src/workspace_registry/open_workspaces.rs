@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::params;
 use stead_disk::LockMode;
-use stead_engine::{Engine, Error, ErrorKind};
+use stead_engine::{Engine, Error, ErrorKind, NextStep};
 
 use super::{WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
@@ -106,7 +106,7 @@ impl WorkspaceRegistry {
                 Some(longest) => closed = all.remove(&longest).map(|slot| (longest, slot)),
                 None => {
                     return Err(Error::new(ErrorKind::Busy, "too many workspaces are open and in use")
-                        .with_next_step("repeat the call later, or ask the operator to raise --open-max"));
+                        .with_next_step(NextStep::repeat().or_ask_person("raise --open-max")));
                 }
             }
         }
@@ -122,7 +122,7 @@ impl WorkspaceRegistry {
     fn open_from_disk(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
         let gone = || {
             Error::new(ErrorKind::NotFound, "the workspace no longer exists")
-                .with_next_step("ask an administrator to restore or to create the workspace")
+                .with_next_step(NextStep::ask_person("restore or to create the workspace"))
         };
         let row =
             self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceRowLifecycleState::Ready).ok_or_else(gone)?;

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use rusqlite::{Connection, Row as Record, params};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{Error, ErrorKind, NextStep};
 use stead_path::FileName;
 
 use crate::{
@@ -218,7 +218,7 @@ pub(crate) fn revoke_workspace_tokens(connection: &Connection, id: &str, now_ms:
 
 pub(crate) fn workspace_not_found(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no workspace {name}"))
-        .with_next_step("to list the workspaces, run: stead workspace list --workspaces DIR")
+        .with_next_step(NextStep::person_command("workspace list", "list the workspaces"))
 }
 
 const ID_BYTES: usize = 8;

@@ -17,6 +17,7 @@ use stead_path::RelPath;
 use tempfile::TempDir;
 
 use crate::support::{LocalFixture, test_options};
+use testkit::hint_text;
 
 pub(crate) struct AdvanceableClock(AtomicI64);
 
@@ -123,7 +124,7 @@ fn quota_errors_report_limit_usage_and_hint() {
         [fact("quota"), fact("limit"), fact("used"), fact("asked"), fact("left")],
         [json!("bytes"), json!(100), json!(60), json!(41), json!(40)]
     );
-    assert!(error.next_step.as_deref().unwrap_or_default().contains("remove"), "{error}");
+    assert!(hint_text(&error).contains("remove"), "{error}");
     assert_eq!(quota.fixture.text_on_disk("new.txt"), None);
     quota.fixture.call_ok("write", json!({ "path": "new.txt", "content": "y".repeat(40) }));
     quota.exact_usage();
@@ -375,6 +376,6 @@ fn oversized_reads_are_rejected_with_a_range_hint() {
     let started = std::time::Instant::now();
     let error = at.call("read", json!({ "path": "big" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooLarge);
-    assert!(error.next_step.as_deref().unwrap_or_default().contains("bytes \"0-"), "{error}");
+    assert!(hint_text(&error).contains("bytes \"0-"), "{error}");
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
 }

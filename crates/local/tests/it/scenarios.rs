@@ -11,6 +11,7 @@ use stead_local::LocalWorkspace;
 use testkit::{
     client_story::{self, ClientStoryWorkspaceAdapter},
     engine_fixture::EngineFixture,
+    error_json,
 };
 
 use crate::support::{LocalFixture, open_engine, test_options};
@@ -39,7 +40,7 @@ impl ClientStoryWorkspaceAdapter for TwiceOpenedTestWorkspace {
             (_, _) => &*self.agents,
         };
         let outcome = fixture.call_as(caller, operation, json!(arguments));
-        outcome.map(|answer| Value::Object(answer.json)).map_err(|error| error.to_json()["error"].clone())
+        outcome.map(|answer| Value::Object(answer.json)).map_err(|error| error_json(&error)["error"].clone())
     }
 
     fn change_externally(&mut self, path: &str, content: Option<&str>) {

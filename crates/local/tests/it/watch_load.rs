@@ -20,6 +20,7 @@ use crate::{
     support::{self, LocalFixture},
     watch::TestWatchClient,
 };
+use testkit::hint_text;
 
 const CHILD_TASK_ENV: &str = "LOCAL_TEST_WATCH_TASK";
 const CHILD_DIRECTORY_ENV: &str = "LOCAL_TEST_WATCH_PLACE";
@@ -71,7 +72,7 @@ fn check_watch_limit() {
     arm_fault(full);
     let error = fixture.call("watch", recursive.clone()).unwrap_err();
     assert_eq!(error.kind, stead_engine::ErrorKind::TooMany, "{error}");
-    let hint = error.next_step.clone().unwrap();
+    let hint = hint_text(&error);
     assert!(hint.contains("without recursive") && hint.contains("unwatch"), "{hint}");
     assert!(error.details["watches_max"].as_u64().unwrap() > 0);
     let own = stead_engine::Workspace::watches(&*fixture.workspace, &fixture.caller.principal).unwrap();

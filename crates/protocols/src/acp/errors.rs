@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use stead_engine::Error;
 
-use crate::error_rows::error_row;
+use crate::{error_rows::error_row, native::CallStyle};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AcpError {
@@ -118,7 +118,7 @@ impl AcpError {
 }
 
 fn error_sentence(error: &Error) -> String {
-    match &error.next_step {
+    match CallStyle::DialectTool(|_| None).render_hint(error) {
         Some(hint) => format!("{}: {}; {hint}", error.kind.code(), error.message),
         None => format!("{}: {}", error.kind.code(), error.message),
     }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use stead_engine::{BeforeAfterContentInclusion, CallOptions, Caller, Error, ErrorKind, ListingPageSizeAndDetail};
+use stead_engine::{
+    BeforeAfterContentInclusion, CallOptions, Caller, Error, ErrorKind, ListingPageSizeAndDetail, SuggestedCall,
+};
 use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
 use super::{
@@ -15,7 +17,9 @@ use super::{
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
     rendering::clean_path,
 };
-use crate::{definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX, prepared_call::PreparedCall};
+use crate::{
+    definition::DialectDefinition, limits::COMMA_LIST_ENTRIES_MAX, native::CallStyle, prepared_call::PreparedCall,
+};
 
 mod access_limits;
 mod apply_patch;
@@ -191,6 +195,16 @@ impl CommaDialect {
 impl Dialect for CommaDialect {
     fn definition(&self) -> &DialectDefinition {
         &self.definition
+    }
+
+    fn call_style(&self) -> CallStyle {
+        CallStyle::DialectTool(|call| {
+            if let SuggestedCall::ReadArgs(read) = call {
+                return Some(format!("call read_file with path=\"{}\"", read.path));
+            }
+            let SuggestedCall::ListArgs(list) = call else { return None };
+            Some(format!("call list_directory with path=\"{}\"", list.path.as_deref().unwrap_or(".")))
+        })
     }
 
     fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {

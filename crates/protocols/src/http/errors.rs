@@ -15,6 +15,7 @@ use crate::{
     call_executor::CallPanicOrShutdownError,
     error_rows::{RetryAdvice, error_row},
     limits::RETRY_AFTER_SECONDS,
+    native::CallStyle,
 };
 
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
@@ -141,7 +142,7 @@ pub(super) fn json_text_response(status: StatusCode, json: String) -> Response<B
 
 fn error_response(error: &Error) -> Response<Body> {
     let row = error_row(error.kind);
-    let mut response = json_response(row.http, &error.to_json());
+    let mut response = json_response(row.http, &CallStyle::Endpoint.error_to_json(error));
     let wait = match error.details.get("retry_after_ms").and_then(Value::as_u64) {
         Some(ms) => Some(ms.div_ceil(1000)),
         None => matches!(row.retry, RetryAdvice::Soon | RetryAdvice::AfterRepair).then_some(RETRY_AFTER_SECONDS),

@@ -23,7 +23,10 @@ use super::{
     operations::run_typed,
     state::{HttpServerState, ShutdownSignal},
 };
-use crate::{limits::STREAM_KEEPALIVE_INTERVAL, native::to_json_text};
+use crate::{
+    limits::STREAM_KEEPALIVE_INTERVAL,
+    native::{CallStyle, to_json_text},
+};
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The maximum number of event pages that are queued for a slow client.
@@ -134,7 +137,8 @@ impl EventStream {
         match self.follower.next_page() {
             Ok(changes) => Ok(changes),
             Err(error) => {
-                drop(self.sender.send(format_sse_event("error", None, &error.to_json().to_string()).into()).await);
+                let error = CallStyle::Endpoint.error_to_json(&error).to_string();
+                drop(self.sender.send(format_sse_event("error", None, &error).into()).await);
                 Err(HttpEventStreamStoppedError)
             }
         }

@@ -21,7 +21,7 @@ use super::{
     errors::{self, HttpHandlerError, HttpRejection, HttpResult},
 };
 use crate::{
-    native::{self, CallNotation},
+    native::{self, CallStyle},
     prepared_call::{OutcomeWithBytes, PreparedCall, RenderableOperation},
     strict_json::{StrictJsonParserReturnedPart, parse_strict},
 };
@@ -305,7 +305,7 @@ async fn change_file<O: RenderableOperation>(
             Ok(SuccessfulCallResult::AlreadyDone(call)) => (call.version.as_ref().map(|fields| fields.version), false),
             Ok(SuccessfulCallResult::LeftToEditor) | Err(_) => (None, false),
         };
-        (version, created, native::render_reply(result, CallNotation::ToolCall))
+        (version, created, native::render_reply(result, CallStyle::ToolCall))
     });
     match client.run_call(call, &CallHeaders::from_headers(headers)).await?.into_result() {
         Ok((version, created, reply)) => {

@@ -25,7 +25,7 @@ use super::{McpRequestContext, server::McpClientRequestHandler, uses_later_proto
 use crate::{
     call_executor::{CallRequest, OtherRequestsPending},
     dialect::error_text,
-    native::{self, CallNotation},
+    native::{self, CallStyle},
     prepared_call::{PreparedCall, RenderableOperation},
 };
 
@@ -108,7 +108,7 @@ fn percent_decode(text: &str) -> Option<String> {
 }
 
 fn resource_error(uri: &str, error: &Error) -> ErrorData {
-    let data = json!({ "uri": uri, "error": error.to_json()["error"] });
+    let data = json!({ "uri": uri, "error": CallStyle::ToolCall.error_to_json(error)["error"] });
     if matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotDirectory) {
         return ErrorData::resource_not_found(error_text(error), Some(data));
     }
@@ -147,7 +147,7 @@ impl McpClientRequestHandler {
         if stat.kind == FileKind::Directory {
             let list = ListArgs { path: Some(path), ..ListArgs::default() };
             let call = PreparedCall::new(list, CallOptions::default(), |result| {
-                result.map(|reply| native::render_reply(Ok(reply), CallNotation::ToolCall).text)
+                result.map(|reply| native::render_reply(Ok(reply), CallStyle::ToolCall).text)
             });
             let text = self.run_resource_call(&caller, call).await?.map_err(|error| resource_error(uri, &error))?;
             let contents = ResourceContents::text(text, uri).with_mime_type(DIRECTORY_MIME_TYPE);

@@ -33,6 +33,7 @@ use crate::{
     dialect::{self, DialectReply, error_text},
     http::IDEMPOTENCY_KEY_HEADER,
     limits::CLIENT_NAME_CHARS_MAX,
+    native::CallStyle,
     prepared_call::{FinishedCall, PreparedCall},
 };
 
@@ -115,7 +116,7 @@ impl McpClientRequestHandler {
 
     fn unknown_tool_call(&self, tool: &str) -> PreparedCall<DialectReply> {
         let known: Vec<&str> = self.shared.tools.iter().map(|tool| tool.name.as_ref()).collect();
-        dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
+        dialect::unknown_tool_call(tool, "tool", format!("tools: {}", known.join(", ")))
     }
 
     /// The session that a client has switched to takes precedence over the session for which the client was started. A
@@ -192,7 +193,9 @@ impl ServerHandler for McpClientRequestHandler {
         self.session.track_session_switch(&finished);
         match (finished.error, found) {
             // For an unknown tool, the protocol requires an error response instead of a tool result.
-            (Some(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
+            (Some(error), None) => {
+                Err(ErrorData::invalid_params(error_text(&error), Some(CallStyle::ToolCall.error_to_json(&error))))
+            }
             (Some(_) | None, _) => Ok(tool_call::tool_result(finished.reply, &context).into()),
         }
     }

@@ -32,7 +32,7 @@ fn describe_problem(
     let hint = match suggest_argument(&message) {
         Some(name) => format!("did you mean `{name}`?"),
         None if message.starts_with("unknown argument") => "pass only the expected arguments".to_owned(),
-        None if message.starts_with("missing argument") => "add the argument and call again".to_owned(),
+        None if message.starts_with("missing argument") => "add the argument".to_owned(),
         None => "pass a value of the expected type".to_owned(),
     };
     Error::new(ErrorKind::BadRequest, message).with_next_step(hint)

@@ -24,12 +24,12 @@ use serde::Serialize;
 use stead_engine::ops::BegunOrEndedWatch;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 /// The outcome of an operation, as the protocols see it.
 pub trait RenderableOutcome: Serialize {
     /// Renders the outcome as text, and escapes characters that could deceive a reader.
-    fn native_text(&self, notation: CallNotation) -> String;
+    fn native_text(&self, style: CallStyle) -> String;
 
     /// Takes a long text out of the outcome. The first value is the JSON of the field that the text leaves empty.
     fn take_long_text(&mut self) -> Option<(&'static str, String)> {

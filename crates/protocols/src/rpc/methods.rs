@@ -13,6 +13,7 @@ use super::{
 use crate::{
     call_executor::{CallRequest, ClientDisconnectedError, progress_channel},
     dialect::{self, Dialect, DialectReply, ReplyStatus},
+    native::CallStyle,
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
@@ -143,7 +144,9 @@ impl RpcServer {
         pending.connection().session.track_session_switch(&finished);
         let Some((dialect, _)) = found else {
             let unknown = RpcError::new(errors::INTERNAL_ERROR, "internal error: an unknown method returned a result");
-            return Err(finished.error.map_or(unknown, |error| RpcError::from_error(&error, error.to_json())));
+            return Err(finished
+                .error
+                .map_or(unknown, |error| RpcError::from_error(&error, CallStyle::ToolCall.error_to_json(&error))));
         };
         if let (Some(watch), Some(pusher)) = (&finished.watch, &pending.connection().event_pusher) {
             let caller = pending.caller_in_session(&self.caller);

@@ -7,6 +7,7 @@ use stead_protocols::definition::{DialectDefinition, ToolExampleSetupCall};
 use testkit::{
     MemoryWorkspace,
     engine_fixture::{EngineFixture, agent},
+    error_json,
 };
 
 use crate::test_client::JsonLinesTestClient;
@@ -95,7 +96,7 @@ fn all_examples_pass_in_the_engine() {
                 }
                 example.check_outcome(&Value::Object(answer.json));
             }
-            Err(failure) => example.check_outcome(&failure.to_json()),
+            Err(failure) => example.check_outcome(&error_json(&failure)),
         }
     }
 }

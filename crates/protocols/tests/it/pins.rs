@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use testkit::{engine_fixture::EngineFixture, pin};
+use testkit::{engine_fixture::EngineFixture, error_json, pin};
 
 use crate::{
     examples::{create_files, native_examples},
@@ -38,7 +38,7 @@ fn outcomes_and_errors_have_the_keys_of_0_1_0() {
         for (operation, arguments) in steps.chain([(&example.operation, &example.arguments)]) {
             match fixture.call(operation, arguments.clone().into()) {
                 Ok(answer) => collect_keys(&Value::Object(answer.json), operation, &mut found),
-                Err(failure) => collect_keys(&failure.to_json(), operation, &mut found),
+                Err(failure) => collect_keys(&error_json(&failure), operation, &mut found),
             }
         }
     }

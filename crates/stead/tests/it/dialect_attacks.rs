@@ -11,6 +11,7 @@ use testkit::attack::{
     AttackCase, AttackSubject, AttackSubjectReply, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult,
     SubjectJournal, SubjectOptions, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
+use testkit::error_json;
 use testkit::native::{EngineJsonCalls, JsonCall};
 
 struct DialectAttackSubject {
@@ -96,7 +97,7 @@ impl AttackSubject for DialectAttackSubject {
             Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
             Err(failure) => AttackSubjectReply {
                 refusal: Some(failure.kind.code().into()),
-                json: failure.to_json(),
+                json: error_json(&failure),
                 text: String::new(),
             },
         })

@@ -28,6 +28,8 @@ use super::{
     },
 };
 
+use crate::error_json;
+
 /// The approver principal counts as a person who presented the approver secret. Only tests of the engine have an
 /// approver, because no protocol lets a caller act as an approver.
 const APPROVER: &str = "user:approver";
@@ -83,7 +85,7 @@ impl AttackSubject for EngineAttackSubject {
             Ok(answer) => AttackSubjectReply { refusal: None, json: Value::Object(answer.json), text: answer.text },
             Err(failure) => AttackSubjectReply {
                 refusal: Some(failure.kind.code().to_owned()),
-                json: failure.to_json(),
+                json: error_json(&failure),
                 text: failure.to_string(),
             },
         })

@@ -3,7 +3,7 @@
 
 use stead_engine::{
     BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime,
-    CommitReceipt, EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, PlannedBufferChange,
+    CommitReceipt, EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, NextStep, PlannedBufferChange,
     PlannedBufferChangeKind, Version, limits,
 };
 use stead_journal::JournalEntryRelation;
@@ -225,5 +225,5 @@ fn buffer_not_found(id: &str) -> Error {
 }
 
 fn buffer_busy() -> Error {
-    Error::new(ErrorKind::Busy, "the buffer changed meanwhile").with_next_step("call again")
+    Error::new(ErrorKind::Busy, "the buffer changed meanwhile").with_next_step(NextStep::repeat())
 }

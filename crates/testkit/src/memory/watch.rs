@@ -18,7 +18,7 @@ pub(super) fn find_or_make_watch(
                 let oldest = state.watches.iter().find(|watch| watch.owner == owner);
                 let oldest = oldest.map(|watch| watch.id.clone());
                 return Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
-                    .with_next_step("call unwatch on one of them, or watch a directory above several")
+                    .with_next_step("end one of them, or watch a directory above several")
                     .with_detail("oldest", oldest));
             }
             let started = state.journal.head().number + 1;
@@ -36,9 +36,8 @@ pub(super) fn find_or_make_watch(
         WatchBeginOrEndRequest::End { id } => {
             let found = state.watches.iter().find(|watch| watch.id == *id && watch.owner == owner);
             found.cloned().ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(
-                    "continue if the watch has already ended; call watched: each event has the id of its watch",
-                )
+                Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'"))
+                    .with_next_step("continue if the watch has already ended")
             })
         }
     }

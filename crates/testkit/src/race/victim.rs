@@ -19,6 +19,8 @@ use super::{
 };
 use crate::stress::{Fallible, SeededRng};
 
+use crate::error_json;
+
 /// The time limit exists because a call that opens a pipe would block forever.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 const NAME_COUNT: u64 = 4;
@@ -282,7 +284,7 @@ impl<'a> RaceVictimCaller<'a> {
     fn check_failure(&mut self, request: &str, failure: &Error) -> Fallible<()> {
         *self.tally.failures_by_kind.entry(failure.kind.code()).or_default() += 1;
         // The error for a missing path repeats the path that the caller wrote.
-        let reply = failure.to_json().to_string();
+        let reply = error_json(failure).to_string();
         self.check_leak(request, &reply.replace("only-outside-7f3a", ""))?;
         let rules = self.attack.rules();
         if rules.attack_errors.contains(&failure.kind) {

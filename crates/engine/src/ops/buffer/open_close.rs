@@ -9,11 +9,13 @@ use crate::{
     caller::CallerResourceLifetime,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
     },
     ops::{
+        BufferListArgs,
         buffer::{
             BufferFields, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
             require_person_or_editor, saved_version,
@@ -285,13 +287,13 @@ impl BufferDraftDropArgs {
             .filter(|buffer| buffer.open_state == BufferEditorConnectionState::Draft && context.may_read(&buffer.path));
         let draft = draft.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("draft {} does not exist", shorten_for_error(&self.draft)))
-                .with_next_step("call buffer.list to see the drafts")
+                .with_next_step(NextStep::call(BufferListArgs::default(), "see the drafts"))
         })?;
         if draft.owner == context.caller.principal.to_string() {
             return Ok(draft);
         }
         Err(Error::new(ErrorKind::NotOwner, format!("draft {} belongs to {}", draft.id, draft.owner))
-            .with_next_step("only its owner can use the draft; call buffer.list to see your own drafts"))
+            .with_next_step(NextStep::call(BufferListArgs::default(), "see your own drafts")))
     }
 }
 

@@ -23,8 +23,10 @@ use crate::{
     call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::ResolvedTarget,
     ops::{
+        ReadArgs, WriteArgs,
         edit::{FileToEdit, OlderFileText, bad_request},
         older_revisions::{self, CurrentFileText, OlderRevisionMatch},
     },
@@ -33,7 +35,7 @@ use crate::{
 
 pub(super) fn not_text_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::NotText, format!("{path} is not text; nothing was written"))
-        .with_next_step("write the whole file with encoding base64")
+        .with_next_step(NextStep::call(WriteArgs::of_new_content(path), "replace the whole file"))
         .with_detail("path", path.to_string())
 }
 
@@ -46,10 +48,12 @@ pub(super) fn stale_base_error(
     let path = &target.path;
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it; nothing was written"));
     let error = resolve::with_current_version(context, error, path, current.version);
+    let repeat = resolve::repeat_with_base(context, path, current.version);
     match old {
-        Some(old) => with_diff(error, old, current)
-            .with_next_step("read the diff since your base, then repeat the call with the current version as base"),
-        None => error.with_next_step(format!("the version you read is no longer stored; read {path} again")),
+        Some(old) => {
+            with_diff(error, old, current).with_next_step(NextStep::from("read the diff since your base").then(repeat))
+        }
+        None => error.with_next_step(NextStep::call(ReadArgs::new(path), "see the current text").then(repeat)),
     }
 }
 
@@ -75,8 +79,13 @@ pub(super) fn merge_conflict_error(
     let error = resolve::with_current_version(context, Error::new(ErrorKind::Conflict, detail), path, current.version)
         .with_detail("conflicts", conflicts)
         .with_detail("conflicts_total", ranges.len());
-    with_diff(error, old, current)
-        .with_next_step("compare yours and theirs, then edit the current text with the current version as base")
+    with_diff(error, old, current).with_next_step(
+        NextStep::from("compare yours and theirs, and edit the current text").then(resolve::repeat_with_base(
+            context,
+            path,
+            current.version,
+        )),
+    )
 }
 
 pub(super) fn edits_refused_error(
@@ -200,13 +209,13 @@ impl EditErrorContext<'_> {
             error = error.with_detail("search_limit", limit_name(limit));
         }
         let mut excerpt = String::new();
-        let mut next_step = format!("read {} and quote the current text", self.target.path);
+        let mut next_step = NextStep::call(ReadArgs::new(&self.target.path), "see the current text").then("quote it");
         // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
         let current_lines = older.as_ref().and_then(OlderRevisionMatch::lines);
         if let Some(lines) = current_lines.or(missing.nearest.as_ref().map(|nearest| &nearest.lines)) {
             let (first, last) = (*lines.start(), *lines.end());
             let numbered = self.numbered_lines(lines);
-            next_step = format!("the most similar lines are {first}-{last}: quote them as they are now");
+            next_step = format!("the most similar lines are {first}-{last}: quote them as they are now").into();
             excerpt.push_str(&numbered);
             error = with_nearest(error, lines, numbered);
             let nearest = missing.nearest.as_ref().filter(|nearest| nearest.lines == *lines);
@@ -217,7 +226,7 @@ impl EditErrorContext<'_> {
             }
         }
         if let Some(older) = &older {
-            next_step = format!("read the diff since {}, then quote the current text", older.rev());
+            next_step = format!("read the diff since {}, then quote the current text", older.rev()).into();
             excerpt.push_str(older.diff());
             error = error.with_detail("older", older.to_json());
         }
@@ -233,7 +242,11 @@ impl EditErrorContext<'_> {
             None => format!("the text it quotes was removed since {rev}"),
         };
         let mut error = Error::new(ErrorKind::Stale, format!("edit {index}: {what}; nothing was written"))
-            .with_next_step("quote the current text, with the current version as base; or pass mode: merge");
+            .with_next_step(
+                NextStep::from("quote the current text")
+                    .then(resolve::repeat_with_base(self.context, &self.target.path, self.current.version))
+                    .or(NextStep::repeat_with("mode", "merge")),
+            );
         if let Some(lines) = &quote.base_lines {
             error = error.with_detail("base_lines", json!([lines.start(), lines.end()]));
         }

@@ -10,6 +10,7 @@ use crate::{
     call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     ops::{
         list::{HiddenFileFilter, ListedEntryRow, ListedLinkTarget},
         text_pages::shorten_for_error,
@@ -41,7 +42,9 @@ impl ListCursor {
                 ErrorKind::BadRequest,
                 format!("'{}' is not a cursor of this listing", shorten_for_error(cursor)),
             )
-            .with_next_step("pass the cursor from next unchanged, with the same path")),
+            .with_next_step(
+                NextStep::repeat_without("cursor").or("pass the cursor of the previous page with the same path"),
+            )),
         }
     }
 

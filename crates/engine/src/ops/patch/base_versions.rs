@@ -12,8 +12,9 @@ use crate::{
     call_options::PatchGrammar,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::ResolvedTarget,
-    ops::diff,
+    ops::{ReadArgs, diff},
     resolve,
     version::{BaseVersion, Version},
 };
@@ -107,13 +108,14 @@ fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &s
     }
     let changed = diff::diff_since(context, target, base, limits::ERROR_LINES_MAX);
     let error = resolve::with_current_version(context, error, path, current).with_detail("expected", base);
+    let rev = context.revision_name(path, &current);
+    let repeat = NextStep::repeat_with_such("base", format!("{rev} for this file"));
     match changed {
         Some(changed) => error
             .with_excerpt(&changed)
             .with_detail("diff", changed)
-            .with_next_step("read the diff, then repeat the call with the current version as base"),
-        None => {
-            error.with_next_step(format!("read {path} again, then repeat the call with the current version as base"))
-        }
+            .with_next_step(NextStep::from("read the diff and correct the patch").then(repeat)),
+        None => error
+            .with_next_step(NextStep::call(ReadArgs::new(path), "see the file").then("correct the patch").then(repeat)),
     }
 }

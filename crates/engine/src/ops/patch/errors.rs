@@ -15,7 +15,9 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     ops::{
+        ReadArgs,
         edit::errors::{
             difference_json, location_json, render_location, render_numbered_lines, shorten_text, with_nearest,
         },
@@ -90,7 +92,7 @@ pub(super) fn repeated_file_error(path: &RelPath) -> Error {
 
 pub(super) fn is_directory_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
-        .with_next_step("a patch changes only files; call move or remove for a directory")
+        .with_next_step("a patch changes only files, not directories")
         .with_detail("path", path.to_string())
 }
 
@@ -102,7 +104,10 @@ pub(super) fn not_regular_error(path: &RelPath) -> Error {
 
 pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::TextNotFound, format!("{path} contains more than the patch removes"))
-        .with_next_step("read the file again, or write *** Delete File: to delete it whatever it contains")
+        .with_next_step(
+            NextStep::call(ReadArgs::new(path), "see the file")
+                .or("write *** Delete File: to delete it whatever it contains"),
+        )
         .with_detail("path", path.to_string())
         .with_detail("reason", "more_than_deleted")
 }
@@ -110,11 +115,10 @@ pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
 pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: OverwriteAllowed) -> Result<(), Error> {
     let next_step = match (kind, overwrite) {
         (FileKind::File, OverwriteAllowed::Yes) => return Ok(()),
-        (FileKind::File, OverwriteAllowed::No) => {
-            "write *** Update File: to change it, or pass overwrite: true to replace it"
-        }
+        (FileKind::File, OverwriteAllowed::No) => NextStep::from("write *** Update File: to change it")
+            .or(NextStep::repeat_with_flag("overwrite", "replace it")),
         (FileKind::Directory | FileKind::Link | FileKind::Special, OverwriteAllowed::Yes | OverwriteAllowed::No) => {
-            "choose another path"
+            "choose another path".into()
         }
     };
     let error = Error::new(ErrorKind::Exists, format!("{path} already exists"));
@@ -222,7 +226,8 @@ impl PatchChunkErrorBuilder<'_> {
             return self.with_nearest_lines(
                 error,
                 quoted,
-                "the file has no similar lines; read it, then write the chunk for its current text",
+                NextStep::call(ReadArgs::new(self.now.path), "see the file, which has no similar lines")
+                    .then("write the chunk for its current text"),
             );
         };
         // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
@@ -240,10 +245,10 @@ impl PatchChunkErrorBuilder<'_> {
 
     fn anchor_not_found_error(&self, anchor: &str) -> Error {
         let error = Error::new(ErrorKind::TextNotFound, self.error_message(&format!("no line matches {anchor:?}")));
-        self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing")
+        self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing".into())
     }
 
-    fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: &str) -> Error {
+    fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: NextStep) -> Error {
         let Some(nearest) = self.finder.nearest_candidate(quoted) else {
             return error.with_next_step(otherwise);
         };

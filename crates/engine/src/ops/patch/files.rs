@@ -14,8 +14,9 @@ use crate::{
     call_options::{BeforeAfterContentInclusion, PatchGrammar},
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::ResolvedTarget,
-    ops::{planning, planning::too_large_to_change_error},
+    ops::{WriteArgs, planning, planning::too_large_to_change_error},
     plan::{
         CommitExpectation, FileKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary,
     },
@@ -281,7 +282,9 @@ pub(super) fn decode_file_text<'b>(
 ) -> Result<(Cow<'b, str>, Encoding), Error> {
     let not_text = || {
         Error::new(ErrorKind::NotText, format!("{path} is not text"))
-            .with_next_step("replace the whole file with write, or omit it from the patch")
+            .with_next_step(
+                NextStep::call(WriteArgs::of_new_content(path), "replace the whole file").or("omit it from the patch"),
+            )
             .with_detail("path", path.to_string())
     };
     let encoding = match (encoding::detect_content(bytes), grammar) {

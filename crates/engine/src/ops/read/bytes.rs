@@ -10,6 +10,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{OperationPlanningResult, PlanResult},
     outcome::{Completeness, TruncatedOutcomeNextStep},
     workspace::{BytesToRead, FileBytesWithVersion},
@@ -43,7 +44,7 @@ pub(super) fn read_exact_range(
             ErrorKind::BadRequest,
             format!("{path} has {total} bytes; byte {offset} is past its end"),
         )
-        .with_next_step(format!("call read with path {path}, bytes within 0-{}", total.saturating_sub(1)))
+        .with_next_step(NextStep::repeat_with_such("bytes", format!("within 0-{}", total.saturating_sub(1))))
         .with_detail("total", total));
     }
     let requested_length = range.length().min(total - offset);
@@ -120,8 +121,9 @@ impl EncodedReadContent {
             }
             Ok(content) => Ok(Self::base64(content.as_bytes())),
             Err(_) if format == ReadFormat::Text => {
-                Err(Error::new(ErrorKind::NotText, format!("these bytes of {path} are not UTF-8 text"))
-                    .with_next_step("omit as to get base64, or pass a range that starts and ends between characters"))
+                Err(Error::new(ErrorKind::NotText, format!("these bytes of {path} are not UTF-8 text")).with_next_step(
+                    NextStep::repeat_without("as").or("choose a range that starts and ends between characters"),
+                ))
             }
             Err(bytes) => Ok(Self::base64(&bytes)),
         }

@@ -12,6 +12,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{OperationPlanningResult, PlanResult},
     ops::text_pages::{TextPageEnd, first_page},
     outcome::{Completeness, TruncatedOutcomeNextStep},
@@ -28,7 +29,7 @@ pub(super) fn read_lines_page(
 ) -> PlanResult<ReadArgs> {
     let decoded = decode_text(std::mem::take(&mut file.bytes), encoding).ok_or_else(|| {
         Error::new(ErrorKind::NotText, format!("{path} is not valid {}", encoding.name()))
-            .with_next_step("call read with as \"base64\" to get the bytes")
+            .with_next_step(NextStep::call(ReadArgs::as_base64(path), "get the bytes"))
     })?;
     let body = decoded.strip_prefix(BYTE_ORDER_MARK).filter(|_| encoding == Encoding::Utf8Bom).unwrap_or(&decoded);
     let mut counter = LineCounter::default();
@@ -88,7 +89,7 @@ fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> 
             ErrorKind::BadRequest,
             format!("{path} has {total} lines; line {} is past its end", range.first),
         )
-        .with_next_step(format!("call read with path {path}, lines within 1-{}", total.max(1)))
+        .with_next_step(NextStep::repeat_with_such("lines", format!("within 1-{}", total.max(1))))
         .with_detail("total", total));
     }
     let last = range.last.map_or(usize::MAX, |last| usize::try_from(last).unwrap_or(usize::MAX));

@@ -9,12 +9,13 @@ use crate::{
     authorization,
     call_context::CallContext,
     errors::{Error, ErrorKind},
+    next_step::NextStep,
     operation::{
         Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
         PlanResult, RequestedAccessKind, ResolvedTargets,
     },
     ops::{
-        encode_like, planning,
+        ReviewArgs, encode_like, planning,
         review::{
             ReviewedSessionKey, SessionOrTurnStart,
             attribution::{self, ReviewHunk},
@@ -126,7 +127,7 @@ fn find_hunk<'h>(hunks: &'h [ReviewHunk], name: &str) -> Result<&'h ReviewHunk, 
 
 fn unknown_hunk_error(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("hunk {} no longer exists", shorten_for_error(name)))
-        .with_next_step("call review again: a changed hunk has a new name")
+        .with_next_step(NextStep::call(ReviewArgs::default(), "see the current names of the hunks"))
 }
 
 fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnStart) -> Error {
@@ -134,13 +135,13 @@ fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnSt
     match since {
         SessionOrTurnStart::Session => {
             Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))
-                .with_next_step("call review to see pending changes")
+                .with_next_step(NextStep::call(ReviewArgs::default(), "see pending changes"))
         }
         SessionOrTurnStart::Turn => Error::new(
             ErrorKind::NothingToDo,
             format!("{principal} has no changes to review in the last turn of session {session}"),
         )
-        .with_next_step("call review to see the changes of earlier turns"),
+        .with_next_step(NextStep::call(ReviewArgs::default(), "see the changes of earlier turns")),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     errors::{Error, ErrorKind},
     index::RequiredTrigrams,
     limits,
+    next_step::NextStep,
 };
 
 pub(super) struct SearchPattern {
@@ -192,7 +193,8 @@ impl SearchPattern {
 
 fn bad_pattern_error(detail: String) -> Error {
     Error::new(ErrorKind::BadRequest, detail).with_next_step(
-        "correct the pattern, or omit regex to search for it as plain text; patterns match within one line and have no look-around or back-references",
+        NextStep::repeat_without("regex")
+            .or("correct the pattern; patterns match within one line and have no look-around or back-references"),
     )
 }
 

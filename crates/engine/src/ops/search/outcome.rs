@@ -15,6 +15,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::{OperationPlanningResult, ResolvedTarget},
     ops::{
         search::{
@@ -214,14 +215,14 @@ fn walk_completeness(found: &SearchResults) -> Completeness<SearchArgs> {
 }
 
 fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageRequest, Error> {
-    let bad = |detail: String, next_step: &str| Error::new(ErrorKind::BadRequest, detail).with_next_step(next_step);
+    let bad = |detail: String, next_step: NextStep| Error::new(ErrorKind::BadRequest, detail).with_next_step(next_step);
     let start = match search.cursor.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(start)) => start,
         Some(Err(_)) => {
             return Err(bad(
                 "the cursor is not one that search returned".to_owned(),
-                "omit the cursor, or pass the one in the previous result of the same search",
+                NextStep::repeat_without("cursor").or("pass the one in the previous result of the same search"),
             ));
         }
     };
@@ -230,10 +231,7 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
         Some(Ok(budget)) if (1..=limits::OUTCOME_PAGE_CHARS).contains(&budget) => budget,
         Some(_) => {
             let detail = format!("budget must be from 1 to {} characters", limits::OUTCOME_PAGE_CHARS);
-            return Err(bad(
-                detail,
-                "omit budget, or pass a number in this range; the cursor of the result gives further hits",
-            ));
+            return Err(bad(detail, NextStep::repeat_without("budget")));
         }
     };
     Ok(SearchPageRequest { start, hits_max, budget_chars })

@@ -143,7 +143,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
             Some(error) => Err(error),
             None if panicked => {
                 Err(Error::new(ErrorKind::Io, "internal error while listing directories; nothing was changed")
-                    .with_next_step("call again with a smaller directory"))
+                    .with_next_step("choose a smaller directory"))
             }
             None => Ok((results, first.omissions)),
         }

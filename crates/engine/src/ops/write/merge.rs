@@ -13,9 +13,10 @@ use crate::{
     call_options::{ChangeApplierChoice, LineEndingAndBomPolicy},
     errors::{Error, ErrorKind},
     limits,
+    next_step::NextStep,
     operation::ResolvedTarget,
     ops::{
-        decode_diff_text,
+        ReadArgs, decode_diff_text,
         diff::{self, DiffSideContent},
         encode_content, encode_like,
         text_pages::format_line_span,
@@ -44,7 +45,7 @@ impl WriteArgs {
         context.set_submitted_content(None);
         if self.encoding.as_deref().is_some_and(encode_content::is_base64) {
             return Err(Error::new(ErrorKind::BadRequest, "base64 content cannot be merged")
-                .with_next_step("call write with mode exact and a base"));
+                .with_next_step(NextStep::repeat_with("mode", "exact")));
         }
         let path = &target.path;
         let Some(known) = self.merge_base(context, target, now)? else {
@@ -61,11 +62,15 @@ impl WriteArgs {
                 ErrorKind::TooLarge,
                 format!("{path} is too large to be merged, or you may not read it; nothing was written"),
             )
-            .with_next_step("call write with mode exact and a base")
+            .with_next_step(NextStep::repeat_with("mode", "exact"))
         })?;
         let (Some(base), Some(text)) = (decode_diff_text(&known.bytes), decode_diff_text(theirs)) else {
             return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; nothing was written"))
-                .with_next_step("read it again, then write with its version as base"));
+                .with_next_step(NextStep::call(ReadArgs::new(path), "see it").then(resolve::repeat_with_base(
+                    context,
+                    path,
+                    now.version,
+                ))));
         };
         let (base, ours) = align_formats(self, &base, &content, theirs);
         if base == text {
@@ -158,6 +163,10 @@ fn merge_conflict_error(
         ChangeApplierChoice::Editor(_) => error,
     };
     error
-        .with_next_step(format!("read {path} again, then apply your changes to the current text"))
+        .with_next_step(
+            NextStep::call(ReadArgs::new(path), "see the current text")
+                .then("apply your changes to it")
+                .then(resolve::repeat_with_base(context, path, now.version)),
+        )
         .with_detail("lines", lines.iter().map(|(first, last)| json!([first, last])).collect::<Vec<_>>())
 }

@@ -14,6 +14,8 @@ use super::{
 };
 use crate::error_rows::{RetryAdvice, error_row};
 
+use crate::dialect::Dialect;
+
 mod edits;
 
 const STALE_FILE_ADVICE: &str = "Re-read the file to obtain the current sha256 and re-apply your edit.";
@@ -103,8 +105,8 @@ fn general_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
 fn generic_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
     let comma_error =
         CommaToolError::new(error_row(error.kind).comma, error.message.clone()).with_path(call.path_argument());
-    match &error.next_step {
-        Some(hint) => comma_error.do_instead(hint.clone()),
+    match call.dialect.call_style().render_hint(error) {
+        Some(hint) => comma_error.do_instead(hint),
         None => comma_error,
     }
 }

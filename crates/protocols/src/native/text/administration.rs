@@ -3,10 +3,10 @@
 use stead_engine::ops::{ListTrashOutcome, ListedTrashItem, PurgeTrashOutcome};
 
 use super::{RenderableOutcome, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for ListTrashOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let line = |item: &ListedTrashItem| {
             let ListedTrashItem { trash, path, owner, files, bytes, removed, recoverable_until, .. } = item;
             let removal = format!("removed {removed} by {owner}, kept until {recoverable_until}");
@@ -17,7 +17,7 @@ impl RenderableOutcome for ListTrashOutcome {
 }
 
 impl RenderableOutcome for PurgeTrashOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         format!("permanently deleted {} items", self.deleted)
     }
 }

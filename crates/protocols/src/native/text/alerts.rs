@@ -4,10 +4,10 @@ use stead_engine::ops::{AlertFields, AlertOutcome, ListAlertsOutcome, SentOrAnsw
 use stead_text::visible::escape_deceptive_line;
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for ListAlertsOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         if self.alerts.is_empty() {
             return "no alerts".to_owned();
         }
@@ -26,7 +26,7 @@ fn render_alert(alert: &AlertFields) -> String {
 }
 
 impl RenderableOutcome for AlertOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let verb = match self.change {
             SentOrAnsweredAlert::Sent => "sent",
             SentOrAnsweredAlert::Answered => "answered",

@@ -2,10 +2,10 @@
 use stead_engine::ops::{AnswerApprovalOutcome, ApprovalFields, ListApprovalsOutcome};
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for ListApprovalsOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let lines: Vec<String> = match self {
             ListApprovalsOutcome::One(approval) => vec![render_approval(approval)],
             ListApprovalsOutcome::List(list) if list.approvals.is_empty() => {
@@ -18,7 +18,7 @@ impl RenderableOutcome for ListApprovalsOutcome {
 }
 
 impl RenderableOutcome for AnswerApprovalOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         escape_one_line(render_approval(&self.approval))
     }
 }

@@ -5,10 +5,10 @@ use stead_engine::ops::{
 };
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for BufferOpenOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let BufferFields { buffer: id, path, revision, .. } = &self.buffer;
         escape_one_line(match self.text {
             Some(_) => format!("resumed draft {id} of {path}"),
@@ -18,14 +18,14 @@ impl RenderableOutcome for BufferOpenOutcome {
 }
 
 impl RenderableOutcome for BufferChangeOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let verb = if self.merged { "merged into" } else { "changed" };
         escape_one_line(format!("{verb} {} at revision {}", self.buffer.path, self.buffer.revision))
     }
 }
 
 impl RenderableOutcome for BufferSaveOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let BufferFields { path, size, .. } = &self.buffer;
         escape_one_line(match &self.rev {
             Some(rev) => format!("saved {path} ({rev}, {size} bytes)"),
@@ -35,7 +35,7 @@ impl RenderableOutcome for BufferSaveOutcome {
 }
 
 impl RenderableOutcome for BufferCloseOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let verb = match self.kind {
             ClosedBufferOrDraftKind::OpenBuffer => "closed",
             ClosedBufferOrDraftKind::Draft => "dropped",
@@ -46,7 +46,7 @@ impl RenderableOutcome for BufferCloseOutcome {
 }
 
 impl RenderableOutcome for BufferListOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let mut text: String = self.buffers.iter().map(render_buffer).collect();
         if self.buffers.is_empty() {
             text.push_str("no open buffers\n");

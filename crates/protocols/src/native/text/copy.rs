@@ -4,10 +4,10 @@ use stead_engine::ops::{CopiedFile, CopiedTree, CopyOutcome, describe_size};
 use stead_text::visible::escape_deceptive_line;
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for CopyOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         match self {
             CopyOutcome::File(CopiedFile { path, changed: false, .. }) => {
                 escape_one_line(format!("{path} already has this content; nothing was changed"))

@@ -1,46 +1,54 @@
 //! Renders the outcomes of `changes`, `events` and `watched` as text.
 
-use serde_json::{Map, Value};
 use stead_engine::{
-    Completeness,
+    Completeness, NextStep, SuggestedCall,
     ops::{
-        ChangeEventRow, ChangesOutcome, EventRowJournalEntryFields, JournalCursor, SessionEventRow,
-        SessionEventsOutcome, WatchEventRow, WatchEventsOutcome, render_line_ranges,
+        ChangeEventRow, ChangesArgs, ChangesOutcome, EventRowJournalEntryFields, JournalCursor, PollSessionEventsArgs,
+        PollWatchEventsArgs, SessionEventRow, SessionEventsOutcome, WatchArgs, WatchEventRow, WatchEventsOutcome,
+        render_line_ranges,
     },
 };
 use stead_text::visible::escape_deceptive_line;
 
 use super::{RenderableOutcome, escape_lines};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for ChangesOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
+    fn native_text(&self, style: CallStyle) -> String {
         let lines: String = self.events.iter().map(ChangeEventRow::render_line).collect();
         let lines = if lines.is_empty() { "no changes\n" } else { &lines };
-        let end = render_page_end(&self.completeness, self.cursor, notation, ("changes", "since"));
+        let end = render_page_end(&self.completeness, self.cursor, style, |cursor| {
+            ChangesArgs { since: cursor.into(), wait_ms: None }.into()
+        });
         escape_lines(format!("{lines}{end}"))
     }
 }
 
 impl RenderableOutcome for SessionEventsOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
+    fn native_text(&self, style: CallStyle) -> String {
         let lines: String = self.events.iter().map(render_session_event).collect();
         let lines = if lines.is_empty() { "no events\n" } else { &lines };
-        let end = render_page_end(&self.completeness, self.cursor, notation, ("events", "since"));
+        let end = render_page_end(&self.completeness, self.cursor, style, |cursor| {
+            PollSessionEventsArgs { since: Some(cursor.into()), wait_ms: None }.into()
+        });
         escape_lines(format!("{lines}{end}"))
     }
 }
 
 impl RenderableOutcome for WatchEventsOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
+    fn native_text(&self, style: CallStyle) -> String {
         let lines: String = self.events.iter().map(render_watch_event).collect();
-        let lines = match (self.events.is_empty(), self.watches, notation) {
-            (false, _, _) => &lines,
-            (true, 0, CallNotation::ToolCall) => "you have no watches; call watch to start one\n",
-            (true, 0, CallNotation::Command(_)) => "you have no watches; to watch a path, run: stead watch PATH\n",
-            (true, _, _) => "no events\n",
+        let lines = match (self.events.is_empty(), self.watches) {
+            (false, _) => lines,
+            (true, 0) => {
+                let step = NextStep::call(WatchArgs::default(), "start one");
+                format!("you have no watches; {}\n", style.render_step(&step).unwrap_or_default())
+            }
+            (true, _) => "no events\n".to_owned(),
         };
-        let end = render_page_end(&self.completeness, self.cursor, notation, ("watched", "cursor"));
+        let end = render_page_end(&self.completeness, self.cursor, style, |cursor| {
+            PollWatchEventsArgs { cursor: Some(cursor.into()), ..PollWatchEventsArgs::default() }.into()
+        });
         escape_lines(format!("{lines}{end}"))
     }
 }
@@ -48,16 +56,15 @@ impl RenderableOutcome for WatchEventsOutcome {
 fn render_page_end<A>(
     completeness: &Completeness<A>,
     cursor: JournalCursor,
-    notation: CallNotation,
-    (operation, argument): (&str, &str),
+    style: CallStyle,
+    call_since: impl FnOnce(JournalCursor) -> SuggestedCall,
 ) -> String {
-    let arguments = Map::from_iter([(argument.to_owned(), Value::from(cursor.to_string()))]);
-    match (completeness, notation) {
-        (Completeness::Truncated { .. }, _) => format!("… more: {}", notation.render_call(operation, &arguments)),
-        (Completeness::Complete, CallNotation::ToolCall) => format!("[cursor {cursor}]"),
-        (Completeness::Complete, CallNotation::Command(render)) => {
-            format!("[later events: {}]", render(operation, &arguments))
-        }
+    match completeness {
+        Completeness::Truncated { .. } => format!("… more: {}", style.render_call(call_since(cursor))),
+        Completeness::Complete => match style.render_command(call_since(cursor)) {
+            Some(command) => format!("[later events: {command}]"),
+            None => format!("[cursor {cursor}]"),
+        },
     }
 }
 

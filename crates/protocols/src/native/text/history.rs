@@ -2,40 +2,40 @@
 use stead_engine::{
     limits,
     ops::{
-        DiffOutcome, HistoryEntryRow, HistoryOutcome, ReplayedCallOutcome, UndoOrRedoOutcome, UndoneOrRedoneEntry,
-        VisibleChange, first_page,
+        ChangesArgs, DiffOutcome, HistoryEntryRow, HistoryOutcome, JournalCursorArgument, ReplayedCallOutcome,
+        UndoOrRedoOutcome, UndoneOrRedoneEntry, VisibleChange, first_page,
     },
 };
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::{CallNotation, to_json_object};
+use crate::native::CallStyle;
 
 impl RenderableOutcome for HistoryOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
-        let entries: String = self.entries.iter().map(|entry| render_history_entry(entry, notation)).collect();
+    fn native_text(&self, style: CallStyle) -> String {
+        let entries: String = self.entries.iter().map(|entry| render_history_entry(entry, style)).collect();
         escape_lines(match self.completeness.next_call() {
-            Some(next) => format!("{entries}… more: {}", notation.render_call("history", &to_json_object(next))),
+            Some(next) => format!("{entries}… more: {}", style.render_call(next.clone())),
             None if entries.is_empty() => "no changes".to_owned(),
             None => entries.trim_end().to_owned(),
         })
     }
 }
 
-fn render_history_entry(entry: &HistoryEntryRow, notation: CallNotation) -> String {
+fn render_history_entry(entry: &HistoryEntryRow, style: CallStyle) -> String {
     let mut text = entry.render_heading() + "\n";
     for change in &entry.changes {
         text.push_str(&format!("  {}\n", change.render_line()));
     }
     if entry.changes_omitted > 0 {
-        let since = format!("r{}", entry.entry.saturating_sub(1));
-        let call = notation.render_call("changes", &serde_json::Map::from_iter([("since".to_owned(), since.into())]));
+        let since = JournalCursorArgument::Text(format!("r{}", entry.entry.saturating_sub(1)));
+        let call = style.render_call(ChangesArgs { since, wait_ms: None });
         text.push_str(&format!("  … and {} more: {call}\n", entry.changes_omitted));
     }
     text
 }
 
 impl RenderableOutcome for DiffOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let Self { path, diff, lines, same_bytes, .. } = self;
         // Escapes make the text longer, so that the text can exceed the limit although the diff does not.
         let escaped = escape_lines(diff);
@@ -52,7 +52,7 @@ impl RenderableOutcome for DiffOutcome {
 }
 
 impl RenderableOutcome for ReplayedCallOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let mut text = format!("already done by {} r{}; nothing was done again", self.operation, self.recorded.entry);
         for change in &self.changes {
             text.push_str(&format!("\n  {}", change.render_line()));
@@ -65,7 +65,7 @@ impl RenderableOutcome for ReplayedCallOutcome {
 }
 
 impl RenderableOutcome for UndoOrRedoOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let (verb, number) = match (self.entry, self.dry_run) {
             (UndoneOrRedoneEntry::Undone(number), false) => ("reverted", number),
             (UndoneOrRedoneEntry::Undone(number), true) => ("would revert", number),

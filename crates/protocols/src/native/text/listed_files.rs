@@ -7,10 +7,10 @@ use stead_engine::{
 use stead_text::visible::escape_deceptive_line;
 
 use super::{RenderableOutcome, escape_lines};
-use crate::native::{CallNotation, to_json_object};
+use crate::native::CallStyle;
 
 impl RenderableOutcome for StatOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let Self { path, kind, size, modified, mode, .. } = self;
         let mut text = format!("{}: {}", escape_deceptive_line(&path.to_wire()), file_kind_name(*kind));
         if *kind == FileKind::File {
@@ -29,7 +29,7 @@ impl RenderableOutcome for StatOutcome {
 }
 
 impl RenderableOutcome for ListOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
+    fn native_text(&self, style: CallStyle) -> String {
         let Self { path, entries, total, hidden, completeness } = self;
         let mut text = String::new();
         for entry in entries {
@@ -44,18 +44,18 @@ impl RenderableOutcome for ListOutcome {
         };
         text.push_str(&format!("[{}: {count}", escape_deceptive_line(&path.to_wire())));
         if *hidden > 0 {
-            text.push_str(&format!(", {hidden} hidden ({} shows them)", notation.render_switch("all")));
+            text.push_str(&format!(", {hidden} hidden ({} shows them)", style.render_switch("all")));
         }
         text.push(']');
         if let Some(next) = completeness.next_call() {
-            text.push_str(&format!("\n… truncated: {}", notation.render_call("list", &to_json_object(next))));
+            text.push_str(&format!("\n… truncated: {}", style.render_call(next.clone())));
         }
         escape_lines(text)
     }
 }
 
 impl RenderableOutcome for FindOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
+    fn native_text(&self, style: CallStyle) -> String {
         let mut text = String::new();
         for found in &self.matches {
             text.push_str(&escape_deceptive_line(&found.path.to_wire()));
@@ -80,16 +80,16 @@ impl RenderableOutcome for FindOutcome {
         if omitted > 0 {
             text.push_str(&format!(
                 "; truncated, {omitted} more: pass a narrower path, or raise {} up to {}",
-                notation.render_argument_name("max"),
+                style.render_argument_name("max"),
                 limits::FIND_MATCHES_MAX
             ));
         }
-        text.extend(render_ignored_note(self.ignored, notation).map(|note| format!("; {note}")));
+        text.extend(render_ignored_note(self.ignored, style).map(|note| format!("; {note}")));
         text.push(']');
         escape_lines(text)
     }
 }
 
-fn render_ignored_note(ignored: Option<u64>, notation: CallNotation) -> Option<String> {
-    ignored.map(|count| format!("{count} ignored ({} includes them)", notation.render_switch("all")))
+fn render_ignored_note(ignored: Option<u64>, style: CallStyle) -> Option<String> {
+    ignored.map(|count| format!("{count} ignored ({} includes them)", style.render_switch("all")))
 }

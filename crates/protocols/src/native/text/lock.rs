@@ -2,10 +2,10 @@
 use stead_engine::ops::{AcquiredOrReleasedLease, LeaseOutcome};
 
 use super::{RenderableOutcome, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for LeaseOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         escape_one_line(match self.change {
             AcquiredOrReleasedLease::Acquired => {
                 format!("locked {} until {}, fence {}", self.path, self.ends, self.fence)

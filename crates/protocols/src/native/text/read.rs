@@ -7,16 +7,12 @@ use stead_engine::{
 use stead_text::visible::escape_deceptive_line;
 
 use super::{RenderableOutcome, escape_one_line};
-use crate::{
-    json_string::LONG_TEXT_BYTES_MIN,
-    native::{CallNotation, to_json_object},
-};
+use crate::{json_string::LONG_TEXT_BYTES_MIN, native::CallStyle};
 
 impl RenderableOutcome for ReadOutcome {
     /// Renders the result of `read` as text; the file content is not escaped.
-    fn native_text(&self, notation: CallNotation) -> String {
-        let next_line =
-            |word, next: &ReadArgs| format!("\n… {word}: {}", notation.render_call("read", &to_json_object(next)));
+    fn native_text(&self, style: CallStyle) -> String {
+        let next_line = |word, next: &ReadArgs| format!("\n… {word}: {}", style.render_call(next.clone()));
         match &self.part {
             ReadPartFields::Lines(part) => {
                 let next = part.completeness.next_call().map(|next| next_line("truncated", next));

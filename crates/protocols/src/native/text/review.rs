@@ -6,11 +6,11 @@ use stead_engine::ops::{
 use stead_path::RelPath;
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::{CallNotation, to_json_object};
+use crate::native::CallStyle;
 
 impl RenderableOutcome for ReviewOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
-        let heading = self.other_sessions.as_deref().map(|others| render_heading(self, others, notation));
+    fn native_text(&self, style: CallStyle) -> String {
+        let heading = self.other_sessions.as_deref().map(|others| render_heading(self, others, style));
         let mut text = heading.unwrap_or_default();
         text.extend(self.files.iter().map(render_reviewed_file));
         let omitted = self.total - self.files.len();
@@ -23,11 +23,11 @@ impl RenderableOutcome for ReviewOutcome {
     }
 }
 
-fn render_heading(review: &ReviewOutcome, others: &[String], notation: CallNotation) -> String {
+fn render_heading(review: &ReviewOutcome, others: &[String], style: CallStyle) -> String {
     let ReviewOutcome { author, session, .. } = review;
     let others = others.first().map_or_else(String::new, |next| {
         let arguments = ReviewArgs { session: Some(next.clone()), ..ReviewArgs::default() };
-        let call = notation.render_call("review", &to_json_object(&arguments));
+        let call = style.render_call(arguments);
         let plural = if others.len() == 1 { "" } else { "s" };
         format!("; {} earlier session{plural} also changed files, to see the latest of them {call}", others.len())
     });
@@ -44,13 +44,13 @@ fn render_reviewed_file(file: &ReviewedFileRow) -> String {
 }
 
 impl RenderableOutcome for KeepChangesOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         escape_lines(format!("kept {}", join_paths(&self.kept)))
     }
 }
 
 impl RenderableOutcome for RejectChangesOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let rejected = join_paths(&self.rejected);
         let Some(recorded) = &self.recorded else { return escape_lines(format!("would reject {rejected}")) };
         let left: String = self.left.iter().map(|file| format!("\nleft {}: {}", file.path, file.reason)).collect();
@@ -63,7 +63,7 @@ fn join_paths(paths: &[RelPath]) -> String {
 }
 
 impl RenderableOutcome for BeginTurnOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         escape_one_line(format!("started a turn of session {} at r{}", self.session, self.recorded.entry))
     }
 }

@@ -10,14 +10,14 @@ use stead_engine::{
 use stead_text::visible::escape_deceptive_line;
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::{CallNotation, to_json_object};
+use crate::native::CallStyle;
 
 impl RenderableOutcome for SearchOutcome {
-    fn native_text(&self, notation: CallNotation) -> String {
+    fn native_text(&self, style: CallStyle) -> String {
         match self {
             SearchOutcome::Page(outcome) => escape_lines(match &outcome.alternatives {
-                Some(alternatives) => render_no_match(outcome, alternatives, notation),
-                None => render_page(outcome, notation),
+                Some(alternatives) => render_no_match(outcome, alternatives, style),
+                None => render_page(outcome, style),
             }),
             SearchOutcome::ByRelevance(found) => {
                 escape_one_line(format!("{} of {} hits", found.hits.len(), found.total))
@@ -27,22 +27,21 @@ impl RenderableOutcome for SearchOutcome {
     }
 }
 
-fn render_page(outcome: &NativeSearchOutcome, notation: CallNotation) -> String {
+fn render_page(outcome: &NativeSearchOutcome, style: CallStyle) -> String {
     let NativeSearchOutcome { page, total, completeness, unlisted, .. } = outcome;
     let mut text = render_summary(outcome) + &render_rows(&page.rows);
     if let (Some(start), Some(next)) = (page.next_start, completeness.next_call()) {
-        let call = match notation {
-            CallNotation::ToolCall => format!("cursor \"{start}\""),
-            CallNotation::Command(render) => render("search", &to_json_object(next)),
-        };
+        let call = style.render_command(next.clone()).unwrap_or_else(|| format!("cursor \"{start}\""));
         text.push_str(&format!("[{} more: {call}]\n", total - start));
     } else if *unlisted > 0 {
-        let glob = notation.render_argument_name("glob");
+        let glob = style.render_argument_name("glob");
         text.push_str(&format!("[{unlisted} more not listed: pass a narrower path or {glob}]\n"));
     }
-    let ignored = match notation {
-        CallNotation::Command(_) => render_ignored(&outcome.counts, notation),
-        CallNotation::ToolCall => (outcome.counts.ignored > 0).then(|| format!("{} ignored", outcome.counts.ignored)),
+    let ignored = match style {
+        CallStyle::Command(_) => render_ignored(&outcome.counts, style),
+        CallStyle::ToolCall | CallStyle::Endpoint | CallStyle::DialectTool(_) => {
+            (outcome.counts.ignored > 0).then(|| format!("{} ignored", outcome.counts.ignored))
+        }
     };
     (text + &render_notes(&outcome.counts, ignored)).trim_end().to_owned()
 }
@@ -108,16 +107,12 @@ fn render_incomplete(counts: &SearchedFileCountFields) -> Option<String> {
     (counts.large > 0).then(|| format!("not fully searched: {}{more}", named.join(", ")))
 }
 
-fn render_ignored(counts: &SearchedFileCountFields, notation: CallNotation) -> Option<String> {
+fn render_ignored(counts: &SearchedFileCountFields, style: CallStyle) -> Option<String> {
     let count = counts.ignored;
-    (count > 0).then(|| format!("{count} ignored ({} includes them)", notation.render_switch("all")))
+    (count > 0).then(|| format!("{count} ignored ({} includes them)", style.render_switch("all")))
 }
 
-fn render_no_match(
-    outcome: &NativeSearchOutcome,
-    alternatives: &NoHitsSearchSuggestions,
-    notation: CallNotation,
-) -> String {
+fn render_no_match(outcome: &NativeSearchOutcome, alternatives: &NoHitsSearchSuggestions, style: CallStyle) -> String {
     let NativeSearchOutcome { counts, query, .. } = outcome;
     let NoHitsSearchSuggestions { nearest, names, tried, out_of_time } = alternatives;
     let files = if counts.scanned == 1 { "file" } else { "files" };
@@ -138,7 +133,7 @@ fn render_no_match(
         let names: Vec<String> = names.iter().map(|path| escape_one_line(path.to_wire())).collect();
         text = format!("{}\nfiles with similar names: {}", text.trim_end(), names.join(", "));
     }
-    let notes = render_notes(counts, render_ignored(counts, notation));
+    let notes = render_notes(counts, render_ignored(counts, style));
     format!("{}\n{notes}", text.trim_end()).trim_end().to_owned()
 }
 
@@ -167,7 +162,7 @@ fn render_by_path(found: &SearchHitsByPath) -> String {
             text.push_str(&format!("; {count} {what}"));
         }
     }
-    text.extend(render_ignored(counts, CallNotation::ToolCall).map(|note| format!("; {note}")));
+    text.extend(render_ignored(counts, CallStyle::ToolCall).map(|note| format!("; {note}")));
     text + "]"
 }
 

@@ -4,10 +4,10 @@ use stead_engine::ops::{SessionFields, SessionOutcome};
 use stead_path::RelPath;
 
 use super::{RenderableOutcome, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for SessionOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         escape_one_line(match self {
             SessionOutcome::Shown(shown) => {
                 let SessionFields { session, principal, calls, readable, writable, .. } = &**shown;

@@ -2,10 +2,10 @@
 use stead_engine::{QuotaReport, ops::UsageOutcome};
 
 use super::{RenderableOutcome, escape_lines};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for UsageOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let Self { total_bytes, free_bytes, trash_items, trash_bytes, kept_bytes, kept_bytes_max, quota } = self;
         let quota = quota.as_ref().map_or_else(String::new, render_quota_lines);
         escape_lines(format!(

@@ -2,10 +2,10 @@
 use stead_engine::ops::{BegunOrEndedWatch, WatchOutcome};
 
 use super::{RenderableOutcome, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for WatchOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let Self { watch, path, .. } = self;
         escape_one_line(match self.change {
             BegunOrEndedWatch::Started => format!("watching {path} as {watch}; call watched for events"),

@@ -7,10 +7,10 @@ use stead_engine::ops::{
 use stead_text::{edit::QuoteMatchMethod, locate::FuzzyTextMatchPass};
 
 use super::{RenderableOutcome, escape_lines, escape_one_line};
-use crate::native::CallNotation;
+use crate::native::CallStyle;
 
 impl RenderableOutcome for WriteOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let Self { path, version, size, .. } = self;
         let rev = &version.rev;
         if !self.changed {
@@ -23,7 +23,7 @@ impl RenderableOutcome for WriteOutcome {
 }
 
 impl RenderableOutcome for EditOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let mut text = render_edit_summary(self);
         let mut edits: Vec<&AppliedEditRow> = self.edits.iter().chain(&self.literal_edits).collect();
         edits.sort_by_key(|row| row.edit);
@@ -86,7 +86,7 @@ fn render_rebase(rebase: &EditRebaseFields) -> String {
 }
 
 impl RenderableOutcome for PatchOutcome {
-    fn native_text(&self, _notation: CallNotation) -> String {
+    fn native_text(&self, _style: CallStyle) -> String {
         let files = if self.files.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.files.len()) };
         let mut text = match &self.rev {
             _ if self.dry_run => format!("would patch {files}; nothing was written"),

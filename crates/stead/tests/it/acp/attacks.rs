@@ -13,6 +13,7 @@ use testkit::attack::{
 use testkit::native::{EngineJsonCalls, JsonCall};
 
 use super::harness::AcpProxyTestProcess;
+use testkit::error_json;
 
 struct AcpAttackSubject {
     process: AcpProxyTestProcess,
@@ -61,7 +62,7 @@ impl AttackSubject for AcpAttackSubject {
                     Ok(answer) => AttackSubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
                     Err(failure) => AttackSubjectReply {
                         refusal: Some(failure.kind.code().into()),
-                        json: failure.to_json(),
+                        json: error_json(&failure),
                         text: String::new(),
                     },
                 },
