@@ -27,9 +27,7 @@ mod text_format;
 
 pub(crate) use errors::AcpErrorCode;
 
-pub use crate::dialect::acp::AcpDialect;
 pub(crate) use errors::AcpError;
-pub(crate) use files::select_lines;
 pub use proxy::{BoxedAcpMessageReader, BoxedAcpMessageWriter};
 pub use session::{AcpSingleFileRoot, OpenedAcpSessionRoot};
 pub use setup::{AcpFileCapabilities, McpServerCommand, McpServerTicketEnvVar};

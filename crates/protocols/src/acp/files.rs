@@ -164,7 +164,7 @@ impl<'p> AcpRunningFileCall<'p> {
 /// Selects up to `limit` lines of a file, starting at `line`. Lines are counted from 1, and line 0 means line 1. The
 /// selected lines keep their terminators, so that consecutive selections together are the whole file. A text that ends
 /// with a line terminator has an empty last line.
-pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Result<&str, AcpError> {
+fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Result<&str, AcpError> {
     let skipped = line.unwrap_or(1).saturating_sub(1) as usize;
     let start = offset_after_lines(text, skipped).ok_or_else(|| past_end_error(text))?;
     let rest = &text[start..];

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, LineEndingAndBomPolicy,
     ops::{BeginTurnArgs, ReadArgs, ReadOutcome, StaleWriteHandling, WriteArgs},
@@ -15,14 +15,11 @@ use stead_path::{
     RelPath, TrailingSlashRule,
 };
 
-use super::{Dialect, DialectReply};
 use crate::{
-    acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy, select_lines},
-    definition::{DialectDefinition, DialectDefinitionParseError},
+    acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy},
     prepared_call::{OutcomeWithBytes, PreparedCall, TypedCallResult},
 };
 
-const DEFINITION_JSON: &str = include_str!("../generated/acp.json");
 const NAME: &str = "acp";
 pub(crate) const READ_METHOD: &str = "fs/read_text_file";
 pub(crate) const WRITE_METHOD: &str = "fs/write_text_file";
@@ -75,42 +72,37 @@ pub(crate) fn engine_path(path: &RelPath, trailing: PathKindImpliedBySpelling) -
     }
 }
 
-type AcpReadResult = Result<OutcomeWithBytes<ReadOutcome>, Error>;
-
 /// The engine call for an ACP read reads the whole file, and the requested lines are selected from its result.
-pub(crate) fn read_call(engine_path: &str) -> PreparedCall<AcpReadResult> {
-    let (arguments, options) = read_arguments(engine_path.to_owned());
+pub(crate) fn read_call(engine_path: &str) -> PreparedCall<Result<OutcomeWithBytes<ReadOutcome>, Error>> {
+    let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
+    let arguments = ReadArgs { path: engine_path.to_owned(), ..ReadArgs::default() };
     PreparedCall::new(arguments, options, |result| OutcomeWithBytes::from_reply(result?))
 }
 
-fn read_arguments(path: String) -> (ReadArgs, CallOptions) {
-    let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
-    (ReadArgs { path, ..ReadArgs::default() }, options)
-}
-
+/// The engine merges a write with changes that others made since the caller read the file. An ACP write overwrites a
+/// file that the caller has not read.
 pub(crate) fn write_call(
     engine_path: &str,
     content: String,
     format: WriteFormatPolicy,
     known_text: Option<Arc<str>>,
 ) -> PreparedCall<TypedCallResult<WriteArgs>> {
-    let (arguments, options) = write_arguments(engine_path.to_owned(), content, format);
-    PreparedCall::new(WriteArgs { known_text, ..arguments }, options, |result| result)
-}
-
-/// The engine merges a write with changes that others made since the caller read the file. An ACP write overwrites a
-/// file that the caller has not read.
-fn write_arguments(path: String, content: String, format: WriteFormatPolicy) -> (WriteArgs, CallOptions) {
-    let encoding = (format.encoding == WriteEncodingPolicy::Utf8).then(|| "utf-8".to_owned());
     let replacement_format = match format.line_endings {
         WriteLineEndingPolicy::Keep => LineEndingAndBomPolicy::MatchLineEndings,
         WriteLineEndingPolicy::AsGiven => LineEndingAndBomPolicy::AsGiven,
     };
-    let (mode, replace_without_base) = (StaleWriteHandling::Merge, true);
+    let arguments = WriteArgs {
+        path: engine_path.to_owned(),
+        content,
+        encoding: (format.encoding == WriteEncodingPolicy::Utf8).then(|| "utf-8".to_owned()),
+        mode: StaleWriteHandling::Merge,
+        replace_without_base: true,
+        replacement_format,
+        known_text,
+        ..WriteArgs::default()
+    };
     let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(WRITE_METHOD) };
-    let arguments =
-        WriteArgs { path, content, encoding, mode, replace_without_base, replacement_format, ..WriteArgs::default() };
-    (arguments, options)
+    PreparedCall::new(arguments, options, |result| result)
 }
 
 pub(crate) fn turn_mark_call() -> PreparedCall<()> {
@@ -140,73 +132,14 @@ pub(crate) fn read_error(error: &Error, path: &str) -> AcpError {
     AcpError::from_error(error, path)
 }
 
-/// The `acp` dialect for one root directory.
-pub struct AcpDialect {
-    definition: DialectDefinition,
-    root_paths: Vec<String>,
-}
-
-impl AcpDialect {
-    /// Creates the `acp` dialect for one root directory; `root_paths` are all known absolute paths of the directory.
-    pub fn new(root_paths: Vec<String>) -> Result<Self, DialectDefinitionParseError> {
-        Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
-    }
-
-    fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<PreparedCall<DialectReply>, AcpError> {
-        let params_json = Value::Object(arguments.clone());
-        let invalid_params = |error: serde_json::Error| AcpError::invalid_params(error.to_string());
-        let resolve = |path: &str| {
-            let parsed = path_beneath_root(path, &self.root_paths).ok_or_else(|| AcpError::file_not_found(path))?;
-            Ok(engine_path(&parsed.path, parsed.required_kind))
-        };
-        match tool {
-            READ_METHOD => {
-                let AcpReadParams { path, line, limit, .. } =
-                    serde_json::from_value(params_json).map_err(invalid_params)?;
-                let (arguments, options) = read_arguments(resolve(&path)?);
-                Ok(PreparedCall::for_dialect(arguments, options, move |result| {
-                    let text = result.map_err(|error| read_error(&error, &path)).and_then(outcome_text);
-                    reply(text.and_then(|text| Ok(json!({ "content": select_lines(&text, line, limit)? }))))
-                }))
-            }
-            WRITE_METHOD => {
-                let AcpWriteParams { path, content, .. } =
-                    serde_json::from_value(params_json).map_err(invalid_params)?;
-                let (arguments, options) = write_arguments(resolve(&path)?, content, WriteFormatPolicy::default());
-                Ok(PreparedCall::for_dialect(arguments, options, move |result| {
-                    reply(result.map(|_| json!({})).map_err(|error| AcpError::from_error(&error, &path)))
-                }))
-            }
-            other => Err(AcpError::method_not_found(other)),
-        }
-    }
-}
-
-fn reply(result: Result<Value, AcpError>) -> DialectReply {
-    DialectReply::from_json(result.map_err(|error| error.to_json()))
-}
-
-impl Dialect for AcpDialect {
-    fn definition(&self) -> &DialectDefinition {
-        &self.definition
-    }
-
-    fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
-        self.parse_call(tool, arguments).unwrap_or_else(|error| {
-            let message = Error::new(ErrorKind::BadRequest, error.to_json().to_string());
-            let operation = if tool == WRITE_METHOD { "write" } else { "read" };
-            PreparedCall::rejected(operation, arguments, message, call_options(tool), |_| reply(Err(error)))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::arguments::tests::example_arguments, *};
+    use crate::definition::DialectDefinition;
 
     #[test]
     fn declared_arguments_decode() {
-        let definition = DialectDefinition::from_json(DEFINITION_JSON).unwrap();
+        let definition = DialectDefinition::from_json(include_str!("../generated/acp.json")).unwrap();
         let arguments = |method: &str| Value::Object(example_arguments(definition.find_tool(method).unwrap()));
         assert!(serde_json::from_value::<AcpReadParams>(arguments(READ_METHOD)).is_ok());
         assert!(serde_json::from_value::<AcpWriteParams>(arguments(WRITE_METHOD)).is_ok());
