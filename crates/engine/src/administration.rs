@@ -1,6 +1,8 @@
 //! The right to administer, and the storage behind the operations that administer. The owner of the state directory
 //! administers on the command line; every other administrator has a token for it.
 
+use std::io;
+
 use crate::{
     call_options::SecretTransport,
     caller::{Caller, CallerApproverStatus, CallerAuthority, Principal},
@@ -8,7 +10,7 @@ use crate::{
     errors::{Error, ErrorKind},
     next_step::NextStep,
     operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
-    ops::{ListTrashArgs, ListTrashOutcome, OperationDefinition, PurgeTrashArgs, PurgeTrashOutcome},
+    ops::{self, OperationDefinition},
 };
 
 /// The right that a caller needs for an operation.
@@ -38,6 +40,52 @@ pub struct AdministrationCall<'a> {
     pub operation: &'static str,
 }
 
+impl<'a> AdministrationCall<'a> {
+    /// The stream of bytes that an export writes or an import reads beside the outcome of the call.
+    pub fn stream(&self) -> Result<CallStreamAdapter<'a>, Error> {
+        self.control.stream().map(CallStreamAdapter).ok_or_else(|| {
+            Error::new(ErrorKind::BadRequest, format!("{} transfers a stream of bytes", self.operation))
+                .with_next_step("run the command of stead, or use the endpoint in GET /v1/openapi.json")
+        })
+    }
+}
+
+/// A stream of bytes that belongs to a call: the file of an export, or the archive of an import.
+pub trait CallByteStream: Sync {
+    /// Announces an export before its first byte, with the number of files that it leaves out.
+    fn begin_output(&self, _left_out: u64) {}
+
+    /// Writes all these bytes.
+    fn write_bytes(&self, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Reads up to the length of the buffer, and returns 0 at the end of the stream.
+    fn read_bytes(&self, _buffer: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// The stream of a call as a reader and a writer.
+#[derive(Clone, Copy)]
+pub struct CallStreamAdapter<'a>(pub &'a dyn CallByteStream);
+
+impl io::Write for CallStreamAdapter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_bytes(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for CallStreamAdapter<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_bytes(buffer)
+    }
+}
+
 macro_rules! administration_operations {
     ($($method:ident $args:ident => $outcome:ident;)+) => {
         /// The storage that the operations of administration read and change. An operation that changes something
@@ -46,17 +94,22 @@ macro_rules! administration_operations {
         pub trait AdministrationStore: Send + Sync {
             /// Whether an approver's secret is set.
             fn has_approver_secret(&self) -> Result<bool, Error>;
+
+            /// The storage that runs the operations that this storage does not implement.
+            fn underlying_store(&self) -> Option<&dyn AdministrationStore> {
+                None
+            }
             $(
                 #[doc = concat!("Runs the operation with the arguments [`", stringify!($args), "`].")]
-                fn $method(&self, _args: &$args, call: &AdministrationCall<'_>) -> Result<$outcome, Error> {
-                    Err(unknown_here_error(call.operation))
+                fn $method(&self, args: &ops::$args, call: &AdministrationCall<'_>) -> Result<ops::$outcome, Error> {
+                    self.underlying_store().ok_or_else(|| unknown_here_error(call.operation))?.$method(args, call)
                 }
             )+
         }
 
-        $(impl Operation for $args {
+        $(impl Operation for ops::$args {
             type Resolved = ();
-            type Outcome = $outcome;
+            type Outcome = ops::$outcome;
 
             fn resolve(
                 &self,
@@ -82,6 +135,25 @@ macro_rules! administration_operations {
 administration_operations! {
     list_trash ListTrashArgs => ListTrashOutcome;
     purge_trash PurgeTrashArgs => PurgeTrashOutcome;
+    apply_policy ApplyPolicyArgs => ApplyPolicyOutcome;
+    verify_log VerifyLogArgs => VerifyLogOutcome;
+    sign_log SignLogArgs => SignLogOutcome;
+    rotate_log_key RotateLogKeyArgs => RotateLogKeyOutcome;
+    export_log ExportLogArgs => ExportLogOutcome;
+    create_token CreateTokenArgs => CreateTokenOutcome;
+    rotate_token RotateTokenArgs => CreateTokenOutcome;
+    list_tokens ListTokensArgs => ListTokensOutcome;
+    revoke_token RevokeTokenArgs => RevokeTokenOutcome;
+    list_workspaces ListWorkspacesArgs => ListWorkspacesOutcome;
+    show_workspace ShowWorkspaceArgs => WorkspaceDescription;
+    create_workspace CreateWorkspaceArgs => WorkspaceDescription;
+    fork_workspace ForkWorkspaceArgs => WorkspaceDescription;
+    destroy_workspace DestroyWorkspaceArgs => WorkspaceDescription;
+    restore_workspace RestoreWorkspaceArgs => WorkspaceDescription;
+    export_workspace ExportWorkspaceArgs => ExportWorkspaceOutcome;
+    import_workspace ImportWorkspaceArgs => WorkspaceDescription;
+    set_approver SetApproverSecretArgs => SetApproverSecretOutcome;
+    show_approver ShowApproverArgs => ShowApproverOutcome;
 }
 
 pub(crate) fn unknown_here_error(operation: &str) -> Error {
@@ -135,8 +207,13 @@ pub(crate) fn check_authority(
     }
 }
 
+/// Whether the caller lacks the right to every call of the operation.
 pub(crate) fn is_always_refused(definition: &OperationDefinition, caller: &Caller) -> bool {
-    definition.authority != RequiredAuthority::Use && !may_administer(caller)
+    match (definition.authority, caller.grants.authority) {
+        (RequiredAuthority::Use, CallerAuthority::UseFiles | CallerAuthority::OwnerCommandLine) => false,
+        (RequiredAuthority::Use, _) => true,
+        (_, _) => !may_administer(caller),
+    }
 }
 
 /// An agent never administers, whatever its token or its command line says.

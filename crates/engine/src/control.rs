@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    administration::CallByteStream,
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
@@ -67,6 +68,7 @@ pub struct CallControl<'a> {
     entries_done: AtomicU64,
     found: OnceLock<AtomicU64>,
     approval_wait: Duration,
+    stream: Option<&'a dyn CallByteStream>,
 }
 
 impl Default for CallControl<'_> {
@@ -85,6 +87,7 @@ impl<'a> CallControl<'a> {
             entries_done: AtomicU64::new(0),
             found: OnceLock::new(),
             approval_wait: Duration::ZERO,
+            stream: None,
         }
     }
 
@@ -94,6 +97,17 @@ impl<'a> CallControl<'a> {
         self.approval_wait = Duration::from_millis(wait_ms.min(limits::APPROVAL_WAIT_MS_MAX));
         self.deadline += self.approval_wait;
         self
+    }
+
+    /// Gives the call the stream of bytes that an export writes or an import reads.
+    #[must_use]
+    pub fn with_stream(mut self, stream: &'a dyn CallByteStream) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    pub(crate) fn stream(&self) -> Option<&'a dyn CallByteStream> {
+        self.stream
     }
 
     pub(crate) fn approval_wait(&self) -> Duration {

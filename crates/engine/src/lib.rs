@@ -39,7 +39,9 @@ mod watches;
 mod workspace;
 mod workspace_reader;
 
-pub use administration::{AdministrationCall, AdministrationStore, RequiredAuthority};
+pub use administration::{
+    AdministrationCall, AdministrationStore, CallByteStream, CallStreamAdapter, RequiredAuthority,
+};
 pub use approval::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalMode, ApprovalPlanPreview,
     ApprovalRequest, ApprovalState, ApproverAndReason,

@@ -201,3 +201,7 @@ pub const SEARCH_LINE_TIME_MAX: Duration = Duration::from_secs(5);
 /// The length in bytes from which a line counts as very long for the search index. A search always reads a file with a
 /// very long line, because the result must report skipped parts of the line.
 pub const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
+/// The number of journal entries that `log.show` returns by default.
+pub const LOG_ENTRIES_DEFAULT: u64 = 50;
+/// The number of journal entries that one call of `log.show` returns at most.
+pub const LOG_ENTRIES_PER_PAGE: usize = 500;

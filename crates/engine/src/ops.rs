@@ -12,6 +12,7 @@ mod administration;
 mod alerts;
 mod append;
 mod approvals;
+mod audit_rows;
 mod buffer;
 mod changed_lines;
 mod changes;
@@ -24,6 +25,7 @@ mod events;
 mod find;
 mod history;
 mod journal_feed;
+mod journal_log;
 mod list;
 mod lock;
 mod r#move;
@@ -39,6 +41,7 @@ mod session;
 mod stale_reads;
 mod stat;
 pub(crate) mod text_pages;
+mod tokens;
 mod undo;
 mod usage;
 mod visible_change;
@@ -47,7 +50,16 @@ mod watch;
 mod watched;
 mod write;
 
-pub use administration::{ListTrashArgs, ListTrashOutcome, ListedTrashItem, PurgeTrashArgs, PurgeTrashOutcome};
+pub use administration::{
+    ApplyPolicyArgs, ApplyPolicyOutcome, CreateTokenArgs, CreateTokenOutcome, CreateWorkspaceArgs,
+    DestroyWorkspaceArgs, DestroyedWorkspaceTrashPolicy, ExportLogArgs, ExportLogOutcome, ExportWorkspaceArgs,
+    ExportWorkspaceOutcome, ForkWorkspaceArgs, ImportWorkspaceArgs, ImportedArchiveSize, JournalHeadFields,
+    ListTokensArgs, ListTokensOutcome, ListTrashArgs, ListTrashOutcome, ListWorkspacesArgs, ListWorkspacesOutcome,
+    ListedTrashItem, PurgeTrashArgs, PurgeTrashOutcome, RestoreWorkspaceArgs, RevokeTokenArgs, RevokeTokenOutcome,
+    RotateLogKeyArgs, RotateLogKeyOutcome, RotateTokenArgs, SetApproverSecretArgs, SetApproverSecretOutcome,
+    ShowApproverArgs, ShowApproverOutcome, ShowLogArgs, ShowWorkspaceArgs, SignLogArgs, SignLogOutcome,
+    VerifiedJournalFields, VerifyLogArgs, VerifyLogOutcome, WorkspaceDescription, WorkspaceOrigin, WorkspaceSizeFields,
+};
 pub use alerts::{
     AlertFields, AlertOutcome, AnswerAlertArgs, ListAlertsArgs, ListAlertsOutcome, SendAlertArgs, SentOrAnsweredAlert,
 };
@@ -56,6 +68,7 @@ pub use approvals::{
     AnswerApprovalOutcome, ApprovalAnswerArgs, ApprovalFields, ApprovalStateFilter, ApproveArgs, DenyArgs,
     ListApprovalsArgs, ListApprovalsOutcome, ListedApprovalsPage,
 };
+pub use audit_rows::{AuditRow, audit_rows};
 pub use buffer::{
     BufferChangeArgs, BufferChangeOutcome, BufferCloseArgs, BufferCloseOutcome, BufferDraftDropArgs, BufferFields,
     BufferListArgs, BufferListOutcome, BufferListRow, BufferOpenArgs, BufferOpenOutcome, BufferSaveArgs,
@@ -75,6 +88,7 @@ pub use events::{
 pub use find::{FindArgs, FindOutcome, FoundPathRow};
 pub use history::{EntryRelationFields, HistoryArgs, HistoryEntryRow, HistoryOutcome};
 pub use journal_feed::{EventRowJournalEntryFields, JournalCursor, JournalCursorArgument};
+pub use journal_log::{LoggedEntryRow, ShowLogOutcome};
 pub use list::{ListArgs, ListOutcome, ListedEntryRow, ListedLinkTarget};
 pub use lock::{AcquiredOrReleasedLease, LeaseOutcome, LockArgs, UnlockArgs};
 pub use r#move::{MoveArgs, MoveOutcome, MoveOutcomeTreeFields};
@@ -112,6 +126,7 @@ pub(crate) use stale_reads::{LastReadFileVersion, StaleReadNotifier};
 pub use stat::file_kind_name;
 pub use stat::{StatArgs, StatOutcome};
 pub use text_pages::{OutcomeTextFirstPage, TextPageEnd, first_page, format_line_span};
+pub use tokens::{AccessTokenFields, Secret};
 pub use undo::{RedoArgs, UndoArgs, UndoOrRedoOutcome, UndoneOrRedoneEntry, UnrevertedFileRow};
 pub use usage::{UsageArgs, UsageOutcome};
 pub use visible_change::{JournalEntryArgument, RecordedFileVersion, VisibleChange};
@@ -229,6 +244,26 @@ macro_rules! for_each_operation {
             "reject" Destroy RejectChangesArgs => RejectChangesOutcome;
             "trash.list" None ListTrashArgs => ListTrashOutcome by Administer;
             "trash.purge" Destroy PurgeTrashArgs => PurgeTrashOutcome by AdministerConfirmed;
+            "policy.apply" Write ApplyPolicyArgs => ApplyPolicyOutcome ["text"] by AdministerConfirmed;
+            "log.show" None ShowLogArgs => ShowLogOutcome by Administer;
+            "log.verify" None VerifyLogArgs => VerifyLogOutcome by Administer;
+            "log.checkpoint" None SignLogArgs => SignLogOutcome by Administer;
+            "log.rotate_key" Write RotateLogKeyArgs => RotateLogKeyOutcome by AdministerConfirmed;
+            "log.export" None ExportLogArgs => ExportLogOutcome by Administer;
+            "token.create" Write CreateTokenArgs => CreateTokenOutcome by IssueSecret;
+            "token.rotate" Write RotateTokenArgs => CreateTokenOutcome by IssueSecret;
+            "token.list" None ListTokensArgs => ListTokensOutcome by Administer;
+            "token.revoke" Write RevokeTokenArgs => RevokeTokenOutcome by Administer;
+            "workspace.list" None ListWorkspacesArgs => ListWorkspacesOutcome by Administer;
+            "workspace.show" None ShowWorkspaceArgs => WorkspaceDescription by Administer;
+            "workspace.create" Write CreateWorkspaceArgs => WorkspaceDescription by Administer;
+            "workspace.fork" Write ForkWorkspaceArgs => WorkspaceDescription by Administer;
+            "workspace.destroy" Destroy DestroyWorkspaceArgs => WorkspaceDescription by AdministerConfirmed;
+            "workspace.restore" Write RestoreWorkspaceArgs => WorkspaceDescription by AdministerConfirmed;
+            "workspace.export" Write ExportWorkspaceArgs => ExportWorkspaceOutcome by Export;
+            "workspace.import" Write ImportWorkspaceArgs => WorkspaceDescription by AdministerConfirmed;
+            "approver.set" Write SetApproverSecretArgs => SetApproverSecretOutcome ["secret"] by SetSecret;
+            "approver.status" None ShowApproverArgs => ShowApproverOutcome by SetSecret;
         }
     };
 }

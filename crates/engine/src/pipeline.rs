@@ -116,11 +116,10 @@ fn administer(
     call: &PipelineCall<'_>,
 ) -> Result<CallJournalStatus, Error> {
     let RequestedPathsAndPlanFn { plan, .. } = call.operation.resolve_call(context)?;
-    let OperationPlanningResult::Administration(run) = plan(context, &ResolvedTargets(Vec::new()))? else {
-        return Err(administration::unknown_here_error(call.definition.name));
-    };
-    let (caller, control) = (context.caller, context.control);
-    run(store, &AdministrationCall { caller, control, operation: call.definition.name })?;
+    if let OperationPlanningResult::Administration(run) = plan(context, &ResolvedTargets(Vec::new()))? {
+        let (caller, control) = (context.caller, context.control);
+        run(store, &AdministrationCall { caller, control, operation: call.definition.name })?;
+    }
     Ok(match call.definition.effect {
         OperationEffectClass::None => CallJournalStatus::NotYetRecorded(PipelineReply::default()),
         OperationEffectClass::Write | OperationEffectClass::Destroy => {

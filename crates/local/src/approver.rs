@@ -5,13 +5,13 @@
 use argon2::Argon2;
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
-use stead_engine::{Error, ErrorKind, NextStep};
+use stead_engine::{AdministrationCall, Error, ErrorKind, NextStep};
 
 use crate::{
     errors,
     limits::{APPROVER_RETRY_DELAY_MS_MAX, APPROVER_SECRET_BYTES_MAX, APPROVER_SECRET_CHARS_MIN},
     open::LocalWorkspace,
-    store::TransactionSyncPolicy,
+    store::{TransactionSyncPolicy, UnnumberedJournalEntry},
     token::random_bytes,
 };
 
@@ -34,7 +34,7 @@ struct FailedApproverAttempts {
 
 impl LocalWorkspace {
     /// Stores a new approver secret. If a secret is already set, the caller must check the old secret first.
-    pub fn set_approver_secret(&self, secret: &str) -> Result<(), Error> {
+    pub fn set_approver_secret(&self, secret: &str, call: &AdministrationCall<'_>) -> Result<(), Error> {
         if secret.chars().count() < APPROVER_SECRET_CHARS_MIN || secret.len() > APPROVER_SECRET_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::BadRequest,
@@ -44,10 +44,9 @@ impl LocalWorkspace {
         }
         let salt: [u8; 16] = random_bytes()?;
         let stored = ApproverSecretHash { salt, hash: hash_secret(secret, &salt)? };
-        self.record_secret_change(
-            "approver_set",
-            &[("approver", text(&stored)?), ("approver_tries", text(&FailedApproverAttempts::default())?)],
-        )
+        let draft = self.pending_administration_entry(call.caller, call.operation, "{}".to_owned());
+        let values = [("approver", text(&stored)?), ("approver_tries", text(&FailedApproverAttempts::default())?)];
+        self.record_secret_change(draft, &values)
     }
 
     /// Checks the approver secret. A wrong approver secret is counted and recorded, and delays the next attempt.
@@ -73,14 +72,16 @@ impl LocalWorkspace {
         // The attempt is counted before the secret is compared, so that killing the process does not hide the attempt.
         let counted =
             FailedApproverAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
-        self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
+        let attempt = self.pending_system_entry("approver_try", "{}".to_owned());
+        self.record_secret_change(attempt, &[("approver_tries", text(&counted)?)])?;
         if secret.len() > APPROVER_SECRET_BYTES_MAX
             || !constant_time_eq(&hash_secret(secret, &stored.salt)?, &stored.hash)
         {
             return Err(Error::new(ErrorKind::PolicyDenied, "wrong approver secret; nothing was approved or changed")
                 .with_next_step("enter the secret that was set with `stead approvals setup`"));
         }
-        self.record_secret_change("approver_shown", &[("approver_tries", text(&FailedApproverAttempts::default())?)])
+        let shown = self.pending_system_entry("approver_shown", "{}".to_owned());
+        self.record_secret_change(shown, &[("approver_tries", text(&FailedApproverAttempts::default())?)])
     }
 
     pub(crate) fn load_approver_secret(&self) -> Result<Option<ApproverSecretHash>, Error> {
@@ -95,8 +96,11 @@ impl LocalWorkspace {
     }
 
     /// The journal entry about a new approver secret contains neither the hash of the secret nor the failed attempts.
-    fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
-        let draft = self.pending_system_entry(operation, "{}".to_owned());
+    fn record_secret_change(
+        &self,
+        draft: UnnumberedJournalEntry,
+        values: &[(&'static str, String)],
+    ) -> Result<(), Error> {
         let values = values.to_vec();
         self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, _| {
             for (name, value) in &values {

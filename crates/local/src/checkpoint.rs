@@ -2,7 +2,7 @@
 //! database as the journal, so that a key rotation is one transaction and every process signs with the current key.
 
 use rusqlite::{Connection, params};
-use stead_engine::{Error, ErrorKind, NextStep};
+use stead_engine::{AdministrationCall, Error, ErrorKind, NextStep};
 use stead_journal::{JournalCheckpoint, JournalKeyRecord, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
 use crate::{
@@ -65,14 +65,15 @@ impl LocalWorkspace {
     }
 
     /// Replaces the signing key; the old key endorses the new key and is then erased.
-    pub fn rotate_key(&self) -> Result<(), Error> {
+    pub fn rotate_key(&self, call: &AdministrationCall<'_>) -> Result<(), Error> {
         self.flush()?;
         self.sign_checkpoint()?;
         let seed: [u8; 32] = random_bytes()?;
         let public = Signer::from_seed(&seed).verifying_key();
         let origin = self.store.origin.clone();
         let time_ms = self.clock.now().wall_ms;
-        let draft = self.pending_system_entry("rotate_key", serde_json::json!({ "public": public }).to_string());
+        let arguments = serde_json::json!({ "public": public }).to_string();
+        let draft = self.pending_administration_entry(call.caller, call.operation, arguments);
         self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, number| {
             let record = JournalKeyRecord::next(&load_signer(transaction)?, &origin, public, number);
             let text = serde_json::to_string(&record).map_err(|_| rusqlite::Error::InvalidQuery)?;

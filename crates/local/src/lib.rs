@@ -52,7 +52,5 @@ pub use options::{
 pub use recovery::RecoveryReport;
 pub use token::{AccessTokenRecord, CreateTokenRequest, SessionTicketRecord, TOKEN_PREFIX};
 pub use workspace_registry::{
-    CreateWorkspaceRequest, ListWorkspacesRequest, TokenRecordWithScope, TokenScope, WorkspaceCopyCounts,
-    WorkspaceDescription, WorkspaceLasting, WorkspaceListFilter, WorkspaceName, WorkspaceRegistry,
-    WorkspaceRegistryOptions,
+    TokenRecordWithScope, TokenScope, WorkspaceCopyCounts, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
 };

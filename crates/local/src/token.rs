@@ -9,7 +9,10 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use stead_engine::{CallerAccessMode, Error, ErrorKind, Grants, NextStep, Principal};
+use stead_engine::{
+    AdministrationCall, CallerAccessMode, CallerAuthority, Error, ErrorKind, Grants, NextStep, Principal, UtcSecond,
+    ops::{AccessTokenFields, CreateTokenArgs},
+};
 use stead_path::RelPath;
 
 use crate::{
@@ -60,17 +63,40 @@ struct StoredTokenGrants {
     read_only: bool,
     readable: Vec<String>,
     writable: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    administer: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    export: bool,
+}
+
+impl CreateTokenRequest {
+    /// The request for a token that the arguments of `token.create` describe.
+    pub(crate) fn from_args(args: &CreateTokenArgs, now_ms: i64) -> Result<Self, Error> {
+        let (principal, grants) = args.principal_and_grants()?;
+        Ok(Self { principal, grants, expires_ms: args.expires_ms(now_ms)?, label: args.label.clone() })
+    }
 }
 
 impl AccessTokenRecord {
-    /// Whether the access token permits no changes.
-    pub fn is_read_only(&self) -> bool {
-        self.stored_grants.read_only
-    }
-
-    /// Returns the subtrees that the access token can read, and the subtrees that it can write.
-    pub fn readable_and_writable(&self) -> (&[String], &[String]) {
-        (&self.stored_grants.readable, &self.stored_grants.writable)
+    /// The token as `token.list` returns it.
+    pub(crate) fn to_fields(&self, now_ms: i64) -> AccessTokenFields {
+        let StoredTokenGrants { read_only, readable, writable, administer, export } = self.stored_grants.clone();
+        let (id, principal, label) = (self.id.clone(), self.principal.clone(), self.label.clone());
+        let (created, is_expired) = (UtcSecond { unix_ms: self.created_ms }, self.is_expired(now_ms));
+        let ends = self.expires_ms.map(|unix_ms| UtcSecond { unix_ms });
+        AccessTokenFields {
+            id,
+            principal,
+            read_only,
+            readable,
+            writable,
+            label,
+            created,
+            ends,
+            administer,
+            export,
+            is_expired,
+        }
     }
 
     /// Whether the access token is expired or revoked.
@@ -97,19 +123,33 @@ impl AccessTokenRecord {
         let access =
             if self.stored_grants.read_only { CallerAccessMode::ReadOnly } else { CallerAccessMode::ReadWrite };
         let (readable, writable) = (paths(&self.stored_grants.readable)?, paths(&self.stored_grants.writable)?);
-        Ok(Grants { access, readable, writable, ..Grants::default() })
+        let authority = match (self.stored_grants.administer, self.stored_grants.export) {
+            (false, _) => CallerAuthority::UseFiles,
+            (true, false) => CallerAuthority::AdministrationToken,
+            (true, true) => CallerAuthority::AdministrationAndExportToken,
+        };
+        Ok(Grants { access, readable, writable, authority, ..Grants::default() })
     }
 }
 
 impl LocalWorkspace {
     /// Creates an access token, and returns its record and its text, which is never stored.
-    pub fn create_token(&self, request: &CreateTokenRequest) -> Result<(AccessTokenRecord, String), Error> {
-        self.insert_new_token(request, None)
+    pub fn create_token(
+        &self,
+        request: &CreateTokenRequest,
+        call: &AdministrationCall<'_>,
+    ) -> Result<(AccessTokenRecord, String), Error> {
+        self.insert_new_token(request, None, call)
     }
 
     /// Replaces an access token by a new token with the same grants. The old access token expires after `overlap_ms`
     /// milliseconds.
-    pub fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
+    pub fn rotate_token(
+        &self,
+        id: &str,
+        overlap_ms: i64,
+        call: &AdministrationCall<'_>,
+    ) -> Result<(AccessTokenRecord, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
         if old.is_expired(now_ms) {
@@ -122,16 +162,17 @@ impl LocalWorkspace {
             expires_ms: old.expires_ms,
             label: old.label,
         };
-        self.insert_new_token(&request, Some((old.id, now_ms.saturating_add(overlap_ms.max(0)))))
+        self.insert_new_token(&request, Some((old.id, now_ms.saturating_add(overlap_ms.max(0)))), call)
     }
 
     fn insert_new_token(
         &self,
         request: &CreateTokenRequest,
         replaced: Option<(String, i64)>,
+        call: &AdministrationCall<'_>,
     ) -> Result<(AccessTokenRecord, String), Error> {
         let (token, secret) = generate_token(request, self.clock.now().wall_ms)?;
-        self.record_token_change("token_create", &token, Some(hash(&secret)), replaced)?;
+        self.record_token_change(call, &token, Some(hash(&secret)), replaced)?;
         let text = format_token(&token.id, &secret);
         Ok((token, text))
     }
@@ -146,13 +187,13 @@ impl LocalWorkspace {
     }
 
     /// Revokes an access token immediately.
-    pub fn revoke_token(&self, id: &str) -> Result<AccessTokenRecord, Error> {
+    pub fn revoke_token(&self, id: &str, call: &AdministrationCall<'_>) -> Result<AccessTokenRecord, Error> {
         let mut token = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
         if !token.is_expired(now_ms) {
             token.expires_ms = Some(now_ms);
-            self.record_token_change("token_revoke", &token, None, None)?;
         }
+        self.record_token_change(call, &token, None, None)?;
         Ok(token)
     }
 
@@ -184,14 +225,14 @@ impl LocalWorkspace {
     /// entry does not contain the secret of the token.
     fn record_token_change(
         &self,
-        operation: &str,
+        call: &AdministrationCall<'_>,
         token: &AccessTokenRecord,
         hash: Option<[u8; 32]>,
         replaced: Option<(String, i64)>,
     ) -> Result<(), Error> {
         let arguments = journal_arguments(token, replaced.as_ref().map(|(old, _)| old.as_str()), None);
         let reach = token.grants_json()?;
-        let mut draft = self.pending_system_entry(operation, arguments);
+        let mut draft = self.pending_administration_entry(call.caller, call.operation, arguments);
         let (token, now_ms) = (token.clone(), self.clock.now().wall_ms);
         let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             let open: i64 = transaction.query_row(
@@ -205,14 +246,10 @@ impl LocalWorkspace {
             store::append_entry(transaction, tip, &mut draft)?;
             match hash {
                 Some(hash) => insert_token(transaction, &token, hash, &reach)?,
-                None => transaction
-                    .execute("UPDATE tokens SET ends_ms = ?2 WHERE id = ?1", params![token.id, token.expires_ms])?,
+                None => shorten_token(transaction, &token.id, token.expires_ms.unwrap_or(now_ms))?,
             };
             if let Some((old, ends_ms)) = &replaced {
-                transaction.execute(
-                    "UPDATE tokens SET ends_ms = ?2 WHERE id = ?1 AND (ends_ms IS NULL OR ends_ms > ?2)",
-                    params![old, ends_ms],
-                )?;
+                shorten_token(transaction, old, *ends_ms)?;
             }
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
@@ -237,6 +274,8 @@ pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Resul
             read_only: request.grants.access == CallerAccessMode::ReadOnly,
             readable: request.grants.readable.iter().map(ToString::to_string).collect(),
             writable: request.grants.writable.iter().map(ToString::to_string).collect(),
+            administer: request.grants.authority != CallerAuthority::UseFiles,
+            export: request.grants.authority == CallerAuthority::AdministrationAndExportToken,
         },
     };
     Ok((token, to_hex(&secret)))
@@ -258,6 +297,10 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
         "readable": token.stored_grants.readable, "writable": token.stored_grants.writable, "ends_ms": token.expires_ms,
         "replaces": replaces,
     });
+    if token.stored_grants.administer {
+        arguments["administer"] = true.into();
+        arguments["export"] = token.stored_grants.export.into();
+    }
     if let Some(workspace) = workspace {
         arguments["workspace"] = workspace.into();
     }
@@ -281,6 +324,14 @@ pub(crate) fn insert_token(
     transaction.execute(
         "INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![token.id, hash, token.principal, reach, token.label, token.created_ms, token.expires_ms],
+    )
+}
+
+/// Lets a token end at this time, unless it ends earlier.
+pub(crate) fn shorten_token(transaction: &Transaction<'_>, id: &str, ends_ms: i64) -> rusqlite::Result<usize> {
+    transaction.execute(
+        "UPDATE tokens SET ends_ms = ?2 WHERE id = ?1 AND (ends_ms IS NULL OR ends_ms > ?2)",
+        params![id, ends_ms],
     )
 }
 

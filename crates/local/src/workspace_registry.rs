@@ -30,6 +30,7 @@ use crate::{
     store::{self, TransactionSyncPolicy},
 };
 
+mod administration;
 mod archive;
 mod create;
 mod describe;
@@ -40,10 +41,9 @@ mod rows;
 mod tar;
 mod tokens;
 
-pub use create::CreateWorkspaceRequest;
-pub use describe::{ListWorkspacesRequest, WorkspaceDescription, WorkspaceListFilter};
 pub use fork::WorkspaceCopyCounts;
-pub use rows::{DestroyedWorkspaceTrashPolicy as WorkspaceLasting, WorkspaceName};
+pub use rows::WorkspaceName;
+use stead_engine::ops::{CreateWorkspaceArgs, DestroyedWorkspaceTrashPolicy, WorkspaceDescription};
 pub use tokens::{TokenRecordWithScope, TokenScope};
 
 use open_workspaces::OpenWorkspaces;
@@ -189,7 +189,7 @@ impl WorkspaceRegistry {
     }
 
     /// The internal workspace with the registry's own journal, for verification and export.
-    pub fn registry_workspace(&self) -> &LocalWorkspace {
+    pub fn registry_workspace(&self) -> &Arc<LocalWorkspace> {
         &self.registry_workspace
     }
 

@@ -14,6 +14,7 @@ mod body;
 mod change_notifier;
 mod client;
 mod client_limits;
+mod declared_routes;
 mod errors;
 mod event_stream;
 mod host_check;
@@ -29,7 +30,6 @@ mod rpc;
 mod state;
 mod tls;
 mod unauthenticated;
-mod workspace_admin;
 mod write_timeout;
 
 pub(crate) use client::IDEMPOTENCY_KEY_HEADER;
@@ -41,7 +41,6 @@ pub use request_log::{HttpRequestLogEntry, LoggedCallsOfHttpRequest, RequestLogC
 pub use state::{HttpServerConfig, HttpServerOptions, HttpServerState};
 pub use tls::{ReloadableTlsConfig, TlsCertificateError};
 pub use unauthenticated::UnauthenticatedPerAddressLimit;
-pub use workspace_admin::{WorkspaceAdminRequest, WorkspaceExportStartInfo, WorkspaceRegistryAdmin};
 
 /// The credential with which the client of an HTTP request authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,25 +58,14 @@ pub struct AuthenticatedClientIdentity {
     pub client_key: String,
     /// The caller for all engine calls of the authenticated client.
     pub caller: Caller,
-    /// The workspace or the administration that the client's token gives access to.
-    pub scope: TokenWorkspaceOrAdminAccess,
-}
-
-/// The workspace or the administration that a token gives access to.
-#[derive(Clone)]
-pub enum TokenWorkspaceOrAdminAccess {
-    /// The token gives access to one workspace.
-    Workspace {
-        /// The unique id of the workspace that the token gives access to.
-        id: String,
-        /// The path of the workspace root, which some dialects show in their replies.
-        location: DialectWorkspaceRootPath,
-        /// The function that opens the workspace. The server calls the opener once for each client that is not in its
-        /// cache. The opener may block its thread.
-        opener: OpenWorkspaceFn,
-    },
-    /// The token gives access to the administration of workspaces, but not to their files.
-    Administration,
+    /// The unique id of the workspace that the token gives access to. It is empty for the registry of
+    /// workspaces.
+    pub workspace_id: String,
+    /// The path of the workspace root, which some dialects show in their replies.
+    pub location: DialectWorkspaceRootPath,
+    /// The function that opens the workspace. The server calls the opener once for each client that is not in its
+    /// cache. The opener may block its thread.
+    pub opener: OpenWorkspaceFn,
 }
 
 /// A function that opens a workspace for an authenticated client.
@@ -107,9 +95,9 @@ pub trait Authenticator: Send + Sync + 'static {
     /// Whether the token of a client with an open stream is still valid.
     fn is_still_valid(&self, key: &str) -> bool;
 
-    /// The administration of workspaces, if this server hosts several workspaces.
-    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceRegistryAdmin>> {
-        None
+    /// Whether this server hosts several workspaces.
+    fn hosts_workspaces(&self) -> bool {
+        false
     }
 }
 

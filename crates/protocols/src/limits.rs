@@ -104,8 +104,6 @@ pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
 pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
 /// The maximum number of concurrent HTTP streams of one principal.
 pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
-/// The maximum number of concurrent administration requests of all clients; further requests wait.
-pub const ADMIN_REQUESTS_MAX: usize = 8;
 /// The maximum number of concurrent archive imports and exports of all clients. The server answers imports and exports
 /// beyond the maximum with status 429.
 pub const ARCHIVES_MAX: usize = 4;

@@ -6,11 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, Subcommand};
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    AdministrationStore, ApprovalPlanPreview, ApprovalState, Caller, CallerApproverStatus, Error, ErrorKind, NextStep,
-    Principal,
+    AdministrationStore, ApprovalPlanPreview, ApprovalState, CallControl, CallMetadata, CallOptions, Caller,
+    CallerApproverStatus, Error, ErrorKind, NextStep, Principal, SecretTransport,
+    ops::{Secret, SetApproverSecretArgs},
 };
 use stead_local::LandlockMode;
 use stead_protocols::dialect::DialectReply;
@@ -25,6 +26,7 @@ use crate::{
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     operation::{call_operation, print_answer},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat, usage_error},
+    workspaces,
 };
 
 const GENERATED_BYTES: usize = 20;
@@ -48,6 +50,9 @@ enum ApprovalsSubcommand {
         /// Read the current secret, if one is set, from this file
         #[arg(long, value_name = "FILE")]
         old_secret_file: Option<PathBuf>,
+        /// Set the secret for the administration of the hosted workspaces in this directory
+        #[arg(long, value_name = "DIR")]
+        workspaces: Option<PathBuf>,
     },
     /// List calls that wait for approval
     List {
@@ -153,16 +158,25 @@ pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> C
     print_answer(&answer, OutputFormat::from(call_flags.json))
 }
 
-pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CliCommandResult {
-    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+pub(crate) fn run_approvals(
+    flags: &WorkspaceFlags,
+    arguments: &ApprovalsCliArgs,
+    matches: &ArgMatches,
+) -> CliCommandResult {
+    let opened = workspaces::open_target("approvals", flags, matches)?;
     match &arguments.action {
-        ApprovalsSubcommand::Setup { secret_file, generate, old_secret_file } => {
+        ApprovalsSubcommand::Setup { secret_file, generate, old_secret_file, .. } => {
+            let mut caller = local_person(&CallerAccessCliFlags::default())?;
             if opened.local.has_approver_secret()? {
                 output::print_note("a secret is already set; enter it to change it");
-                opened.local.check_approver_secret(&read_secret(old_secret_file.as_deref())?)?;
+                verify_secret(&opened, &mut caller, old_secret_file.as_deref())?;
             }
             let secret = if *generate { generate_secret()? } else { read_new_secret(secret_file.as_deref())? };
-            opened.local.set_approver_secret(&secret)?;
+            let operation = SetApproverSecretArgs { secret: Secret(secret.clone()) };
+            let options = CallOptions { secrets: SecretTransport::CommandLine, ..CallOptions::default() };
+            let control = CallControl::default();
+            let call = CallMetadata { caller: &caller, idempotency_key: None, options: &options, control: &control };
+            opened.engine.run(operation, &call)?;
             if *generate {
                 output::print_text(&secret)?;
             }
@@ -206,8 +220,10 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
 
 /// Adds a policy rule that allows calls like an approved call, after a person chose the rule in an ACP editor.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
-    let caller = local_person(&CallerAccessCliFlags::default())?;
+    let mut caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
+    // The operator lets the client answer for a person with --approve client, so nobody enters the secret.
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
     allow_rule::write_rule(opened, &caller, &approval.json_fields(), &[], NewPolicyRuleConfirmationMode::Given)
 }
 

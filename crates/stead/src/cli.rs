@@ -10,19 +10,16 @@ use stead_protocols::definition::DialectDefinition;
 use crate::{
     approvals::{AlertsCliArgs, ApprovalsCliArgs},
     config::ConfigCommandArgs,
-    host_files,
-    log::LogCliArgs,
-    operation,
+    host_files, operation,
     output::{self, CliCommandResult, CommandExit},
     policy::PolicyCliArgs,
     replay::ReplayCliArgs,
     serve::ServeFlags,
     settings,
     status::{IndexCliArgs, StatusCliArgs},
-    token::TokenCliArgs,
     trash::TrashCliArgs,
     watch::WatchCliArgs,
-    workspaces::WorkspaceCliArgs,
+    workspaces::{TokenCliArgs, WorkspaceCliArgs},
 };
 
 const ABOUT: &str = "A file server between AI agents and a workspace";
@@ -235,8 +232,10 @@ pub(crate) enum BuiltinCliCommand {
     /// Show or check the settings of the server
     Config(ConfigCommandArgs),
     /// Create, list, rotate and revoke HTTP tokens
+    #[command(subcommand_required = true, arg_required_else_help = true)]
     Token(TokenCliArgs),
     /// Create, list, copy, delete and restore hosted workspaces
+    #[command(subcommand_required = true, arg_required_else_help = true)]
     Workspace(WorkspaceCliArgs),
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
@@ -248,8 +247,6 @@ pub(crate) enum BuiltinCliCommand {
     Watch(WatchCliArgs),
     /// Explain the policy and test calls against it
     Policy(PolicyCliArgs),
-    /// Show, verify and export the journal
-    Log(LogCliArgs),
     /// List, show and answer alerts from agents
     Alerts(AlertsCliArgs),
     /// List, restore and purge removed files
@@ -300,6 +297,7 @@ pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
             let parent = words.split(' ').next().unwrap_or_default().to_owned();
             base.mut_subcommand(parent, |parent| parent.subcommand(command))
         })
+        .mut_subcommand("log", |log| log.args_conflicts_with_subcommands(true))
         .mut_subcommands(|command| with_hidden_flags(command, &server_flags))
         .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
         .mut_subcommand("config", |config| {

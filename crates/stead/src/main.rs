@@ -7,13 +7,12 @@ use stead_protocols::definition::DialectDefinition;
 
 mod acp;
 mod approvals;
-mod audit_rows;
 mod cli;
+mod command_stream;
 mod command_style;
 mod config;
 mod host_files;
 mod limits;
-mod log;
 mod open_workspace;
 mod operation;
 mod output;
@@ -27,10 +26,8 @@ mod spans;
 mod status;
 mod stdio_server;
 mod time;
-mod token;
 mod trash;
 mod watch;
-mod workspace_admin;
 mod workspaces;
 
 #[cfg(not(feature = "spans"))]
@@ -94,12 +91,13 @@ fn dispatch(
         BuiltinCliCommand::Config(below) => {
             config::run(&flags, &below, &settings::all_settings(&cli::build_command_line(definition)), layered, matches)
         }
-        BuiltinCliCommand::Token(below) => token::run(&flags, &below),
-        BuiltinCliCommand::Workspace(below) => workspaces::run(&flags, &below),
-        BuiltinCliCommand::Approvals(below) => approvals::run_approvals(&flags, &below),
+        // The commands below are operations, and clap refuses the command without one of them.
+        BuiltinCliCommand::Token(_) | BuiltinCliCommand::Workspace(_) => Ok(CommandExit::Usage),
+        BuiltinCliCommand::Approvals(below) => {
+            approvals::run_approvals(&flags, &below, cli::innermost_matches(matches))
+        }
         BuiltinCliCommand::Watch(below) => watch::run(&flags, &below),
         BuiltinCliCommand::Policy(below) => policy::run(&flags, &below),
-        BuiltinCliCommand::Log(below) => log::run(&flags, &below),
         BuiltinCliCommand::Alerts(below) => approvals::run_alerts(&flags, &below),
         BuiltinCliCommand::Trash(below) => trash::run(&flags, &below),
         BuiltinCliCommand::Index(below) => status::run_index(&flags, &below),

@@ -3,18 +3,17 @@
 
 use std::{
     io::{IsTerminal, Read},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stead_engine::{
     AdministrationStore, CallControl, CallProgress, Caller, CancelToken, Error, ErrorKind, OperationEffectClass,
     RequiredAuthority, SecretTransport, find_operation, limits::WRITE_BYTES_MAX, ops::ReadArgs,
 };
-use stead_local::LandlockMode;
 use stead_protocols::{
     definition::{
         CommandHelpDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolStreamDirection,
@@ -26,11 +25,13 @@ use stead_protocols::{
 use crate::{
     approvals,
     cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
+    command_stream::CommandStream,
     command_style::COMMAND_STYLE,
     host_files,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     progress_line::ProgressLinePrinter,
+    workspaces,
 };
 
 const STANDARD_INPUT: &str = "-";
@@ -127,7 +128,7 @@ fn input_argument(help: &CommandHelpDefinition, input: &ToolArgumentDefinition) 
     let described = || input.description.trim_end_matches('.').to_owned();
     let help = help.arguments.get(&input.name).cloned().unwrap_or_else(described);
     let arg = Arg::new(argument_id(input)).help(help.clone());
-    if input.kind == ToolArgumentType::Boolean || input.switch.is_some() {
+    if (input.kind == ToolArgumentType::Boolean && input.writes.is_none()) || input.switch.is_some() {
         return arg.long(flag_name(input)).action(ArgAction::SetTrue);
     }
     let arg = match input.positional {
@@ -135,7 +136,10 @@ fn input_argument(help: &CommandHelpDefinition, input: &ToolArgumentDefinition) 
         None if input.stdin => arg.long(flag_name(input)).help(format!("{help} [default: standard input]")),
         None => arg.long(flag_name(input)).required(input.required),
     };
-    let arg = arg.value_name(value_name(input));
+    let mut arg = arg.value_name(value_name(input));
+    if input.file || input.writes.is_some() {
+        arg = arg.value_parser(value_parser!(PathBuf));
+    }
     match input.kind {
         ToolArgumentType::StringList => arg.action(ArgAction::Append).num_args(1),
         ToolArgumentType::Integer => arg.value_parser(value_parser!(u64)),
@@ -163,33 +167,100 @@ fn value_name(input: &ToolArgumentDefinition) -> String {
 pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &ArgMatches) -> CliCommandResult {
     let mut caller = caller_of_command(operation, matches)?;
     let arguments = operation_arguments(operation, matches)?;
-    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    let opened = workspaces::open_target(&operation.name, flags, matches)?;
     if let Ok(secret_file) = matches.try_get_one::<PathBuf>("secret_file")
         && opened.local.has_approver_secret()?
     {
         approvals::verify_secret(&opened, &mut caller, secret_file.map(PathBuf::as_path))?;
     }
-    let mut call = new_call(&caller, &operation.name, arguments);
+    let mut next = Some(arguments);
+    let mut exit = CommandExit::Success;
+    while let Some(arguments) = next.take() {
+        let page = run_page(operation, &opened, &caller, arguments, matches)?;
+        (exit, next) = (page.0, page.1);
+    }
+    Ok(exit)
+}
+
+/// Runs one call, prints its answer, and returns the arguments of the next page of a command with rows.
+fn run_page(
+    operation: &ToolDefinition,
+    opened: &CommandLineWorkspace,
+    caller: &Caller,
+    arguments: Map<String, Value>,
+    matches: &ArgMatches,
+) -> Result<(CommandExit, Option<Map<String, Value>>), CommandError> {
+    let mut call = new_call(caller, &operation.name, arguments);
     call.idempotency_key = matches.try_get_one::<String>("key").ok().flatten().map(String::as_str);
     let format = OutputFormat::from(matches.get_flag("json"));
+    let file = || matches.get_one::<PathBuf>(STREAM_FILE).map(PathBuf::as_path);
+    let stream = operation.stream.map(|direction| CommandStream::open(direction, file())).transpose()?;
     let progress_line = ProgressLinePrinter::for_person();
     let update = |progress| progress_line.iter().for_each(|line| line.update(progress));
     let on_progress: Option<&(dyn Fn(CallProgress) + Sync)> = progress_line.is_some().then_some(&update);
     call.control = CallControl::new(call.control.deadline(), CancelToken::default(), on_progress);
-    let outcome = run_call(&opened, &call);
+    if let Some(stream) = &stream {
+        call.control = call.control.with_stream(stream);
+    }
+    let outcome = run_call(opened, &call);
     // Dropping the progress line clears it before the answer is printed.
     drop(progress_line);
+    stream.as_ref().map(CommandStream::finish).transpose()?;
     match outcome {
         Ok(answer) if operation.name == "read" && format == OutputFormat::Text && !output::is_output_terminal() => {
-            print_content(&answer)
+            Ok((print_content(&answer)?, None))
         }
-        Ok(answer) => print_rows(operation, &answer, format),
+        Ok(mut answer) => {
+            let fields = write_result_files(operation, matches, &mut answer)?;
+            let is_tampered = operation.name == "log.verify" && fields.get("ok") == Some(&Value::Bool(false));
+            let next = fields.get("next").and_then(Value::as_object).cloned();
+            let has_rows = operation.command.as_ref().is_some_and(|command| command.rows.is_some());
+            if let Some(note) = note_about(&operation.name, &fields).filter(|_| format == OutputFormat::Text) {
+                output::print_note(&note);
+            }
+            let exit = print_rows(operation, &answer, format)?;
+            Ok((if is_tampered { CommandExit::Tampered } else { exit }, next.filter(|_| has_rows)))
+        }
         Err(error) => {
             if format == OutputFormat::Json {
                 output::print_json(&COMMAND_STYLE.error_to_json(&error))?;
             }
             Err(error.into())
         }
+    }
+}
+
+/// Writes the fields of the result for which the person named a file, and returns the other fields.
+fn write_result_files(
+    operation: &ToolDefinition,
+    matches: &ArgMatches,
+    answer: &mut DialectReply,
+) -> Result<Map<String, Value>, CommandError> {
+    let mut fields = answer.json_fields();
+    for input in &operation.inputs {
+        let Some(field) = &input.writes else { continue };
+        if let (Some(file), Some(Value::String(text))) =
+            (matches.get_one::<PathBuf>(&argument_id(input)), fields.remove(field))
+        {
+            host_files::replace_text(file, &format!("{text}\n"))?;
+            answer.json = json!(fields).to_string();
+        }
+    }
+    Ok(fields)
+}
+
+/// A remark about an answer, for people only.
+fn note_about(operation: &str, fields: &Map<String, Value>) -> Option<String> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    match operation {
+        "token.create" | "token.rotate" => {
+            let (id, principal) = (text("id")?, text("principal")?);
+            Some(format!("created token {id} for {principal}; copy it now, it is not shown again"))
+        }
+        "workspace.list" => {
+            Some(format!("there are more workspaces: repeat the command with --cursor {}", text("cursor")?))
+        }
+        _ => None,
     }
 }
 
@@ -227,6 +298,10 @@ pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &JsonCall<'_>) -> Re
 
 /// Prints the answer. A command with rows prints one JSON object per row.
 fn print_rows(operation: &ToolDefinition, answer: &DialectReply, format: OutputFormat) -> CliCommandResult {
+    if operation.stream == Some(ToolStreamDirection::Output) {
+        output::print_note(&answer.text);
+        return Ok(CommandExit::Success);
+    }
     let rows = operation.command.as_ref().and_then(|command| command.rows.as_ref());
     let Some(rows) = rows.filter(|_| format == OutputFormat::Json) else { return print_answer(answer, format) };
     match answer.json_fields().get(rows).and_then(Value::as_array) {
@@ -248,20 +323,18 @@ fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Resu
     let mut arguments = Map::new();
     for input in &operation.inputs {
         let (name, id) = (input.name.as_str(), argument_id(input));
-        let read = |text: &String| {
-            if input.file { host_files::read_text(Path::new(text)) } else { Ok(text.clone()) }
-        };
         let value = match input.kind {
             _ if input.switch.is_some() => matches.get_flag(&id).then(|| Value::from(id.as_str())),
+            ToolArgumentType::Boolean if input.writes.is_some() => {
+                matches.contains_id(&id).then_some(Value::Bool(true))
+            }
             ToolArgumentType::Boolean => matches.get_flag(&id).then(|| Value::Bool(true)),
             ToolArgumentType::Integer => matches.get_one::<u64>(&id).map(|number| (*number).into()),
-            ToolArgumentType::StringList => matches
-                .get_many::<String>(&id)
-                .map(|texts| texts.map(read).collect::<Result<Vec<_>, _>>())
-                .transpose()?
-                .map(Value::from),
+            ToolArgumentType::StringList => {
+                Some(read_texts(input, matches)?).filter(|texts| !texts.is_empty()).map(Value::from)
+            }
             ToolArgumentType::String | ToolArgumentType::StringOrList | ToolArgumentType::Enum => {
-                matches.get_one::<String>(&id).map(read).transpose()?.map(Value::from)
+                read_texts(input, matches)?.pop().map(Value::from)
             }
             ToolArgumentType::Json => {
                 let given = matches.get_one::<String>(&id).filter(|text| *text != STANDARD_INPUT);
@@ -279,6 +352,20 @@ fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Resu
         }
     }
     Ok(arguments)
+}
+
+/// The texts of an argument, or the contents of the files that the person named for it.
+fn read_texts(input: &ToolArgumentDefinition, matches: &ArgMatches) -> Result<Vec<String>, CommandError> {
+    let id = argument_id(input);
+    if input.file {
+        return matches
+            .get_many::<PathBuf>(&id)
+            .into_iter()
+            .flatten()
+            .map(|path| host_files::read_text(path))
+            .collect();
+    }
+    Ok(matches.get_many::<String>(&id).into_iter().flatten().cloned().collect())
 }
 
 fn parse_json_argument(operation: &ToolDefinition, name: &str, text: &str) -> Result<Value, CommandError> {

@@ -26,7 +26,7 @@ use crate::{
     limits::{CALLS_PER_WORKSPACE_MAX, SERVER_CALL_THREADS_MAX},
     open_workspace::{self, CallerProtocol},
     output::{self, CliCommandResult, CommandError, CommandExit},
-    spans, stdio_server, time, workspace_admin,
+    spans, stdio_server, time, workspaces,
 };
 
 mod authentication;
@@ -138,7 +138,7 @@ fn serve_hosted(
     let idle = Duration::from_millis(idle_ms.unsigned_abs());
     bound.refuse_key_inside(directory)?;
     stead_disk::raise_open_file_limit();
-    let mut options = workspace_admin::registry_options(flags, directory);
+    let mut options = workspaces::registry_options(flags, directory);
     (options.landlock, options.idle_timeout) = (LandlockMode::Restrict, idle);
     options.readable_paths = bound.readable_paths();
     options.open_workspaces_max = serve_flags.open_max.max(1);

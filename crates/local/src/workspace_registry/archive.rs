@@ -13,7 +13,7 @@ use stead_engine::{
 use stead_path::{FileName, RelPath};
 
 use super::{
-    CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
+    CreateWorkspaceArgs, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
     create::{NewWorkspaceContentOrigin, WorkspaceBeingCreated},
     fork::WorkspaceCopyCounts,
     tar::{TarEntry, TarReader, TarWriter},
@@ -44,7 +44,7 @@ impl WorkspaceRegistry {
         let sent = copied.and_then(|mut taken| {
             taken.counts.skipped += taken.counts.links;
             let arguments = json!({ "workspace": name.as_str(), "origin": taken.origin });
-            self.record_change(by, "workspace_export", &arguments, |_| Ok(Ok(())))?;
+            self.record_change(by, "workspace.export", &arguments, |_| Ok(Ok(())))?;
             begin(taken.counts);
             write_archive(&pending, out).map(|()| taken.counts)
         });
@@ -58,10 +58,10 @@ impl WorkspaceRegistry {
         &self,
         by: &Caller,
         name: &WorkspaceName,
-        request: &CreateWorkspaceRequest,
+        request: &CreateWorkspaceArgs,
         from: &mut dyn Read,
     ) -> Result<WorkspaceDescription, Error> {
-        self.create_with_content(by, "workspace_import", name, request, &mut |pending| {
+        self.create_with_content(by, "workspace.import", name, request, &mut |pending| {
             let mut options = self.workspace_options(&pending.row.id);
             // The files need not be synced one by one, because everything is synced before the workspace can be opened.
             options.durability = Durability::Fast;

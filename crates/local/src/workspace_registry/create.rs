@@ -1,16 +1,15 @@
 //! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. If the process dies
 //! during the creation, the row and the directories are removed later.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_disk::{DirectoryHandle, DiskErrorKind, LockMode, ServerOnlyDirectoryHandle, StateDirectoryAccessError};
-use stead_engine::{Caller, Error, ErrorKind, NextStep, Policy};
+use stead_engine::{Caller, Error, ErrorKind, NextStep, Policy, ops::CreateWorkspaceArgs};
 use stead_path::FileName;
 
 use super::{
     FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceDatabaseRow, WorkspaceName,
     WorkspaceRegistry, WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus,
-    rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
+    rows::{self, directory_name_of_id},
 };
 use crate::{
     errors, limits::WORKSPACE_LABEL_CHARS_MAX, options::Durability, policy_file::POLICY_FILE,
@@ -19,50 +18,29 @@ use crate::{
 
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// The options for creating a workspace.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CreateWorkspaceRequest {
-    /// Whether the new workspace is moved to the trash or deleted when it is destroyed.
-    #[serde(default)]
-    #[serde(rename = "lasting")]
-    pub destroy_policy: DestroyedWorkspaceTrashPolicy,
-    /// The description of the new workspace for people.
-    #[serde(default)]
-    pub label: String,
-    /// The largest total size of the new workspace's files in bytes.
-    pub bytes_max: Option<u64>,
-    /// The largest number of files, symlinks and directories in the new workspace.
-    pub files_max: Option<u64>,
-    /// The text of the new workspace's policy file; a request with this text must not have `bytes_max` or `files_max`.
-    pub policy: Option<String>,
-}
-
-impl CreateWorkspaceRequest {
-    pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
-        if self.label.chars().count() > WORKSPACE_LABEL_CHARS_MAX {
-            let limit = format!("the label of the workspace has more than {WORKSPACE_LABEL_CHARS_MAX} characters");
-            return Err(Error::new(ErrorKind::TooLarge, limit).with_next_step("choose a shorter label"));
+fn policy_text(request: &CreateWorkspaceArgs) -> Result<Option<String>, Error> {
+    if request.label.chars().count() > WORKSPACE_LABEL_CHARS_MAX {
+        let limit = format!("the label of the workspace has more than {WORKSPACE_LABEL_CHARS_MAX} characters");
+        return Err(Error::new(ErrorKind::TooLarge, limit).with_next_step("choose a shorter label"));
+    }
+    let limits = [("bytes", request.bytes_max), ("files", request.files_max)];
+    let lines: String =
+        limits.iter().filter_map(|(key, limit)| limit.map(|limit| format!("{key} = {limit}\n"))).collect();
+    match (&request.policy, lines.is_empty()) {
+        (Some(_), false) => {
+            let twice = "bytes_max and files_max cannot be combined with a policy";
+            Err(Error::new(ErrorKind::BadRequest, twice)
+                .with_next_step("put bytes and files into [system.quota] of the policy"))
         }
-        let limits = [("bytes", self.bytes_max), ("files", self.files_max)];
-        let lines: String =
-            limits.iter().filter_map(|(key, limit)| limit.map(|limit| format!("{key} = {limit}\n"))).collect();
-        match (&self.policy, lines.is_empty()) {
-            (Some(_), false) => {
-                let twice = "bytes_max and files_max cannot be combined with a policy";
-                Err(Error::new(ErrorKind::BadRequest, twice)
-                    .with_next_step("put bytes and files into [system.quota] of the policy"))
-            }
-            (Some(text), true) => {
-                Policy::parse(text).map_err(|error| {
-                    Error::new(ErrorKind::BadRequest, format!("the policy of the new workspace is invalid: {error}"))
-                        .with_next_step("no workspace was created; correct the policy and repeat the call")
-                })?;
-                Ok(Some(text.clone()))
-            }
-            (None, false) => Ok(Some(format!("[system.quota]\n{lines}"))),
-            (None, true) => Ok(None),
+        (Some(text), true) => {
+            Policy::parse(text).map_err(|error| {
+                Error::new(ErrorKind::BadRequest, format!("the policy of the new workspace is invalid: {error}"))
+                    .with_next_step("no workspace was created; correct the policy and repeat the call")
+            })?;
+            Ok(Some(text.clone()))
         }
+        (None, false) => Ok(Some(format!("[system.quota]\n{lines}"))),
+        (None, true) => Ok(None),
     }
 }
 
@@ -85,9 +63,9 @@ impl WorkspaceRegistry {
         &self,
         by: &Caller,
         name: &WorkspaceName,
-        request: &CreateWorkspaceRequest,
+        request: &CreateWorkspaceArgs,
     ) -> Result<super::WorkspaceDescription, Error> {
-        self.create_with_content(by, "workspace_create", name, request, &mut |_| {
+        self.create_with_content(by, "workspace.create", name, request, &mut |_| {
             Ok(NewWorkspaceContentOrigin::default())
         })
     }
@@ -98,10 +76,10 @@ impl WorkspaceRegistry {
         by: &Caller,
         operation: &str,
         name: &WorkspaceName,
-        request: &CreateWorkspaceRequest,
+        request: &CreateWorkspaceArgs,
         fill: &mut dyn FnMut(&WorkspaceBeingCreated) -> Result<NewWorkspaceContentOrigin, Error>,
     ) -> Result<super::WorkspaceDescription, Error> {
-        let policy = request.policy_text()?;
+        let policy = policy_text(request)?;
         let pending = self.begin_creation(by, name.as_str(), request)?;
         let id = pending.row.id.clone();
         let content = self
@@ -140,14 +118,14 @@ impl WorkspaceRegistry {
     /// A temporary workspace has a name that no other workspace can have.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<WorkspaceBeingCreated, Error> {
         let name = format!("~{}", rows::generate_id()?);
-        self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
+        self.begin_creation(by, &name, &CreateWorkspaceArgs::default())
     }
 
     fn begin_creation(
         &self,
         by: &Caller,
         name: &str,
-        request: &CreateWorkspaceRequest,
+        request: &CreateWorkspaceArgs,
     ) -> Result<WorkspaceBeingCreated, Error> {
         let id = rows::generate_id()?;
         let lock = self.lock_workspace(&id, LockMode::Exclusive)?;
@@ -156,7 +134,7 @@ impl WorkspaceRegistry {
             id: id.clone(),
             name: name.to_owned(),
             lifecycle: WorkspaceRowLifecycleState::Creating,
-            destroy_policy: request.destroy_policy,
+            destroy_policy: request.lasting,
             label: request.label.clone(),
             created_by: by.principal.to_string(),
             created_ms: now_ms,

@@ -7,9 +7,9 @@ use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode,
 use stead_engine::{Caller, Error, ErrorKind, NextStep, Principal};
 
 use super::{
-    WorkspaceDatabaseRow, WorkspaceDescription, WorkspaceName, WorkspaceRegistry, WorkspaceRowLifecycleState,
-    WorkspaceRowReconciliationStatus,
-    rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
+    DestroyedWorkspaceTrashPolicy, WorkspaceDatabaseRow, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
+    WorkspaceRowLifecycleState, WorkspaceRowReconciliationStatus,
+    rows::{self, directory_name_of_id},
 };
 use crate::errors;
 
@@ -36,7 +36,7 @@ impl WorkspaceRegistry {
         let arguments =
             json!({ "workspace": after.name, "id": id, "lasting": after.destroy_policy, "ends_ms": after.expires_ms });
         let put = after.clone();
-        self.record_change(by, "workspace_destroy", &arguments, move |transaction| {
+        self.record_change(by, "workspace.destroy", &arguments, move |transaction| {
             match rows::find_by_id(transaction, &put.id)? {
                 Some(row) if row.lifecycle == WorkspaceRowLifecycleState::Ready => {}
                 Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),
@@ -78,7 +78,7 @@ impl WorkspaceRegistry {
         };
         let arguments = json!({ "workspace": after.name, "id": id });
         let put = after.clone();
-        self.record_change(by, "workspace_restore", &arguments, move |transaction| {
+        self.record_change(by, "workspace.restore", &arguments, move |transaction| {
             match rows::find_by_id(transaction, &put.id)? {
                 Some(row) if row.lifecycle == WorkspaceRowLifecycleState::Trashed => {}
                 Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),

@@ -9,7 +9,7 @@ use stead_engine::{Caller, Error, ErrorKind, PathLockRequest, Workspace};
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use super::{
-    CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
+    CreateWorkspaceArgs, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
     create::{NewWorkspaceContentOrigin, WorkspaceBeingCreated},
 };
 use crate::{errors, limits::COPIED_ENTRIES_MAX, open::LocalWorkspace, store::TransactionSyncPolicy};
@@ -46,7 +46,7 @@ impl WorkspaceRegistry {
         by: &Caller,
         from: &WorkspaceName,
         name: &WorkspaceName,
-        request: &CreateWorkspaceRequest,
+        request: &CreateWorkspaceArgs,
     ) -> Result<WorkspaceDescription, Error> {
         let id = self.find_ready_workspace(from.as_str())?.id;
         let source = self.open_local_workspace(&id)?;
@@ -54,7 +54,7 @@ impl WorkspaceRegistry {
         if request.policy.is_none() && request.bytes_max.is_none() && request.files_max.is_none() {
             request.policy = source.policy_text()?;
         }
-        self.create_with_content(by, "workspace_fork", name, &request, &mut |pending| {
+        self.create_with_content(by, "workspace.fork", name, &request, &mut |pending| {
             let taken = self.copy_workspace(&id, &source, pending)?;
             let fork = LocalWorkspace::open(self.workspace_options(&pending.row.id))?;
             fork.record_origin(by, &taken.origin)?;

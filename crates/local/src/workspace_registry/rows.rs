@@ -7,7 +7,7 @@
 use std::fmt;
 
 use rusqlite::{Connection, Row as Record, params};
-use stead_engine::{Error, ErrorKind, NextStep};
+use stead_engine::{Error, ErrorKind, NextStep, ops::DestroyedWorkspaceTrashPolicy};
 use stead_path::FileName;
 
 use crate::{
@@ -57,19 +57,6 @@ impl WorkspaceRowLifecycleState {
         let all = [Self::Creating, Self::Ready, Self::Trashed, Self::Deleting];
         all.into_iter().find(|stage| stage.to_number() == number)
     }
-}
-
-/// Whether a destroyed workspace is moved to the trash or deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DestroyedWorkspaceTrashPolicy {
-    /// A destroyed workspace is moved to the trash.
-    #[default]
-    #[serde(rename = "kept")]
-    MoveToTrash,
-    /// A destroyed workspace is deleted at once.
-    #[serde(rename = "ephemeral")]
-    DeleteAtOnce,
 }
 
 /// Whether the directory of a workspace has been made to match the workspace's database row.

@@ -3,7 +3,7 @@
 //! workspace. The check of a token takes the same steps for valid, expired, wrong and orphaned tokens.
 
 use rusqlite::{OptionalExtension, params};
-use stead_engine::{Caller, Error, ErrorKind, Principal};
+use stead_engine::{Caller, CallerAuthority, Error, ErrorKind, Grants, Principal};
 
 use super::{WorkspaceName, WorkspaceRegistry, WorkspaceRowLifecycleState, rows};
 use crate::{
@@ -46,43 +46,37 @@ pub struct TokenRecordWithScope {
     pub scope: TokenScope,
 }
 
-impl WorkspaceRegistry {
-    /// Creates a token for a workspace, and returns its record and its text, which is never stored.
-    pub fn create_token(
-        &self,
-        by: &Caller,
-        name: &WorkspaceName,
-        request: &CreateTokenRequest,
-    ) -> Result<(TokenRecordWithScope, String), Error> {
-        let id = self.find_ready_workspace(name.as_str())?.id;
-        self.insert_new_token(by, TokenScope::Workspace(id), request)
-    }
-
-    /// Creates an administration token, whose principal must be a user.
-    pub fn create_admin_token(
-        &self,
-        by: &Caller,
-        request: &CreateTokenRequest,
-    ) -> Result<(TokenRecordWithScope, String), Error> {
-        match request.principal {
-            Principal::User(_) => self.insert_new_token(by, TokenScope::Administration, request),
-            Principal::Agent(_) | Principal::System | Principal::External => {
-                Err(Error::new(ErrorKind::BadRequest, "an administrator token cannot belong to an agent")
-                    .with_next_step("pass a principal of the form user:NAME"))
-            }
+impl TokenRecordWithScope {
+    /// Returns the grants of the token. An administration token of 0.1.0 has no stored right to administer.
+    pub fn grants(&self) -> Result<Grants, Error> {
+        let grants = self.token.grants()?;
+        match (&self.scope, grants.authority) {
+            (TokenScope::Administration, CallerAuthority::UseFiles) => Ok(Grants {
+                authority: CallerAuthority::AdministrationToken,
+                readable: Vec::new(),
+                writable: Vec::new(),
+                ..grants
+            }),
+            (TokenScope::Administration | TokenScope::Workspace(_), _) => Ok(grants),
         }
     }
+}
 
-    fn insert_new_token(
+impl WorkspaceRegistry {
+    /// Creates a token, and returns its record and its text, which is never stored. A token that replaces another one
+    /// lets it end at the given time.
+    pub fn create_token(
         &self,
         by: &Caller,
         scope: TokenScope,
         request: &CreateTokenRequest,
+        replaced: Option<(String, i64)>,
     ) -> Result<(TokenRecordWithScope, String), Error> {
         let (token, secret) = token::generate_token(request, self.now_ms())?;
-        let arguments = token::journal_arguments(&token, None, Some(scope.stored_name()));
-        let mut draft = self.registry_workspace.pending_system_entry("token_create", arguments);
-        draft.entry.caller.principal = by.principal.to_string();
+        let old_id = replaced.as_ref().map(|(id, _)| id.as_str());
+        let arguments = token::journal_arguments(&token, old_id, Some(scope.stored_name()));
+        let operation = if old_id.is_some() { "token.rotate" } else { "token.create" };
+        let mut draft = self.registry_workspace.pending_administration_entry(by, operation, arguments);
         let (stored, scope_name, now_ms) = (token.clone(), scope.stored_name().to_owned(), self.now_ms());
         let (hash, reach) = (token::hash(&secret), token.grants_json()?);
         self.submit_change(Box::new(move |transaction, tip| {
@@ -109,6 +103,9 @@ impl WorkspaceRegistry {
             transaction
                 .prepare_cached("INSERT INTO token_places VALUES (?1, ?2)")?
                 .execute(params![stored.id, scope_name])?;
+            if let Some((old, ends_ms)) = &replaced {
+                token::shorten_token(transaction, old, *ends_ms)?;
+            }
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         }))?;
         let text = token::format_token(&token.id, &secret);
@@ -153,35 +150,20 @@ impl WorkspaceRegistry {
             expires_ms: old.token.expires_ms,
             label: old.token.label.clone(),
         };
-        let created = self.insert_new_token(by, old.scope.clone(), &request)?;
-        self.set_token_expiry(by, old, self.now_ms().saturating_add(overlap_ms.max(0)))?;
-        Ok(created)
+        let ends_ms = self.now_ms().saturating_add(overlap_ms.max(0));
+        self.create_token(by, old.scope, &request, Some((old.token.id, ends_ms)))
     }
 
     /// Revokes an access token immediately.
     pub fn revoke_token(&self, by: &Caller, id: &str) -> Result<AccessTokenRecord, Error> {
-        let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
+        let mut token = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?.token;
         let now_ms = self.now_ms();
-        if old.token.is_expired(now_ms) {
-            return Ok(old.token);
-        }
-        self.set_token_expiry(by, old, now_ms)
-    }
-
-    fn set_token_expiry(
-        &self,
-        by: &Caller,
-        old: TokenRecordWithScope,
-        ends_ms: i64,
-    ) -> Result<AccessTokenRecord, Error> {
-        let ends_ms = old.token.expires_ms.map_or(ends_ms, |ends| ends.min(ends_ms));
-        let mut token = old.token;
+        let ends_ms = token.expires_ms.map_or(now_ms, |ends| ends.min(now_ms));
         token.expires_ms = Some(ends_ms);
         let arguments = serde_json::json!({ "token": token.id, "ends_ms": ends_ms });
         let id = token.id.clone();
-        self.record_change(by, "token_revoke", &arguments, move |transaction| {
-            transaction.execute("UPDATE tokens SET ends_ms = ?2 WHERE id = ?1", params![id, ends_ms])?;
-            Ok(Ok(()))
+        self.record_change(by, "token.revoke", &arguments, move |transaction| {
+            token::shorten_token(transaction, &id, ends_ms).map(|_| Ok(()))
         })?;
         Ok(token)
     }

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use stead_engine::{AdministrationStore, Error, Principal, Workspace};
+use stead_engine::{AdministrationCall, AdministrationStore, CallControl, Caller, Error, Principal, Workspace};
 use stead_local::{
     AccessTokenRecord, CreateTokenRequest, Durability, LocalWorkspace, LocalWorkspaceOptions, SessionTicketRecord,
 };
@@ -103,17 +103,22 @@ impl ConformanceWorkspaceFactory for LocalConformanceTestWorkspaceFactory {
 
 struct LocalTokenStore(Arc<LocalWorkspace>);
 
+fn administer<T>(operation: &'static str, run: impl FnOnce(&AdministrationCall<'_>) -> T) -> T {
+    let (caller, control) = (Caller::new(Principal::System, "s", "server"), CallControl::default());
+    run(&AdministrationCall { caller: &caller, control: &control, operation })
+}
+
 impl ConformanceTokenStore for LocalTokenStore {
     fn create_token(&self, request: &CreateTokenRequest) -> Result<(AccessTokenRecord, String), Error> {
-        self.0.create_token(request)
+        administer("token.create", |call| self.0.create_token(request, call))
     }
 
     fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
-        self.0.rotate_token(id, overlap_ms)
+        administer("token.rotate", |call| self.0.rotate_token(id, overlap_ms, call))
     }
 
     fn revoke_token(&self, id: &str) -> Result<AccessTokenRecord, Error> {
-        self.0.revoke_token(id)
+        administer("token.revoke", |call| self.0.revoke_token(id, call))
     }
 
     fn list_tokens(&self) -> Result<Vec<AccessTokenRecord>, Error> {

@@ -108,7 +108,7 @@ fn old_token_is_still_valid() {
     let fixture = opened();
     let token = fixture.workspace.authenticate_token(&fact("token")).unwrap().expect("it is known");
     assert_eq!((token.principal.as_str(), token.label.as_str()), ("agent:ci", "ci"));
-    assert_eq!(token.readable_and_writable().1, ["made"]);
+    assert_eq!(token.grants().unwrap().writable, [stead_path::RelPath::from_wire("made").unwrap()]);
     assert!(fixture.workspace.authenticate_token("stead_0000000000000000_x").unwrap().is_none());
 }
 

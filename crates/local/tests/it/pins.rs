@@ -2,8 +2,11 @@
 
 use rusqlite::Connection;
 use serde_json::json;
-use stead_engine::{Caller, CallerAccessMode, ErrorKind, Grants, JournalEntryQuery, Principal, Workspace};
-use stead_local::{CreateTokenRequest, CreateWorkspaceRequest, WorkspaceRegistry, WorkspaceRegistryOptions};
+use stead_engine::{
+    AdministrationCall, CallControl, Caller, CallerAccessMode, ErrorKind, Grants, JournalEntryQuery, Principal,
+    Workspace, ops::CreateWorkspaceArgs,
+};
+use stead_local::{CreateTokenRequest, WorkspaceRegistry, WorkspaceRegistryOptions};
 use stead_path::RelPath;
 use testkit::pin;
 
@@ -66,7 +69,9 @@ const POLICY: &str = "[[system.rules]]\nname = \"appends\"\noperations = [\"appe
 #[test]
 fn stored_words_are_those_of_0_1_0() {
     let fixture = LocalFixture::new();
-    fixture.workspace.set_approver_secret("a secret for tests").unwrap();
+    let (owner, control) = (Caller::new(Principal::User("ann".into()), "cli-1", "cli"), CallControl::default());
+    let call = |operation| AdministrationCall { caller: &owner, control: &control, operation };
+    fixture.workspace.set_approver_secret("a secret for tests", &call("approver.set")).unwrap();
     fixture.workspace.check_approver_secret("a secret for tests").unwrap();
     let grants = Grants {
         access: CallerAccessMode::ReadOnly,
@@ -76,8 +81,8 @@ fn stored_words_are_those_of_0_1_0() {
     };
     let ask =
         CreateTokenRequest { principal: Principal::Agent("ci".into()), grants, expires_ms: None, label: "ci".into() };
-    let (token, _) = fixture.workspace.create_token(&ask).unwrap();
-    fixture.workspace.revoke_token(&token.id).unwrap();
+    let (token, _) = fixture.workspace.create_token(&ask, &call("token.create")).unwrap();
+    fixture.workspace.revoke_token(&token.id, &call("token.revoke")).unwrap();
     fixture.call_ok("write", json!({ "path": "d/f", "content": "one\r\n" }));
     fixture.call_ok("turn", json!({}));
     let ann = Caller::new(Principal::User("ann".into()), "cli-1", "cli");
@@ -93,7 +98,7 @@ fn stored_words_are_those_of_0_1_0() {
     fixture.call_as(&begun, "session", json!({ "action": "begin" })).unwrap();
     fixture.workspace.write_policy(POLICY).unwrap();
     fixture.call_err("append", json!({ "path": "d/f", "content": "x" }), ErrorKind::ApprovalPending);
-    fixture.workspace.rotate_key().unwrap();
+    fixture.workspace.rotate_key(&call("log.rotate_key")).unwrap();
     fixture.call_ok("write", json!({ "path": "gone", "content": "x" }));
     let gone = fixture.call_ok("remove", json!({ "path": "gone" }));
     fixture.workspace.delete_trash_items(&[gone["trash"].as_str().unwrap().to_owned()], None).unwrap();
@@ -108,7 +113,7 @@ fn registry_stores_and_accepts_the_words_of_0_1_0() {
     options.trash_retention_ms = 0;
     let registry = WorkspaceRegistry::open(options).unwrap();
     let steward = workspace_registry::admin_caller();
-    registry.create(&steward, &workspace_registry::name("one"), &CreateWorkspaceRequest::default()).unwrap();
+    registry.create(&steward, &workspace_registry::name("one"), &CreateWorkspaceArgs::default()).unwrap();
     registry
         .create(&steward, &workspace_registry::name("two"), &workspace_registry::ephemeral_workspace_request())
         .unwrap();
@@ -127,8 +132,8 @@ fn registry_stores_and_accepts_the_words_of_0_1_0() {
             out.push_str(&format!("{} in session {} of {}\n", stored.entry.operation, caller.session, caller.protocol));
         }
     }
-    for probe in [json!({ "nothing": 1 }), json!({ "lasting": "nothing" })] {
-        let refusal = serde_json::from_value::<CreateWorkspaceRequest>(probe).unwrap_err();
+    for probe in [json!({ "name": "x", "nothing": 1 }), json!({ "name": "x", "lasting": "nothing" })] {
+        let refusal = serde_json::from_value::<CreateWorkspaceArgs>(probe).unwrap_err();
         out.push_str(&format!("{refusal}\n"));
     }
     pin::check(env!("CARGO_MANIFEST_DIR"), "estate-stored.txt", &out);

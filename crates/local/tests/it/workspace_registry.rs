@@ -8,11 +8,11 @@ mod race;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Caller, Engine, Error, ErrorKind, Grants, Principal};
-use stead_local::{
-    CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope, WorkspaceLasting,
-    WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
+use stead_engine::{
+    Caller, Engine, Error, ErrorKind, Grants, Principal,
+    ops::{CreateTokenArgs, CreateWorkspaceArgs, DestroyedWorkspaceTrashPolicy, ListWorkspacesArgs},
 };
+use stead_local::{CreateTokenRequest, TokenScope, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions};
 use tempfile::TempDir;
 use testkit::native::{EngineJsonCalls, JsonCall};
 
@@ -26,8 +26,8 @@ pub(crate) fn name(text: &str) -> WorkspaceName {
     WorkspaceName::parse(text).unwrap()
 }
 
-pub(crate) fn ephemeral_workspace_request() -> CreateWorkspaceRequest {
-    CreateWorkspaceRequest { destroy_policy: WorkspaceLasting::DeleteAtOnce, ..CreateWorkspaceRequest::default() }
+pub(crate) fn ephemeral_workspace_request() -> CreateWorkspaceArgs {
+    CreateWorkspaceArgs { lasting: DestroyedWorkspaceTrashPolicy::DeleteAtOnce, ..CreateWorkspaceArgs::default() }
 }
 
 pub(crate) fn open_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
@@ -53,9 +53,12 @@ pub(crate) fn read_file(engine: &Engine, path: &str) -> Option<String> {
     }
 }
 
-pub(crate) fn list_names(registry: &WorkspaceRegistry, of: WorkspaceListFilter) -> Vec<String> {
-    let (found, next) =
-        registry.list(&ListWorkspacesRequest { filter: of, ..ListWorkspacesRequest::default() }).unwrap();
+/// The lists of workspaces that can be opened and of workspaces in the trash.
+pub(crate) const ACTIVE: bool = false;
+pub(crate) const TRASHED: bool = true;
+
+pub(crate) fn list_names(registry: &WorkspaceRegistry, trash: bool) -> Vec<String> {
+    let (found, next) = registry.list(&ListWorkspacesArgs { trash, ..ListWorkspacesArgs::default() }).unwrap();
     assert_eq!(next, None);
     found.into_iter().map(|one| one.name).collect()
 }
@@ -73,30 +76,30 @@ fn token_request() -> CreateTokenRequest {
 fn workspaces_are_created_destroyed_and_restored() {
     let directory = TempDir::new().unwrap();
     let registry = open_registry(directory.path());
-    let made = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceRequest::default()).unwrap();
+    let made = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceArgs::default()).unwrap();
     assert_eq!(
         registry.create(&admin_caller(), &name("one"), &ephemeral_workspace_request()).unwrap_err().kind,
         ErrorKind::Exists
     );
     write_file(&registry.open_engine(&made.id).unwrap(), "a.txt", "one\n");
     let told = registry.describe(&name("one")).unwrap();
-    assert_eq!((&told["files"], &told["bytes"], &told["state"]), (&json!(1), &json!(4), &json!("open")));
-    assert_eq!(told["head"]["number"], 1);
+    let size = told.size.unwrap();
+    assert_eq!((size.files, size.bytes, told.state, size.head.number), (1, 4, "open", 1));
     assert_eq!(registry.destroy(&admin_caller(), &name("one")).unwrap().state, "trash");
     assert_eq!(registry.open_engine(&made.id).err().unwrap().kind, ErrorKind::NotFound);
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Active), [""; 0]);
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Trashed), ["one"]);
+    assert_eq!(list_names(&registry, ACTIVE), [""; 0]);
+    assert_eq!(list_names(&registry, TRASHED), ["one"]);
     // The name is free again, and the old workspace comes back under another.
     registry.create(&admin_caller(), &name("one"), &ephemeral_workspace_request()).unwrap();
     assert_eq!(registry.restore(&admin_caller(), "one", None).unwrap_err().kind, ErrorKind::Exists);
     registry.restore(&admin_caller(), "one", Some(&name("two"))).unwrap();
     assert_eq!(read_file(&registry.open_engine(&made.id).unwrap(), "a.txt").as_deref(), Some("one\n"));
     assert_eq!(registry.destroy(&admin_caller(), &name("one")).unwrap().state, "gone");
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Active), ["two"]);
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Trashed), [""; 0]);
+    assert_eq!(list_names(&registry, ACTIVE), ["two"]);
+    assert_eq!(list_names(&registry, TRASHED), [""; 0]);
     drop(registry);
     let registry = open_registry(directory.path());
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Active), ["two"]);
+    assert_eq!(list_names(&registry, ACTIVE), ["two"]);
     let report = registry.registry_workspace().verify_journal(None, &[]).unwrap();
     assert!(report.integrity_error.is_none() && report.entries >= 5, "{report:?}");
 }
@@ -107,11 +110,11 @@ fn trashed_workspaces_expire() {
     let mut options = WorkspaceRegistryOptions::new(directory.path().join("estate"));
     options.trash_retention_ms = 0;
     let registry = WorkspaceRegistry::open(options).unwrap();
-    let made = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceRequest::default()).unwrap();
+    let made = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceArgs::default()).unwrap();
     let gone = registry.destroy(&admin_caller(), &name("one")).unwrap();
     assert!(registry.directory_of(&gone).ends_with(format!("trash/{}", made.id)));
     registry.expire_and_reconcile().unwrap();
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Trashed), [""; 0]);
+    assert_eq!(list_names(&registry, TRASHED), [""; 0]);
     assert_eq!(registry.restore(&admin_caller(), "one", None).unwrap_err().kind, ErrorKind::NotFound);
 }
 
@@ -119,9 +122,11 @@ fn trashed_workspaces_expire() {
 fn tokens_are_bound_to_their_workspace() {
     let directory = TempDir::new().unwrap();
     let registry = open_registry(directory.path());
-    let one = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceRequest::default()).unwrap();
+    let one = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceArgs::default()).unwrap();
     registry.create(&admin_caller(), &name("two"), &ephemeral_workspace_request()).unwrap();
-    let (token, shown) = registry.create_token(&admin_caller(), &name("one"), &token_request()).unwrap();
+    let (token, shown) = registry
+        .create_token(&admin_caller(), registry.scope_of_workspace(&name("one")).unwrap(), &token_request(), None)
+        .unwrap();
     let admitted = registry.authenticate(&shown).unwrap().unwrap();
     assert_eq!(admitted, token);
     assert_eq!(admitted.scope, TokenScope::Workspace(one.id.clone()));
@@ -135,9 +140,10 @@ fn tokens_are_bound_to_their_workspace() {
     assert_eq!(registry.authenticate(&shown_two).unwrap(), None);
     registry.restore(&admin_caller(), "one", None).unwrap();
     assert_eq!(registry.authenticate(&shown_two).unwrap(), None, "a token of before the end is over for good");
-    assert_eq!(registry.create_admin_token(&admin_caller(), &token_request()).unwrap_err().kind, ErrorKind::BadRequest);
+    let agent = CreateTokenArgs { principal: "agent:a".into(), administer: true, ..CreateTokenArgs::default() };
+    assert_eq!(agent.principal_and_grants().unwrap_err().kind, ErrorKind::BadRequest);
     let user = CreateTokenRequest { principal: Principal::User("platform".into()), ..token_request() };
-    let (_, shown) = registry.create_admin_token(&admin_caller(), &user).unwrap();
+    let (_, shown) = registry.create_token(&admin_caller(), TokenScope::Administration, &user, None).unwrap();
     assert_eq!(registry.authenticate(&shown).unwrap().unwrap().scope, TokenScope::Administration);
 }
 
@@ -145,12 +151,12 @@ fn tokens_are_bound_to_their_workspace() {
 fn every_workspace_has_its_own_quota_and_policy() {
     let directory = TempDir::new().unwrap();
     let registry = open_registry(directory.path());
-    let small = CreateWorkspaceRequest { bytes_max: Some(10), ..CreateWorkspaceRequest::default() };
+    let small = CreateWorkspaceArgs { bytes_max: Some(10), ..CreateWorkspaceArgs::default() };
     let small = registry.create(&admin_caller(), &name("small"), &small).unwrap();
     let policy = "[system]\ndefault = \"autonomous\"\n[[system.rules]]\nrights = [\"create\"]\ntier = \"blocked\"\n";
-    let closed = CreateWorkspaceRequest { policy: Some(policy.into()), ..CreateWorkspaceRequest::default() };
+    let closed = CreateWorkspaceArgs { policy: Some(policy.into()), ..CreateWorkspaceArgs::default() };
     let closed = registry.create(&admin_caller(), &name("closed"), &closed).unwrap();
-    let free = registry.create(&admin_caller(), &name("free"), &CreateWorkspaceRequest::default()).unwrap();
+    let free = registry.create(&admin_caller(), &name("free"), &CreateWorkspaceArgs::default()).unwrap();
     let long = json!({ "path": "a", "content": "more than ten bytes", "base": "" });
     let kind = |id: &str| {
         call_operation(&registry.open_engine(id).unwrap(), "write", long.clone()).map_err(|error| error.kind).err()
@@ -159,11 +165,11 @@ fn every_workspace_has_its_own_quota_and_policy() {
     assert_eq!(kind(&closed.id), Some(ErrorKind::PolicyDenied));
     assert_eq!(kind(&free.id), None);
     let twice =
-        CreateWorkspaceRequest { bytes_max: Some(1), policy: Some(policy.into()), ..CreateWorkspaceRequest::default() };
+        CreateWorkspaceArgs { bytes_max: Some(1), policy: Some(policy.into()), ..CreateWorkspaceArgs::default() };
     assert_eq!(registry.create(&admin_caller(), &name("x"), &twice).unwrap_err().kind, ErrorKind::BadRequest);
-    let bad = CreateWorkspaceRequest { policy: Some("[".into()), ..CreateWorkspaceRequest::default() };
+    let bad = CreateWorkspaceArgs { policy: Some("[".into()), ..CreateWorkspaceArgs::default() };
     assert_eq!(registry.create(&admin_caller(), &name("x"), &bad).unwrap_err().kind, ErrorKind::BadRequest);
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Active), ["closed", "free", "small"]);
+    assert_eq!(list_names(&registry, ACTIVE), ["closed", "free", "small"]);
 }
 
 #[test]
@@ -200,9 +206,7 @@ fn workspace_list_is_paged() {
     }
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let (page, next) = registry
-            .list(&ListWorkspacesRequest { cursor, limit: Some(3), filter: WorkspaceListFilter::Active })
-            .unwrap();
+        let (page, next) = registry.list(&ListWorkspacesArgs { cursor, limit: Some(3), trash: ACTIVE }).unwrap();
         assert!(page.len() <= 3);
         found.extend(page.into_iter().map(|one| one.name));
         cursor = next;

@@ -104,6 +104,9 @@ pub struct ToolDefinition {
     /// The right that the operation needs; without a name, it needs the right to use files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority: Option<String>,
+    /// Further HTTP endpoints of the operation, besides `POST /v1/{operation}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<ToolRouteDefinition>,
     /// The stream of bytes that the operation writes or reads beside its arguments and result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<ToolStreamDirection>,
@@ -135,6 +138,19 @@ pub struct CommandHelpDefinition {
     /// The flag of the file that the command writes or reads as a stream. An empty name stands for a position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+}
+
+/// A published HTTP endpoint of an operation.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRouteDefinition {
+    /// The HTTP method of the endpoint.
+    pub method: String,
+    /// The path of the endpoint, with the names of arguments in braces.
+    pub path: String,
+    /// The status code of a successful response, if it is not 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
 }
 
 /// The direction of the stream of bytes that belongs to a call.
@@ -257,6 +273,9 @@ pub struct ToolArgumentDefinition {
     /// The value that a flag without a value stands for; the flag has the name of this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
+    /// The field of the result that the command writes to the file that is the value of the flag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<String>,
     /// Whether the flag of the tool argument belongs to a command above the command of the operation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inherited: bool,

@@ -1,90 +1,103 @@
-//! Import and export of workspaces as streamed tar archives. An import or export keeps at most a few chunks of the
-//! archive in memory. If a client stops reading or sending, the transfer times out.
+//! Streams of bytes that belong to a call: exports, and imports of archives. A transfer keeps at most a few chunks in
+//! memory. If a client stops reading or sending, the transfer times out.
 
-use std::io::{self, Read, Write};
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use axum::{
     body::{Body, Bytes},
-    extract::RawQuery,
     http::{HeaderValue, Response, StatusCode, header},
 };
+use serde_json::{Map, Value};
+use stead_engine::{CallByteStream, Error};
 use tokio::{
     runtime::Handle,
-    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
 };
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{
+    client::AuthenticatedHttpClient,
     errors::{self, HttpRejection, HttpResult},
-    workspace_admin::{AdminRequestContext, WorkspaceExportStartInfo, WorkspaceNameInUrl, parse_query},
 };
-use crate::limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT};
+use crate::limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, ARCHIVES_MAX, BODY_READ_TIMEOUT};
 
-const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
-const TAR_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment; filename=\"workspace.tar\"");
+/// The operation whose stream has no endpoint of its own.
+pub(super) const LOG_EXPORT: &str = "log.export";
+const TAR_HEADERS: [&str; 2] = ["application/x-tar", "attachment; filename=\"workspace.tar\""];
+const JSON_LINES_HEADERS: [&str; 2] = ["application/x-ndjson", "attachment; filename=\"journal.jsonl\""];
 /// The response header with the number of files that an exported archive omits.
 const OMITTED_FILES_HEADER: &str = "stead-left-out";
 
 type ArchiveChunk = Result<Bytes, io::Error>;
 
-fn acquire_archive_permit(context: &AdminRequestContext) -> Result<OwnedSemaphorePermit, HttpRejection> {
-    let busy = HttpRejection::too_many_requests("too many concurrent imports and exports; retry later");
-    context.state.admin_limits.archives.clone().try_acquire_owned().map_err(|_| busy)
+/// The limit of concurrent imports and exports.
+pub(super) struct TransferLimit(Arc<Semaphore>);
+
+impl Default for TransferLimit {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(ARCHIVES_MAX)))
+    }
 }
 
-pub(super) async fn export_workspace(
-    context: AdminRequestContext,
-    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
+impl TransferLimit {
+    fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
+        let busy = HttpRejection::too_many_requests("too many concurrent imports and exports; retry later");
+        self.0.clone().try_acquire_owned().map_err(|_| busy)
+    }
+}
+
+/// Runs an operation that writes a stream, and sends the stream as the body of the response.
+pub(super) async fn serve_export(
+    client: Arc<AuthenticatedHttpClient>,
+    limit: &TransferLimit,
+    operation: String,
+    arguments: Map<String, Value>,
 ) -> HttpResult {
-    let permit = acquire_archive_permit(&context)?;
+    let permit = limit.acquire_permit()?;
+    let [content_type, disposition] = if operation == LOG_EXPORT { JSON_LINES_HEADERS } else { TAR_HEADERS };
     let (sender, receiver) = mpsc::channel(ARCHIVE_CHUNKS_MAX);
     let (start, started) = oneshot::channel();
-    let runtime = Handle::current();
+    let state = Mutex::new(HttpExportState { start: Some(start), chunk: Vec::new() });
+    let stream = HttpExportStream { sender, runtime: Handle::current(), state };
     tokio::task::spawn_blocking(move || {
-        let AdminRequestContext { workspace_admin, caller, .. } = context;
-        let mut out = HttpArchiveChunkWriter { sender, runtime, chunk: Vec::new() };
-        let mut start = Some(start);
-        let mut on_start = |summary: WorkspaceExportStartInfo| {
-            if let Some(start) = start.take() {
-                drop(start.send(Ok(summary)));
-            }
-        };
-        let result = workspace_admin.export_workspace(&caller, &name, &mut on_start, &mut out);
+        let result = client.call_with_stream(&operation, arguments, &stream);
+        let start = stream.lock_state().start.take();
         match (result, start) {
             // The response has already started. The response is aborted, so that the client does not consider the
-            // archive complete.
-            (Err(_), None) => out.abort(),
+            // stream complete.
+            (Err(_), None) => drop(stream.send_chunk(Err(io::ErrorKind::Interrupted.into()))),
             (Err(error), Some(start)) => drop(start.send(Err(error))),
-            (Ok(()), _) => {}
+            (Ok(_), _) => drop(stream.send_rest()),
         }
         drop(permit);
     });
-    let aborted = HttpRejection::internal_error(
-        "internal error: the export was aborted, so the archive is incomplete; export the workspace again",
-    );
-    let summary = started.await.map_err(|_| aborted)??;
+    let aborted = HttpRejection::internal_error("internal error: the export was aborted; export again");
+    let omitted_files = started.await.map_err(|_| aborted)??;
     let mut response = Response::new(Body::from_stream(ReceiverStream::new(receiver)));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, TAR_CONTENT_TYPE);
-    headers.insert(header::CONTENT_DISPOSITION, TAR_DISPOSITION);
-    headers.insert(OMITTED_FILES_HEADER, summary.omitted_files.into());
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static(disposition));
+    headers.insert(OMITTED_FILES_HEADER, omitted_files.into());
     Ok(response)
 }
 
-pub(super) async fn import_workspace(
-    context: AdminRequestContext,
-    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
-    RawQuery(query): RawQuery,
+/// Runs an operation that reads the body of the request as a stream.
+pub(super) async fn serve_import(
+    client: Arc<AuthenticatedHttpClient>,
+    limit: &TransferLimit,
+    operation: String,
+    arguments: Map<String, Value>,
     body: Body,
 ) -> HttpResult {
-    let permit = acquire_archive_permit(&context)?;
+    let permit = limit.acquire_permit()?;
     let (sender, receiver) = mpsc::channel(ARCHIVE_CHUNKS_MAX);
-    let (options, runtime) = (parse_query(query.as_deref()), Handle::current());
+    let stream = HttpImportStream { runtime: Handle::current(), upload: Mutex::new((receiver, Bytes::new())) };
     let import = tokio::task::spawn_blocking(move || {
-        let AdminRequestContext { workspace_admin, caller, .. } = context;
-        let mut reader = ArchiveUploadReader { receiver, runtime, chunk: Bytes::new() };
-        let result = workspace_admin.import_workspace(&caller, &name, options, &mut reader);
+        let result = client.call_with_stream(&operation, arguments, &stream);
         drop(permit);
         result
     });
@@ -101,16 +114,26 @@ pub(super) async fn import_workspace(
         "internal error: the import was aborted; GET /v1/workspaces/NAME shows whether the workspace exists",
     );
     let created = import.await.map_err(|_| aborted)??;
-    Ok(errors::json_response(StatusCode::CREATED, &created))
+    Ok(errors::json_text_response(StatusCode::CREATED, created.json))
 }
 
-struct HttpArchiveChunkWriter {
+struct HttpExportStream {
     sender: mpsc::Sender<ArchiveChunk>,
     runtime: Handle,
+    state: Mutex<HttpExportState>,
+}
+
+struct HttpExportState {
+    /// Tells the response how many files the export omits, before the first byte is sent.
+    start: Option<oneshot::Sender<Result<u64, Error>>>,
     chunk: Vec<u8>,
 }
 
-impl HttpArchiveChunkWriter {
+impl HttpExportStream {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, HttpExportState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn send_chunk(&self, chunk: ArchiveChunk) -> io::Result<()> {
         match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, self.sender.send(chunk))) {
             Ok(Ok(())) => Ok(()),
@@ -119,44 +142,46 @@ impl HttpArchiveChunkWriter {
         }
     }
 
-    /// An aborted export closes the connection before the archive is complete.
-    fn abort(&self) {
-        drop(self.send_chunk(Err(io::ErrorKind::Interrupted.into())));
-    }
-}
-
-impl Write for HttpArchiveChunkWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.chunk.extend_from_slice(bytes);
-        if self.chunk.len() >= ARCHIVE_CHUNK_BYTES {
-            self.flush()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let chunk = std::mem::take(&mut self.chunk);
+    fn send_rest(&self) -> io::Result<()> {
+        let chunk = std::mem::take(&mut self.lock_state().chunk);
         if chunk.is_empty() { Ok(()) } else { self.send_chunk(Ok(chunk.into())) }
     }
 }
 
-struct ArchiveUploadReader {
-    receiver: mpsc::Receiver<ArchiveChunk>,
-    runtime: Handle,
-    chunk: Bytes,
+impl CallByteStream for HttpExportStream {
+    fn begin_output(&self, left_out: u64) {
+        if let Some(start) = self.lock_state().start.take() {
+            drop(start.send(Ok(left_out)));
+        }
+    }
+
+    fn write_bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.lock_state();
+        state.chunk.extend_from_slice(bytes);
+        let is_full = state.chunk.len() >= ARCHIVE_CHUNK_BYTES;
+        drop(state);
+        if is_full { self.send_rest() } else { Ok(()) }
+    }
 }
 
-impl Read for ArchiveUploadReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.chunk.is_empty() {
-            match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, self.receiver.recv())) {
-                Ok(Some(chunk)) => self.chunk = chunk?,
+struct HttpImportStream {
+    runtime: Handle,
+    upload: Mutex<(mpsc::Receiver<ArchiveChunk>, Bytes)>,
+}
+
+impl CallByteStream for HttpImportStream {
+    fn read_bytes(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let (receiver, chunk) = &mut *upload;
+        while chunk.is_empty() {
+            match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, receiver.recv())) {
+                Ok(Some(next)) => *chunk = next?,
                 Ok(None) => return Ok(0),
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),
             }
         }
-        let count = buffer.len().min(self.chunk.len());
-        buffer[..count].copy_from_slice(&self.chunk.split_to(count));
+        let count = buffer.len().min(chunk.len());
+        buffer[..count].copy_from_slice(&chunk.split_to(count));
         Ok(count)
     }
 }

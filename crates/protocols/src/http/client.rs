@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, request::Parts},
 };
 use serde_json::{Map, Value};
-use stead_engine::{Caller, CallerResourceLifetime, Engine};
+use stead_engine::{CallByteStream, CallControl, Caller, CallerResourceLifetime, Engine, Error, SecretTransport};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -25,6 +25,7 @@ use crate::{
     },
     dialect::{self, DialectReply, DialectSet, DialectWorkspaceRootPath},
     limits::{CLIENT_NAME_CHARS_MAX, REQUESTS_PER_CLIENT_MAX},
+    native::JsonCall,
     prepared_call::PreparedCall,
     rpc::RpcServer,
 };
@@ -185,6 +186,18 @@ impl AuthenticatedHttpClient {
         Ok(built)
     }
 
+    /// Runs a call that writes or reads a stream, on a thread that may block.
+    pub(super) fn call_with_stream(
+        &self,
+        operation: &str,
+        arguments: Map<String, Value>,
+        stream: &dyn CallByteStream,
+    ) -> Result<DialectReply, Error> {
+        let control = CallControl::default().with_stream(stream);
+        let call = JsonCall { control, ..JsonCall::new(&self.caller, operation, arguments) };
+        call.run(self.executor.engine()).into_result()
+    }
+
     /// Calls a native operation by its name. Dropping the future of a call cancels the engine call.
     pub(super) async fn call_operation(
         &self,
@@ -192,10 +205,11 @@ impl AuthenticatedHttpClient {
         arguments: &Map<String, Value>,
         call_headers: &CallHeaders,
     ) -> CallResultOrAbortError<DialectReply> {
-        let translated = match self.native_dialects.find_tool(operation) {
+        let mut translated = match self.native_dialects.find_tool(operation) {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),
         };
+        translated.options.secrets = SecretTransport::NewSecrets;
         self.run_call(translated, call_headers).await
     }
 

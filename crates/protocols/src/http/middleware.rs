@@ -10,13 +10,16 @@ use axum::{
     response::IntoResponse,
 };
 
+use stead_engine::CallerAuthority;
+
 use super::{
     Credential, SocketPeerOrigin, body,
+    client::AuthenticatedHttpClient,
     client_limits::HttpClientLimiter,
     errors::HttpRejection,
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
     routes::{self, HttpRouteGroup, HttpRouteRequiredRole},
-    state::{HttpServerState, WorkspaceOrAdminClient},
+    state::HttpServerState,
     unauthenticated::UnauthenticatedConnectionPermit,
 };
 use crate::{
@@ -61,7 +64,7 @@ pub(super) async fn authenticate_and_log(
             connection.mark_authenticated();
         }
     }
-    let limits = result.as_ref().ok().and_then(Option::as_ref).map(WorkspaceOrAdminClient::limits);
+    let limits = result.as_ref().ok().and_then(Option::as_ref).map(|client| client.limits.clone());
     let result = match result.and_then(|client| authorize_route(&state, route, client, &mut request)) {
         Ok(()) => run_handler(log_guard.as_ref(), limits.as_deref(), request, next).await,
         Err(rejection) => Err(rejection),
@@ -133,30 +136,28 @@ fn check_request(state: &HttpServerState, request: &Request) -> Result<RequestCr
 fn authorize_route(
     state: &HttpServerState,
     route: HttpRouteGroup,
-    client: Option<WorkspaceOrAdminClient>,
+    client: Option<Arc<AuthenticatedHttpClient>>,
     request: &mut Request,
 ) -> Result<(), HttpRejection> {
     let Some(client) = client else { return Ok(()) };
-    match (route.required_role(state.workspace_admin()), &client) {
+    let administers = client.caller.grants.authority != CallerAuthority::UseFiles;
+    match (route.required_role(state), administers) {
         (HttpRouteRequiredRole::Any, _)
-        | (HttpRouteRequiredRole::Workspace, WorkspaceOrAdminClient::Workspace(_))
-        | (HttpRouteRequiredRole::Admin, WorkspaceOrAdminClient::Admin(_)) => {}
-        (HttpRouteRequiredRole::Workspace, WorkspaceOrAdminClient::Admin(_)) => {
+        | (HttpRouteRequiredRole::UseFiles, false)
+        | (HttpRouteRequiredRole::Administer, true) => {}
+        (HttpRouteRequiredRole::UseFiles, true) => {
             let reason = "this is an administrator token, which cannot open a workspace; create a workspace token with POST /v1/workspaces/NAME/tokens";
             return Err(HttpRejection::forbidden(reason));
         }
-        (HttpRouteRequiredRole::Admin, WorkspaceOrAdminClient::Workspace(_)) => {
+        (HttpRouteRequiredRole::Administer, false) => {
             return Err(HttpRejection::forbidden(
                 "this endpoint requires an administrator token; create one with: stead token create --workspaces DIR --estate --principal user:NAME",
             ));
         }
     }
-    client.limits().take_request()?;
+    client.limits.take_request()?;
     check_content_length(request.headers(), route)?;
-    match client {
-        WorkspaceOrAdminClient::Workspace(client) => request.extensions_mut().insert(client).map(drop),
-        WorkspaceOrAdminClient::Admin(client) => request.extensions_mut().insert(client).map(drop),
-    };
+    request.extensions_mut().insert(client);
     Ok(())
 }
 

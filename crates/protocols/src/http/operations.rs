@@ -2,9 +2,11 @@
 //! returns the outcome as a JSON object. The route `/v1/files/{path}` reads, writes and deletes a file, whose `ETag` is
 //! its version. Files are sent as attachments of type `application/octet-stream`, so that browsers never render them.
 
+use std::sync::Arc;
+
 use axum::{
     body::Body,
-    extract::{Path, rejection::PathRejection},
+    extract::{Path, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header},
     response::IntoResponse,
 };
@@ -16,9 +18,11 @@ use stead_engine::{
 };
 
 use super::{
+    archive::{self, LOG_EXPORT},
     body,
     client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit},
     errors::{self, HttpHandlerError, HttpRejection, HttpResult},
+    state::HttpServerState,
 };
 use crate::{
     native::{self, CallStyle},
@@ -34,6 +38,7 @@ const ATTACHMENT_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment
 const ACCEPT_BYTE_RANGES: HeaderValue = HeaderValue::from_static("bytes");
 
 pub(super) async fn call_operation(
+    State(state): State<Arc<HttpServerState>>,
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     operation: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
@@ -44,6 +49,9 @@ pub(super) async fn call_operation(
     );
     let Path(operation) = operation.map_err(|_| invalid)?;
     let arguments = parse_arguments(&body::read_body(&client.limits, content).await?.bytes)?;
+    if operation == LOG_EXPORT {
+        return archive::serve_export(client, &state.transfer_limit, operation, arguments).await;
+    }
     let call_headers = CallHeaders::from_headers(&headers);
     let reply = client.call_operation(&operation, &arguments, &call_headers).await?.into_result()?;
     Ok(errors::json_text_response(StatusCode::OK, reply.json))

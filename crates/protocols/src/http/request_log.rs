@@ -15,7 +15,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, Response},
 };
 
-use super::{body, client::AuthenticatedHttpClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
+use super::{body, client::AuthenticatedHttpClient, routes::HttpRouteGroup};
 pub use crate::call_recorder::{LoggedCallsOfHttpRequest, RequestLogCall};
 use crate::{call_recorder::RequestLogCallRecorder, limits::HTTP_REQUEST_ID_BYTES_MAX};
 
@@ -74,15 +74,10 @@ impl RequestLogGuard {
         Self { logger: logger.clone(), started_at: Instant::now(), entry: Some(entry), recorder: Arc::default() }
     }
 
-    pub(super) fn set_client(&mut self, client: &WorkspaceOrAdminClient) {
+    pub(super) fn set_client(&mut self, client: &AuthenticatedHttpClient) {
         let Some(entry) = &mut self.entry else { return };
-        match client {
-            WorkspaceOrAdminClient::Workspace(client) => {
-                entry.principal = Some(client.caller.principal.to_string());
-                entry.workspace = Some(client.workspace_id.clone());
-            }
-            WorkspaceOrAdminClient::Admin(client) => entry.principal = Some(client.caller.principal.to_string()),
-        }
+        entry.principal = Some(client.caller.principal.to_string());
+        entry.workspace = Some(client.workspace_id.clone()).filter(|id| !id.is_empty());
     }
 
     /// The log entry of a request is written with the response, or at the end of an event stream.

@@ -8,18 +8,17 @@ use axum::{
     extract::State,
     http::{Response, StatusCode},
     middleware,
-    routing::{any, delete, get, post, put},
+    routing::{any, get, post},
 };
 use serde_json::json;
 
 use super::{
-    WorkspaceRegistryAdmin, archive,
+    declared_routes,
     errors::{self, HttpRejection},
     event_stream, mcp, metrics, middleware as http_middleware,
     oauth_metadata::{self, METADATA_PATH},
     operations, rpc,
     state::HttpServerState,
-    workspace_admin,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,21 +66,23 @@ impl HttpRouteGroup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpRouteRequiredRole {
     Any,
-    Workspace,
-    Admin,
+    UseFiles,
+    Administer,
 }
 
 impl HttpRouteGroup {
-    /// If the server hosts several workspaces, the metrics cover all of them and require an admin.
-    pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceRegistryAdmin>>) -> HttpRouteRequiredRole {
+    /// If the server hosts several workspaces, the metrics cover all of them and require an administrator. The engine
+    /// checks the right to each operation.
+    pub(super) fn required_role(self, state: &HttpServerState) -> HttpRouteRequiredRole {
         match self {
+            HttpRouteGroup::Files | HttpRouteGroup::Events => HttpRouteRequiredRole::UseFiles,
+            HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics if state.hosts_workspaces() => {
+                HttpRouteRequiredRole::Administer
+            }
             HttpRouteGroup::Mcp
             | HttpRouteGroup::Rpc
-            | HttpRouteGroup::Files
             | HttpRouteGroup::Operations
-            | HttpRouteGroup::Events => HttpRouteRequiredRole::Workspace,
-            HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics if admin.is_some() => HttpRouteRequiredRole::Admin,
-            HttpRouteGroup::Workspaces
+            | HttpRouteGroup::Workspaces
             | HttpRouteGroup::Metrics
             | HttpRouteGroup::OpenApi
             | HttpRouteGroup::Health
@@ -109,21 +110,13 @@ pub(super) fn route_of_path(path: &str) -> HttpRouteGroup {
 }
 
 pub(super) fn build_router(state: Arc<HttpServerState>) -> Router {
-    Router::new()
+    declared_routes::add_declared_routes(Router::new())
         .route("/mcp", any(mcp::serve_default_dialects))
         .route("/mcp/{dialect}", any(mcp::serve_named_dialect))
         .route("/rpc", get(rpc::upgrade_websocket).post(rpc::serve_post))
         .route("/v1/openapi.json", get(operations::serve_openapi))
         .route("/v1/files/{*path}", get(operations::get_file).put(operations::put_file).delete(operations::delete_file))
         .route("/v1/{operation}", post(operations::call_operation))
-        .route("/v1/workspaces", get(workspace_admin::list_workspaces).post(workspace_admin::create_workspace))
-        .route("/v1/workspaces/{name}", get(workspace_admin::show_workspace).delete(workspace_admin::destroy_workspace))
-        .route("/v1/workspaces/{name}/fork", post(workspace_admin::fork_workspace))
-        .route("/v1/workspaces/{name}/export", get(archive::export_workspace))
-        .route("/v1/workspaces/{name}/import", put(archive::import_workspace))
-        .route("/v1/workspaces/{name}/restore", post(workspace_admin::restore_workspace))
-        .route("/v1/workspaces/{name}/tokens", get(workspace_admin::list_tokens).post(workspace_admin::create_token))
-        .route("/v1/workspaces/{name}/tokens/{id}", delete(workspace_admin::revoke_token))
         .route("/events", get(event_stream::serve_event_stream))
         .route("/health", get(serve_health))
         .route("/metrics", get(metrics::serve_metrics))

@@ -10,17 +10,16 @@ use tokio::sync::watch;
 
 use super::{
     AuthError, AuthenticatedClientIdentity, Credential, OpenWorkspaceFn, SharedAuthenticator,
-    TokenWorkspaceOrAdminAccess, WorkspaceRegistryAdmin,
+    archive::TransferLimit,
     change_notifier::ChangeNotifiersByWorkspace,
     client::{AuthenticatedClientParts, AuthenticatedHttpClient, dialects_not_loaded},
-    client_limits::{ClientLimitsByPrincipal, HttpClientLimiter, RateLimit},
+    client_limits::{ClientLimitsByPrincipal, RateLimit},
     errors::HttpRejection,
     host_check::AllowedHosts,
     metrics::HttpMetrics,
     oauth_metadata::AuthorizationServers,
     request_log::RequestLogSink,
     unauthenticated::{UnauthenticatedConnectionLimiter, UnauthenticatedPerAddressLimit},
-    workspace_admin::{AdminConcurrencyLimits, AuthenticatedAdminCaller},
 };
 use crate::{
     call_executor::WorkspaceConcurrentCallLimiter,
@@ -28,9 +27,6 @@ use crate::{
     limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
     mcp::McpExtensionWithParsedItems,
 };
-
-/// The workspace id under which the limits of admin clients are stored, because admin clients have no workspace.
-const NO_WORKSPACE: &str = "";
 
 /// The configuration of an HTTP server.
 #[derive(Debug, Clone)]
@@ -44,20 +40,6 @@ pub struct HttpServerConfig {
     /// The maximum number of concurrent calls that work on files, for all clients of a workspace together. Calls that
     /// wait for an event have a separate limit of the same size.
     pub workspace_calls_max: usize,
-}
-
-pub(super) enum WorkspaceOrAdminClient {
-    Workspace(Arc<AuthenticatedHttpClient>),
-    Admin(Arc<AuthenticatedAdminCaller>),
-}
-
-impl WorkspaceOrAdminClient {
-    pub(super) fn limits(&self) -> Arc<HttpClientLimiter> {
-        match self {
-            WorkspaceOrAdminClient::Workspace(client) => client.limits.clone(),
-            WorkspaceOrAdminClient::Admin(admin) => admin.limits.clone(),
-        }
-    }
 }
 
 impl HttpServerConfig {
@@ -98,9 +80,8 @@ pub struct HttpServerState {
     clients: Mutex<HashMap<String, CachedAuthenticatedClient>>,
     workspace_limits: Mutex<HashMap<String, WorkspaceConcurrentCallLimiter>>,
     client_limits: ClientLimitsByPrincipal,
-    workspace_admin: Option<Arc<dyn WorkspaceRegistryAdmin>>,
     native_dialects: OnceLock<Arc<DialectSet>>,
-    pub(super) admin_limits: AdminConcurrencyLimits,
+    pub(super) transfer_limit: TransferLimit,
     pub(super) change_notifiers: ChangeNotifiersByWorkspace,
     pub(super) shutdown: watch::Sender<bool>,
 }
@@ -134,10 +115,9 @@ impl HttpServerState {
     ) -> Arc<Self> {
         let (shutdown, _) = watch::channel(false);
         Arc::new(Self {
-            workspace_admin: authenticator.workspace_admin(),
             native_dialects: OnceLock::new(),
             workspace_limits: Mutex::default(),
-            admin_limits: AdminConcurrencyLimits::default(),
+            transfer_limit: TransferLimit::default(),
             authenticator,
             allowed_hosts,
             config,
@@ -161,26 +141,19 @@ impl HttpServerState {
         ShutdownSignal(self.shutdown.subscribe())
     }
 
-    pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceRegistryAdmin>> {
-        self.workspace_admin.as_ref()
+    pub(super) fn hosts_workspaces(&self) -> bool {
+        self.authenticator.hosts_workspaces()
     }
 
     pub(super) async fn authenticate(
         &self,
         credential: Credential<'_>,
-    ) -> Result<WorkspaceOrAdminClient, HttpRejection> {
-        let AuthenticatedClientIdentity { client_key: key, caller, scope } =
+    ) -> Result<Arc<AuthenticatedHttpClient>, HttpRejection> {
+        let AuthenticatedClientIdentity { client_key: key, caller, workspace_id: id, location, opener } =
             self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
         let principal = caller.principal.to_string();
-        let (id, location, opener) = match scope {
-            TokenWorkspaceOrAdminAccess::Workspace { id, location, opener } => (id, location, opener),
-            TokenWorkspaceOrAdminAccess::Administration => {
-                let limits = self.client_limits.limits_for(NO_WORKSPACE, &principal);
-                return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AuthenticatedAdminCaller { caller, limits })));
-            }
-        };
         if let Some(client) = self.cached_client(&key) {
-            return Ok(WorkspaceOrAdminClient::Workspace(client));
+            return Ok(client);
         }
         let engine = match open_workspace(opener.clone()).await {
             Err(AuthError::TooManyOpenWorkspaces) => {
@@ -206,7 +179,7 @@ impl HttpServerState {
         }
         // A concurrent request of the same client may have inserted the client first.
         let cached = clients.entry(key).or_insert(CachedAuthenticatedClient { client, last_seen: Instant::now() });
-        Ok(WorkspaceOrAdminClient::Workspace(cached.client.clone()))
+        Ok(cached.client.clone())
     }
 
     fn native_dialects(&self) -> Result<Arc<DialectSet>, HttpRejection> {

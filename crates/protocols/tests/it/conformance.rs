@@ -13,7 +13,7 @@ use stead_protocols::{
     dialect::DialectWorkspaceRootPath,
     http::{
         AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, HttpServerState, TokenWorkspaceOrAdminAccess, opener_for, serve,
+        HttpServerConfig, HttpServerOptions, HttpServerState, opener_for, serve,
     },
     mcp::{
         McpClientHandle, McpExtension, McpExtensionErrorResponse, McpExtensionFuture, McpExtensionWithParsedItems,
@@ -96,11 +96,9 @@ impl Authenticator for SameUserOnlyTestAuthenticator {
             Credential::SameUser => Ok(AuthenticatedClientIdentity {
                 client_key: "own".to_owned(),
                 caller: Caller::new(Principal::Agent("suite".to_owned()), "suite".to_owned(), "http"),
-                scope: TokenWorkspaceOrAdminAccess::Workspace {
-                    id: "one".to_owned(),
-                    location: test_location(),
-                    opener: opener_for(self.0.clone()),
-                },
+                workspace_id: "one".to_owned(),
+                location: test_location(),
+                opener: opener_for(self.0.clone()),
             }),
         }
     }

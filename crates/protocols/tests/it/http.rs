@@ -20,8 +20,7 @@ use stead_protocols::{
     dialect::DialectWorkspaceRootPath,
     http::{
         AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, HttpServerState, TokenWorkspaceOrAdminAccess,
-        UnauthenticatedPerAddressLimit, opener_for,
+        HttpServerConfig, HttpServerOptions, HttpServerState, UnauthenticatedPerAddressLimit, opener_for,
     },
 };
 use testkit::MemoryWorkspace;
@@ -58,9 +57,8 @@ impl Authenticator for TestAuthenticator {
         caller.grants = grants;
         let engine = Engine::new(self.workspaces[index].clone());
         let location = DialectWorkspaceRootPath { root: MemoryWorkspace::ROOT.to_owned() };
-        let scope =
-            TokenWorkspaceOrAdminAccess::Workspace { id: index.to_string(), location, opener: opener_for(engine) };
-        Ok(AuthenticatedClientIdentity { client_key: token.to_owned(), caller, scope })
+        let (client_key, workspace_id, opener) = (token.to_owned(), index.to_string(), opener_for(engine));
+        Ok(AuthenticatedClientIdentity { client_key, caller, workspace_id, location, opener })
     }
 
     fn is_still_valid(&self, key: &str) -> bool {

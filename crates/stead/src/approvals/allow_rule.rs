@@ -1,12 +1,13 @@
 //! Adds an allowing rule to the policy file for `stead approvals approve --always`. The new rule goes before the rule
 //! that required the approval, because the first matching rule of a policy layer decides.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Error, ErrorKind, UtcSecond, Workspace};
 
 use crate::{
     limits::RULE_PATHS_MAX,
     open_workspace::CommandLineWorkspace,
+    operation::call_operation,
     output::{self, CommandError},
 };
 
@@ -58,8 +59,8 @@ pub(super) fn write_rule(
             return Err(output::usage_error("not confirmed: no rule was written and the call was not approved"));
         }
     }
-    opened.local.write_policy(&insert_rule(&text, header.before_line, &rule))?;
-    Ok(())
+    let text = insert_rule(&text, header.before_line, &rule);
+    Ok(call_operation(opened, caller, "policy.apply", json!({ "text": text })).map(drop)?)
 }
 
 struct PolicyRuleInsertPoint {

@@ -3,18 +3,17 @@
 //! must be in the journal in order, but the journal may have more rows.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace};
+use stead_engine::{
+    JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace,
+    ops::{AuditRow, audit_rows},
+};
 use stead_protocols::dialect::{DialectReply, ReplyStatus};
 use stead_text::diff;
 
 use super::{
     directory::RecordingReplayActualFileState, placeholders::RecordingPlaceholders, recording::RecordedToolCallStep,
 };
-use crate::{
-    audit_rows::{AuditRow, audit_rows},
-    limits::REPLAY_ENTRIES_MAX,
-    output::CommandError,
-};
+use crate::{limits::REPLAY_ENTRIES_MAX, output::CommandError};
 
 /// The audit row fields that a replay compares; the journal lacks all other recorded fields.
 const COMPARED_AUDIT_FIELDS: &[&str] =
@@ -189,7 +188,7 @@ pub(super) fn compare_audit_row(
     };
     let entries = workspace.entries(&filter)?;
     let numbered =
-        |(at, stored): (usize, &StoredJournalEntry)| audit_rows(stored).into_iter().map(move |row| (at, row));
+        |(at, stored): (usize, &StoredJournalEntry)| audit_rows(&stored.entry).into_iter().map(move |row| (at, row));
     let rows: Vec<(usize, AuditRow)> = entries.iter().enumerate().flat_map(numbered).collect();
     let wanted: Map<String, Value> = COMPARED_AUDIT_FIELDS
         .iter()
@@ -199,7 +198,7 @@ pub(super) fn compare_audit_row(
     let reached = found.iter().filter_map(|at| rows.get(*at)).map(|(entry, _)| *entry).max().unwrap_or(0);
     let ahead = |(at, (entry, _)): &(usize, &(usize, AuditRow))| *entry >= reached && !found.contains(at);
     let mut open = rows.iter().enumerate().filter(ahead).peekable();
-    let next = open.peek().map_or(Value::Null, |(_, (_, row))| Value::Object(row.fields.clone()));
+    let next = open.peek().map_or(Value::Null, |(_, (_, row))| json!(row));
     match open.find(|(_, (_, row))| row_matches(row, &wanted)).map(|(at, _)| at) {
         Some(at) => {
             found.push(at);
@@ -212,8 +211,9 @@ pub(super) fn compare_audit_row(
 /// Returns whether an audit row of the journal has all fields of a recorded row. The `path` of a recorded row may also
 /// be the requested path, which can lead through a symbolic link.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
+    let fields = json!(row);
     wanted.iter().all(|(name, value)| {
-        row.fields.get(name) == Some(value)
+        fields.get(name) == Some(value)
             || (name == "path" && row.requested_path.is_some() && row.requested_path.as_deref() == value.as_str())
     })
 }

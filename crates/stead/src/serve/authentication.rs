@@ -8,23 +8,20 @@ use stead_engine::{Caller, Engine, Error, ErrorKind, Principal, Version};
 use stead_local::{LocalWorkspace, TOKEN_PREFIX, TokenRecordWithScope, TokenScope, WorkspaceRegistry};
 use stead_protocols::{
     dialect::DialectWorkspaceRootPath,
-    http::{
-        self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, Credential, TokenWorkspaceOrAdminAccess,
-        UrlScheme, WorkspaceRegistryAdmin,
-    },
+    http::{self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, Credential, UrlScheme},
 };
 
 use super::ServeFlags;
 use crate::{
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CommandError},
-    workspace_admin::RegistryWorkspaceAdmin,
 };
 
 const RUN_TOKEN_KEY: &str = "run";
 const SOCKET_USER_KEY: &str = "socket";
 const RUN_TOKEN_BYTES: usize = 32;
 const SINGLE_WORKSPACE_NAME: &str = "one";
+const REGISTRY_ID: &str = "";
 
 pub(super) struct WorkspaceAuthenticator {
     local: Arc<LocalWorkspace>,
@@ -50,8 +47,8 @@ impl WorkspaceAuthenticator {
 
     fn identity_for(&self, key: &str, caller: Caller) -> AuthenticatedClientIdentity {
         let (location, opener) = (self.location.clone(), http::opener_for(self.engine.clone()));
-        let scope = TokenWorkspaceOrAdminAccess::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
-        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope }
+        let (client_key, workspace_id) = (key.to_owned(), SINGLE_WORKSPACE_NAME.to_owned());
+        AuthenticatedClientIdentity { client_key, caller, workspace_id, location, opener }
     }
 }
 
@@ -88,7 +85,7 @@ impl http::Authenticator for WorkspaceAuthenticator {
 
 pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
-    workspace_admin: Arc<RegistryWorkspaceAdmin>,
+    engine: Engine,
     caller: Caller,
     run_token: RunToken,
 }
@@ -100,29 +97,34 @@ impl WorkspaceRegistryAuthenticator {
             return Err(output::usage_error("an administrator must be a user: --principal user:NAME"));
         }
         caller.protocol = "http";
-        let workspace_admin = Arc::new(RegistryWorkspaceAdmin(registry.clone()));
-        Ok(Self { registry: registry.clone(), workspace_admin, caller, run_token: RunToken::generate()? })
+        let (registry, engine) = (registry.clone(), registry.administration_engine());
+        Ok(Self { registry, engine, caller, run_token: RunToken::generate()? })
     }
 
     pub(super) fn run_token(&self) -> &str {
         &self.run_token.secret
     }
 
-    fn admin_identity(&self, key: &str, principal: Principal) -> AuthenticatedClientIdentity {
-        let caller = Caller { principal, ..caller_in_session(&self.caller, key) };
-        let scope = TokenWorkspaceOrAdminAccess::Administration;
-        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope }
+    /// The caller of the command that started the server administers without a stored token.
+    fn owner_identity(&self, key: &str) -> AuthenticatedClientIdentity {
+        self.admin_identity(key, caller_in_session(&self.caller, key))
+    }
+
+    fn admin_identity(&self, key: &str, caller: Caller) -> AuthenticatedClientIdentity {
+        let location = DialectWorkspaceRootPath { root: self.registry.path().to_string_lossy().into_owned() };
+        let (workspace_id, opener) = (REGISTRY_ID.to_owned(), http::opener_for(self.engine.clone()));
+        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, workspace_id, location, opener }
     }
 
     fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
+        let grants = found.grants()?;
         let TokenRecordWithScope { token, scope } = found;
-        let principal = Principal::parse(&token.principal)?;
+        let mut caller = Caller::new(Principal::parse(&token.principal)?, format!("http-{}", token.id), "http");
+        caller.grants = grants;
         let id = match scope {
-            TokenScope::Administration => return Ok(self.admin_identity(&token.id, principal)),
+            TokenScope::Administration => return Ok(self.admin_identity(&token.id, caller)),
             TokenScope::Workspace(id) => id,
         };
-        let mut caller = Caller::new(principal, format!("http-{}", token.id), "http");
-        caller.grants = token.grants()?;
         let location = DialectWorkspaceRootPath { root: self.registry.files_directory_of(&id) };
         let (registry, workspace_id) = (self.registry.clone(), id.clone());
         let opener: http::OpenWorkspaceFn = Arc::new(move || {
@@ -133,8 +135,7 @@ impl WorkspaceRegistryAuthenticator {
                 error => AuthError::Unavailable(error.message),
             })
         });
-        let scope = TokenWorkspaceOrAdminAccess::Workspace { id, location, opener };
-        Ok(AuthenticatedClientIdentity { client_key: token.id, caller, scope })
+        Ok(AuthenticatedClientIdentity { client_key: token.id, caller, workspace_id: id, location, opener })
     }
 }
 
@@ -142,7 +143,7 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
     fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError> {
         let presented = match credential {
             Credential::SameUser => {
-                return Ok(self.admin_identity(SOCKET_USER_KEY, self.caller.principal.clone()));
+                return Ok(self.owner_identity(SOCKET_USER_KEY));
             }
             Credential::Token(token) => token,
         };
@@ -152,7 +153,7 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
         let is_run = self.run_token.matches(presented);
         let found = self.registry.authenticate(presented).map_err(unavailable)?;
         match (is_run, found) {
-            (true, _) => Ok(self.admin_identity(RUN_TOKEN_KEY, self.caller.principal.clone())),
+            (true, _) => Ok(self.owner_identity(RUN_TOKEN_KEY)),
             (false, Some(found)) => self.identity_of_token(found).map_err(unavailable),
             (false, None) => Err(AuthError::UnknownToken),
         }
@@ -170,8 +171,8 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
         }
     }
 
-    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceRegistryAdmin>> {
-        Some(self.workspace_admin.clone())
+    fn hosts_workspaces(&self) -> bool {
+        true
     }
 }
 

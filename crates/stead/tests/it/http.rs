@@ -110,7 +110,7 @@ fn token_is_created_used_rotated_and_revoked() {
     assert_eq!(server.get("/v1/files/a.txt", &bearer(&token)).0, 401);
     assert_eq!(server.get("/v1/files/a.txt", &bearer(&next)).0, 200);
     let log = server.run_cli(&["log", "--json"]);
-    assert!(log.contains("token_create") && log.contains("token_revoke") && !log.contains(secret), "{log}");
+    assert!(log.contains("token.create") && log.contains("token.revoke") && !log.contains(secret), "{log}");
     // A cross-site request is refused even with a valid token.
     let page = "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n";
     assert_eq!(server.get("/v1/files/a.txt", &format!("{page}{}", bearer(&next))).0, 403);

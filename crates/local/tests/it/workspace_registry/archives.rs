@@ -4,11 +4,13 @@
 
 use serde_json::json;
 use stead_engine::ErrorKind;
-use stead_local::{CreateWorkspaceRequest, WorkspaceCopyCounts, WorkspaceRegistry};
+use stead_engine::ops::{CreateWorkspaceArgs, WorkspaceOrigin};
+use stead_local::{WorkspaceCopyCounts, WorkspaceRegistry};
 use tempfile::TempDir;
 
 use super::{
-    admin_caller, call_operation, ephemeral_workspace_request, list_names, name, open_registry, read_file, write_file,
+    ACTIVE, admin_caller, call_operation, ephemeral_workspace_request, list_names, name, open_registry, read_file,
+    write_file,
 };
 
 const BLOCK: usize = 512;
@@ -89,7 +91,7 @@ fn compressed_archives_are_reported() {
 fn archives_round_trip() {
     let directory = TempDir::new().unwrap();
     let registry = open_registry(directory.path());
-    let made = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceRequest::default()).unwrap();
+    let made = registry.create(&admin_caller(), &name("one"), &CreateWorkspaceArgs::default()).unwrap();
     let engine = registry.open_engine(&made.id).unwrap();
     let long = format!("{}/{}.txt", "d".repeat(120), "ü".repeat(60));
     for (path, content) in [("a.txt", "a\n"), ("b/c/d.txt", ""), (long.as_str(), "far away\n")] {
@@ -112,7 +114,7 @@ fn archives_round_trip() {
     // Every file is an entry of the new journal, by the importing principal.
     let log = call_operation(&imported, "history", json!({ "path": "b/c/d.txt" })).unwrap();
     assert!(serde_json::to_string(&log).unwrap().contains("user:platform"), "{log:?}");
-    assert_eq!(list_names(&registry, stead_local::WorkspaceListFilter::Active), ["in", "one"]);
+    assert_eq!(list_names(&registry, ACTIVE), ["in", "one"]);
     let entries = |of: &str| std::fs::read_dir(directory.path().join("estate").join(of)).unwrap().count();
     assert_eq!((entries("workspaces"), entries("trash")), (2, 0));
 }
@@ -121,7 +123,7 @@ fn archives_round_trip() {
 fn forks_copy_content_and_record_their_origin() {
     let directory = TempDir::new().unwrap();
     let registry = open_registry(directory.path());
-    let small = CreateWorkspaceRequest { bytes_max: Some(100), ..CreateWorkspaceRequest::default() };
+    let small = CreateWorkspaceArgs { bytes_max: Some(100), ..CreateWorkspaceArgs::default() };
     let made = registry.create(&admin_caller(), &name("one"), &small).unwrap();
     let engine = registry.open_engine(&made.id).unwrap();
     write_file(&engine, "d/a.txt", "before\n");
@@ -135,9 +137,11 @@ fn forks_copy_content_and_record_their_origin() {
     assert_eq!(read_file(&forked, "later.txt"), None);
     write_file(&forked, "mine.txt", "mine\n");
     assert_eq!(read_file(&engine, "mine.txt"), None);
-    let origin = registry.describe(&name("two")).unwrap()["origin"].clone();
-    assert_eq!((&origin["number"], &origin["workspace"]), (&json!(head.number), &json!(made.id)));
-    assert_eq!(origin["hash"], head.hash.to_string());
+    let Some(WorkspaceOrigin::Fork { workspace, number, hash, .. }) = registry.describe(&name("two")).unwrap().origin
+    else {
+        panic!("the workspace is no fork");
+    };
+    assert_eq!((number, workspace, hash), (head.number, made.id, head.hash.to_string()));
     let first = forked.workspace().entry(1).unwrap().unwrap();
     assert_eq!(first.entry.operation, "fork");
     assert!(first.entry.arguments.contains(&head.hash.to_string()));
@@ -271,7 +275,7 @@ fn hostile_archives_are_rejected_completely() {
     ] {
         assert!(import_archive(&registry, &bytes).is_err(), "{what}");
     }
-    assert_eq!(list_names(&registry, stead_local::WorkspaceListFilter::Active), [""; 0]);
+    assert_eq!(list_names(&registry, ACTIVE), [""; 0]);
     assert_eq!(std::fs::read_dir(directory.path().join("estate/workspaces")).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
     let good = build_archive(&[

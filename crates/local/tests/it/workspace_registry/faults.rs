@@ -11,11 +11,12 @@ use std::{
 
 use stead_disk::faults::{FaultFilter, FaultPlan, FaultPlanThreadFilter, InjectedFaultEffect, arm_fault, disarm_fault};
 use stead_engine::Error;
-use stead_local::{CreateWorkspaceRequest, WorkspaceListFilter, WorkspaceRegistry};
+use stead_engine::ops::CreateWorkspaceArgs;
+use stead_local::WorkspaceRegistry;
 use tempfile::TempDir;
 
 use super::{
-    admin_caller,
+    ACTIVE, TRASHED, admin_caller,
     archives::{FILE, HostileTestTarEntry, build_archive},
     list_names, name, open_registry, read_file, write_file,
 };
@@ -35,8 +36,8 @@ enum RegistryFaultTestOperation {
 
 impl RegistryFaultTestOperation {
     fn run(self, registry: &WorkspaceRegistry) -> Result<(), Error> {
-        let (by, kept) = (admin_caller(), CreateWorkspaceRequest::default());
-        let limited = CreateWorkspaceRequest { files_max: Some(10), ..CreateWorkspaceRequest::default() };
+        let (by, kept) = (admin_caller(), CreateWorkspaceArgs::default());
+        let limited = CreateWorkspaceArgs { files_max: Some(10), ..CreateWorkspaceArgs::default() };
         let bytes = build_archive(&[FILE, HostileTestTarEntry { name: b"d/b.txt", ..FILE }]);
         match self {
             RegistryFaultTestOperation::Create => registry.create(&by, &name("new"), &limited).map(drop),
@@ -97,7 +98,7 @@ fn copy_tree(from: &Path, to: &Path) {
 fn fill_directory(directory: &Path) {
     let registry = open_registry(directory);
     for one in ["gone", "old"] {
-        let made = registry.create(&admin_caller(), &name(one), &CreateWorkspaceRequest::default()).unwrap();
+        let made = registry.create(&admin_caller(), &name(one), &CreateWorkspaceArgs::default()).unwrap();
         write_file(&registry.open_engine(&made.id).unwrap(), "d/a.txt", one);
     }
     registry.destroy(&admin_caller(), &name("gone")).unwrap();
@@ -113,9 +114,9 @@ fn check_consistency(
     operation: RegistryFaultTestOperation,
     context: &str,
 ) {
-    let ready = list_names(registry, WorkspaceListFilter::Active);
+    let ready = list_names(registry, ACTIVE);
     assert_eq!(count_directories(directory, "workspaces"), ready.len(), "{context}: {ready:?}");
-    let trash = list_names(registry, WorkspaceListFilter::Trashed);
+    let trash = list_names(registry, TRASHED);
     assert_eq!(count_directories(directory, "trash"), trash.len(), "{context}: {trash:?}");
     for one in &ready {
         let told = registry.describe(&name(one)).unwrap_or_else(|error| panic!("{context}: {one}: {error:?}"));
@@ -124,8 +125,8 @@ fn check_consistency(
             ("new", RegistryFaultTestOperation::Import) => 2,
             _ => 1,
         };
-        assert_eq!(told["files"], expected, "{context}: {one}");
-        let engine = registry.open_engine(told["id"].as_str().unwrap()).unwrap();
+        assert_eq!(told.size.unwrap().files, expected, "{context}: {one}");
+        let engine = registry.open_engine(&told.id).unwrap();
         if one != "new" {
             assert_eq!(read_file(&engine, "d/a.txt").as_deref(), Some(one.as_str()), "{context}");
         }
@@ -144,7 +145,7 @@ fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: Inject
     assert!(fired.hit_call.is_some() || outcome.is_ok(), "{context}");
     drop(registry);
     let registry = open_registry(directory.path());
-    let ready = list_names(&registry, WorkspaceListFilter::Active);
+    let ready = list_names(&registry, ACTIVE);
     let output = outcome.is_ok();
     // After an error of unknown outcome either result is possible.
     assert!(

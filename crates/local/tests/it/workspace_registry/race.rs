@@ -11,10 +11,12 @@ use std::{
 };
 
 use stead_engine::ErrorKind;
-use stead_local::{WorkspaceListFilter, WorkspaceRegistry, WorkspaceRegistryOptions};
+use stead_local::{WorkspaceRegistry, WorkspaceRegistryOptions};
 use tempfile::TempDir;
 
-use super::{admin_caller, ephemeral_workspace_request, list_names, name, open_registry, read_file, write_file};
+use super::{
+    ACTIVE, admin_caller, ephemeral_workspace_request, list_names, name, open_registry, read_file, write_file,
+};
 
 const REGISTRIES: usize = 4;
 const ROUNDS: usize = 12;
@@ -49,7 +51,7 @@ fn concurrent_create_and_destroy_succeed_once() {
     });
     assert_eq!((*made.lock().unwrap(), *ended.lock().unwrap()), (ROUNDS, ROUNDS));
     let registry = open_registry(directory.path());
-    assert_eq!(list_names(&registry, WorkspaceListFilter::Active), [""; 0]);
+    assert_eq!(list_names(&registry, ACTIVE), [""; 0]);
     assert_eq!(std::fs::read_dir(directory.path().join("estate/workspaces")).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
 }
@@ -59,7 +61,8 @@ fn concurrent_create_and_destroy_succeed_once() {
 fn destroyed_workspaces_are_not_reopened() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
     let registry = open_registry(directory.path());
-    let made = registry.create(&admin_caller(), &name("one"), &stead_local::CreateWorkspaceRequest::default()).unwrap();
+    let made =
+        registry.create(&admin_caller(), &name("one"), &stead_engine::ops::CreateWorkspaceArgs::default()).unwrap();
     write_file(&registry.open_engine(&made.id).unwrap(), "a", "x");
     let until = Instant::now() + std::time::Duration::from_secs(2);
     std::thread::scope(|scope| {
