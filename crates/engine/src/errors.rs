@@ -150,25 +150,22 @@ impl std::error::Error for Error {}
 
 impl From<PathError> for Error {
     fn from(path_error: PathError) -> Self {
-        let kind = match path_error {
+        let relative = "give a path relative to the workspace root, without '..', for example src/main.rs";
+        let (kind, advice) = match path_error {
+            PathError::Nul => (ErrorKind::InvalidPath, "remove the NUL byte from the path"),
             PathError::Empty
-            | PathError::Nul
             | PathError::DotDot
             | PathError::ForeignSyntax
             | PathError::Absolute
-            | PathError::Backslash => ErrorKind::InvalidPath,
-            PathError::NameTooLong => ErrorKind::NameTooLong,
-            PathError::PathTooLong => ErrorKind::PathTooLong,
-            PathError::TooDeep => ErrorKind::DepthLimit,
+            | PathError::Backslash => (ErrorKind::InvalidPath, relative),
+            PathError::NameTooLong => (ErrorKind::NameTooLong, "shorten the names in the path"),
+            PathError::PathTooLong => (ErrorKind::PathTooLong, "use shorter names or fewer directories"),
+            PathError::TooDeep => (ErrorKind::DepthLimit, "use fewer directories"),
         };
-        let mut error = Error::new(kind, path_error.to_string());
+        let mut error = Error::new(kind, path_error.to_string()).with_next_step(advice);
         if matches!(path_error, PathError::DotDot | PathError::ForeignSyntax) {
             error.kind_for_agents = Some(ErrorKind::PathEscape);
         }
-        if kind == ErrorKind::InvalidPath {
-            let hint = "give a path relative to the workspace root, without '..', for example src/main.rs";
-            return error.with_next_step(hint);
-        }
-        error.with_next_step("use a shorter path, with shorter names or fewer directories")
+        error
     }
 }

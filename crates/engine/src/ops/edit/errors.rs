@@ -138,8 +138,10 @@ impl EditErrorContext<'_> {
             EditErrorKind::NotFound(missing) => self.quote_not_found_error(index, missing),
             EditErrorKind::Ambiguous { total, matches, .. } => {
                 let what = format!("old matches {total} places, {}", line_numbers(matches));
-                let next_step =
-                    format!("{}; or pass near_line, count: {total} or all: true", suggest_distinction(matches));
+                let next_step = format!(
+                    "{}; or add to the edit near_line: LINE to replace the nearest place, or count: {total} to replace all",
+                    suggest_distinction(matches)
+                );
                 let error = Error::new(ErrorKind::Ambiguous, detail(what));
                 self.with_match_locations(error, *total, matches).with_next_step(next_step)
             }
@@ -358,7 +360,8 @@ pub(in crate::ops) fn render_location(location: &AmbiguousQuoteCandidate) -> Str
         };
         format!(", unique {context}: {}", shorten_text(&extra.text))
     });
-    format!("line {}{}{}\n", location.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
+    let extra = extra.unwrap_or_else(|| ", not unique with the lines around it".to_owned());
+    format!("line {}{}{extra}\n", location.lines.start(), within.unwrap_or_default())
 }
 
 pub(in crate::ops) fn render_numbered_lines(
