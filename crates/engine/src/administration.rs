@@ -100,7 +100,7 @@ macro_rules! administration_operations {
                 None
             }
             $(
-                #[doc = concat!("Runs the operation with the arguments [`", stringify!($args), "`].")]
+                #[doc = concat!("Runs the operation with the arguments `", stringify!($args), "`.")]
                 fn $method(&self, args: &ops::$args, call: &AdministrationCall<'_>) -> Result<ops::$outcome, Error> {
                     self.underlying_store().ok_or_else(|| unknown_here_error(call.operation))?.$method(args, call)
                 }
