@@ -6,8 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
-use stead_engine::{Caller, Engine, Principal};
-use stead_protocols::native::{EngineJsonCalls, JsonCall};
+use stead_engine::{CallControl, Caller, Engine, Principal};
 use stead_protocols::dialect::{DialectSet, DialectWorkspaceRootPath, dialect_names};
 use testkit::MemoryWorkspace;
 
@@ -53,16 +52,13 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     }
     let engine = Engine::new(workspace);
     let caller = Caller::new(Principal::Agent("fuzz".to_owned()), "fuzz", "fuzz");
-    let translated = dialect.translate(&tool.name, &arguments);
+    let call = dialect.clone().translate(&tool.name, &arguments);
     // This operation can wait for changes, and the fuzzer would report a hang.
-    if translated.operation == "changes" {
+    if call.operation() == "changes" {
         return;
     }
-    let mut call = JsonCall::new(&caller, &translated.operation, translated.arguments);
-    call.options = translated.options;
-    let outcome = engine.call(&call);
+    let reply = call.run(&engine, &caller, None, &CallControl::default()).reply;
     let head = engine.workspace().head().expect("the journal can be read");
     assert_eq!(head.number, 1, "one call adds one entry");
-    let reply = dialect.render_reply(&tool.name, &arguments, outcome);
     assert!(!reply.json.is_empty());
 });
