@@ -342,7 +342,7 @@ mod tests {
     struct LaggingRecorder {
         calls: EngineFixture<LocalWorkspace>,
         recorder: ExternalChangeRecorder,
-        _directory: TempDir,
+        directory: TempDir,
     }
 
     impl LaggingRecorder {
@@ -365,7 +365,7 @@ mod tests {
                 workspace.write_rows(|connection| watch_rows::insert_watch(connection, "w-1", &by, &request, 0));
             inserted.unwrap().unwrap();
             let recorder = ExternalChangeRecorder::new(&workspace, FsEventQueueWaker::new().unwrap()).unwrap();
-            let mut lagging = Self { calls: EngineFixture::on_workspace(workspace), recorder, _directory: directory };
+            let mut lagging = Self { calls: EngineFixture::on_workspace(workspace), recorder, directory };
             lagging.record_all();
             lagging
         }
@@ -402,6 +402,19 @@ mod tests {
             let changes = self.entries().into_iter().filter(is_external).flat_map(|entry| entry.changes);
             changes.map(|change| format!("{:?} {}", change.kind, change.path)).collect()
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test is the other program that saves a file")]
+    fn save_by_rename_is_one_modification() {
+        let mut lagging = LaggingRecorder::new();
+        lagging.call("write", json!({ "path": "a.rs", "content": "old\n" }));
+        lagging.record_all();
+        let root = lagging.directory.path().join("ws");
+        std::fs::write(root.join(".a.rs.swp"), "new\n").unwrap();
+        std::fs::rename(root.join(".a.rs.swp"), root.join("a.rs")).unwrap();
+        lagging.record_all();
+        assert_eq!(lagging.external_changes(), ["Modify a.rs"]);
     }
 
     #[test]

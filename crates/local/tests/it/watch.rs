@@ -136,12 +136,14 @@ fn files_unknown_to_the_journal_are_reported_in_directories_of_calls() {
 }
 
 #[test]
-fn atomic_save_is_reported_as_a_change() {
+fn replacement_by_rename_is_reported_as_a_change() {
     let fixture = LocalFixture::new();
     fixture.call_ok("write", json!({ "path": "a.rs", "content": "old\n" }));
     let mut listener = TestWatchClient::new(&fixture, json!({}));
-    fs::write(fixture.path(".a.rs.swp"), "new\n").unwrap();
-    fs::rename(fixture.path(".a.rs.swp"), fixture.path("a.rs")).unwrap();
+    // A new file in the workspace would be an event of its own if this thread were stopped before the rename.
+    let new = fixture.directory.path().join("new");
+    fs::write(&new, "new\n").unwrap();
+    fs::rename(&new, fixture.path("a.rs")).unwrap();
     assert_eq!(listener.wait_for_short_events(&["modify a.rs"]), ["modify a.rs"]);
 }
 
