@@ -210,7 +210,7 @@ pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath)
         let PathState::File { version, .. } = &change.after else { return None };
         (change.to.as_deref().unwrap_or(&change.path) == wire).then_some(Version(*version))
     });
-    produced.ok_or_else(|| unknown(format!("r{number} did not change {path}")))
+    produced.ok_or_else(|| unknown(format!("r{number} is not a version of {path}: that entry did not change it")))
 }
 
 fn already_exists_error(

@@ -38,7 +38,9 @@ const STANDARD_INPUT: &str = "-";
 /// The id of the file that a command writes or reads as a stream.
 const STREAM_FILE: &str = "stream_file";
 /// Flags that the help of a command that only reads does not show.
-const FLAGS_FOR_CHANGES: [&str; 3] = ["read_only", "writable", "key"];
+const FLAGS_FOR_CHANGES: [&str; 2] = ["writable", "key"];
+/// A flag for servers: a command that changes files would always fail with it.
+const FLAG_FOR_SERVERS: &str = "read_only";
 
 /// A command that administers has no idempotency key, because the journal does not keep its answer.
 #[derive(Debug, Args)]
@@ -93,8 +95,10 @@ pub(crate) fn operation_command(operation: &ToolDefinition) -> Option<Command> {
     // `augment_args` sets a description from the doc comment of the flags, so the description is set afterwards.
     let command = AnswerFormatCliFlag::augment_args(command)
         .mut_args(|flag| {
-            let matters = !only_reads || !FLAGS_FOR_CHANGES.contains(&flag.get_id().as_str());
-            if matters { flag } else { flag.hide(true) }
+            let id = flag.get_id().as_str();
+            let is_own = operation.inputs.iter().any(|input| input.name == id);
+            let is_useless = id == FLAG_FOR_SERVERS || only_reads && FLAGS_FOR_CHANGES.contains(&id);
+            if is_useless && !is_own { flag.hide(true) } else { flag }
         })
         .about(help.about.clone())
         .long_about(format!("{}{details}", help.about));

@@ -18,6 +18,10 @@ use crate::{
     output::{self, CliCommandResult, CommandError, OutputFormat},
 };
 
+const CHECK_USAGE: &str = "stead policy check [OPTIONS] <OPERATION> [ARGUMENTS]...
+
+Example: stead policy check write path=notes.txt --principal agent:mcp";
+
 #[derive(Debug, Args)]
 pub(crate) struct PolicyCliArgs {
     #[command(subcommand)]
@@ -27,6 +31,7 @@ pub(crate) struct PolicyCliArgs {
 #[derive(Debug, Subcommand)]
 enum PolicySubcommand {
     /// Show how the policy would decide a call, and by which rule, without running it
+    #[command(override_usage = CHECK_USAGE)]
     Check {
         /// Caller: user:NAME or agent:NAME
         #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]

@@ -105,7 +105,9 @@ pub(crate) fn with_negatable_switches(command: Command) -> Command {
         if !matches!(arg.get_action(), ArgAction::SetTrue) {
             return arg;
         }
-        arg.action(ArgAction::Set)
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        arg.help(format!("{help}; =false overrides a configuration file"))
+            .action(ArgAction::Set)
             .value_parser(BoolishValueParser::new())
             .num_args(0..=1)
             .require_equals(true)
