@@ -76,7 +76,8 @@ pub use glob::GlobPatternSet;
 pub use next_step::{NextStep, NextStepOrder, SuggestedArgument, SuggestedArgumentValue, SuggestedCall};
 pub use operation::{CallDurationFactor, OperationEffectClass, nearest_name};
 pub use ops::{
-    CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, find_operation,
+    AuthoredTextWithReviewBaseline, CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition,
+    find_operation,
 };
 pub use outcome::{
     Completeness, FileVersionFields, RecordedEntryFields, SavedAndUnsavedVersion, TruncatedOutcomeNextStep, UtcTime,

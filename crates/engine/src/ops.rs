@@ -105,9 +105,9 @@ pub use read::{
 };
 pub use remove::{RemoveArgs, RemoveOutcome, RestoreFromTrashArgs, RestoreFromTrashOutcome};
 pub use review::{
-    BeginTurnArgs, BeginTurnOutcome, KeepChangesArgs, KeepChangesOutcome, NonDefaultTextFormatFields,
-    RejectChangesArgs, RejectChangesOutcome, ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow, ReviewOutcome,
-    ReviewedFileRow, ReviewedFileTextFields, SessionOrTurnStart, TextWithLineAuthors,
+    AuthoredTextWithReviewBaseline, BeginTurnArgs, BeginTurnOutcome, KeepChangesArgs, KeepChangesOutcome,
+    NonDefaultTextFormatFields, RejectChangesArgs, RejectChangesOutcome, ReviewArgs, ReviewHunkLineSpan, ReviewHunkRow,
+    ReviewOutcome, ReviewedFileRow, ReviewedFileTextFields, SessionOrTurnStart,
 };
 pub(crate) use search::SearchCaseSensitivity;
 pub use search::{

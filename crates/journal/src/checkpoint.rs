@@ -9,7 +9,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::key_ring::JournalSigningKeyStatus;
+use crate::key_ring::SigningKeyValidityAtCheckpoint;
 use crate::signed_note::{self, SignedNote, SignedNoteParseError, SignedNoteSignature};
 use crate::{Digest, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
@@ -113,9 +113,11 @@ impl JournalCheckpoint {
         for line in note.signatures.iter().filter(|line| line.name == self.origin.line()) {
             let Some(validity) = signing_key_validity(line, note.text, size, ring)? else { continue };
             match validity {
-                JournalSigningKeyStatus::Active => best = Ok(()),
-                JournalSigningKeyStatus::Retired => best = best.or(Err(JournalCheckpointVerifyError::RetiredKey(size))),
-                JournalSigningKeyStatus::NotYetActive => {
+                SigningKeyValidityAtCheckpoint::Active => best = Ok(()),
+                SigningKeyValidityAtCheckpoint::Retired => {
+                    best = best.or(Err(JournalCheckpointVerifyError::RetiredKey(size)))
+                }
+                SigningKeyValidityAtCheckpoint::NotYetActive => {
                     best = best.or(Err(JournalCheckpointVerifyError::KeyNotYetActive(size)))
                 }
             }
@@ -148,7 +150,7 @@ fn signing_key_validity(
     text: &str,
     size: u64,
     ring: &JournalKeyTrustChain,
-) -> Result<Option<JournalSigningKeyStatus>, JournalCheckpointVerifyError> {
+) -> Result<Option<SigningKeyValidityAtCheckpoint>, JournalCheckpointVerifyError> {
     let claimed: Vec<_> = ring.keys_with_id(line.key_id, size).collect();
     if claimed.is_empty() {
         return Ok(None);
@@ -157,8 +159,8 @@ fn signing_key_validity(
     let signature = line.signature.ok_or(bad)?;
     let signed = claimed.into_iter().filter(|(key, _)| key.verify_bytes(text.as_bytes(), &signature).is_ok());
     let validities: Vec<_> = signed.map(|(_, validity)| validity).collect();
-    if validities.contains(&JournalSigningKeyStatus::Active) {
-        return Ok(Some(JournalSigningKeyStatus::Active));
+    if validities.contains(&SigningKeyValidityAtCheckpoint::Active) {
+        return Ok(Some(SigningKeyValidityAtCheckpoint::Active));
     }
     validities.first().copied().map(Some).ok_or(bad)
 }

@@ -63,7 +63,7 @@ pub enum JournalKeyTrustChainError {
 
 /// Whether a key may sign a checkpoint of a certain tree size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JournalSigningKeyStatus {
+pub(crate) enum SigningKeyValidityAtCheckpoint {
     Active,
     Retired,
     NotYetActive,
@@ -119,16 +119,16 @@ impl JournalKeyTrustChain {
         &self,
         id: SignedNoteKeyId,
         size: u64,
-    ) -> impl Iterator<Item = (VerifyingKey, JournalSigningKeyStatus)> + '_ {
+    ) -> impl Iterator<Item = (VerifyingKey, SigningKeyValidityAtCheckpoint)> + '_ {
         let has_id = move |key: &VerifyingKey| signed_note::key_id(self.origin.line(), key) == id;
         self.records.iter().enumerate().filter(move |(_, record)| has_id(&record.public)).map(move |(place, record)| {
             let retired = self.records.get(place + 1).is_some_and(|next| next.from_entry <= size);
             let validity = if retired {
-                JournalSigningKeyStatus::Retired
+                SigningKeyValidityAtCheckpoint::Retired
             } else if size < record.from_entry {
-                JournalSigningKeyStatus::NotYetActive
+                SigningKeyValidityAtCheckpoint::NotYetActive
             } else {
-                JournalSigningKeyStatus::Active
+                SigningKeyValidityAtCheckpoint::Active
             };
             (record.public, validity)
         })
@@ -162,10 +162,10 @@ mod tests {
         let key = signer(2).verifying_key();
         let id = signed_note::key_id(origin().line(), &key);
         for (size, validity) in [
-            (9, JournalSigningKeyStatus::NotYetActive),
-            (10, JournalSigningKeyStatus::Active),
-            (19, JournalSigningKeyStatus::Active),
-            (20, JournalSigningKeyStatus::Retired),
+            (9, SigningKeyValidityAtCheckpoint::NotYetActive),
+            (10, SigningKeyValidityAtCheckpoint::Active),
+            (19, SigningKeyValidityAtCheckpoint::Active),
+            (20, SigningKeyValidityAtCheckpoint::Retired),
         ] {
             assert_eq!(ring.keys_with_id(id, size).collect::<Vec<_>>(), [(key, validity)], "{size}");
         }

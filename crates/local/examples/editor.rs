@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use stead_engine::Principal;
-use stead_local::{BufferChangeResult, InProcessEditorWorkspace, LocalWorkspaceOptions};
+use stead_local::{BufferChangeResult, LocalWorkspaceOptions, WorkspaceEmbeddedInEditor};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::temp_dir().join(format!("stead-editor-{}", std::process::id()));
@@ -23,7 +23,7 @@ pub(crate) fn run_example(directory: &std::path::Path) -> Result<(), Box<dyn Err
     let file = directory.join("project/shopping.txt");
     std::fs::write(&file, "milk\nbread\neggs\nsalt\ntea\n")?;
     let person = Principal::parse("user:ann")?;
-    let editor = InProcessEditorWorkspace::open(
+    let editor = WorkspaceEmbeddedInEditor::open(
         LocalWorkspaceOptions::new(directory.join("project"), directory.join("state")),
         person,
     )?;

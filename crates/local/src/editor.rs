@@ -2,15 +2,15 @@
 //! the agents' changes. An editor that uses this interface needs no proxy and no second process.
 //!
 //! Every method of this interface calls the engine, so it is confined to the workspace, checked against the policy,
-//! recorded and undoable. [`InProcessEditorWorkspace::engine`] gives access to all other operations.
+//! recorded and undoable. [`WorkspaceEmbeddedInEditor::engine`] gives access to all other operations.
 //!
 //! ```no_run
 //! use stead_engine::Principal;
-//! use stead_local::{InProcessEditorWorkspace, LocalWorkspaceOptions};
+//! use stead_local::{WorkspaceEmbeddedInEditor, LocalWorkspaceOptions};
 //!
 //! # fn main() -> Result<(), stead_engine::Error> {
 //! let options = LocalWorkspaceOptions::new("project".into(), "state".into());
-//! let editor = InProcessEditorWorkspace::open(options, Principal::parse("user:ann")?)?;
+//! let editor = WorkspaceEmbeddedInEditor::open(options, Principal::parse("user:ann")?)?;
 //! editor.open_buffer("notes.txt", "unsaved text\n")?;
 //! let agent = editor.agent("agent:scribe", "session 1")?;
 //! assert_eq!(agent.read_text_file("notes.txt", None, None)?, "unsaved text\n");
@@ -38,7 +38,7 @@ use crate::{LocalWorkspace, LocalWorkspaceOptions};
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace that a person's editor has opened.
-pub struct InProcessEditorWorkspace {
+pub struct WorkspaceEmbeddedInEditor {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
     person_caller: Caller,
@@ -83,7 +83,7 @@ pub struct ClosedEditorDraftInfo {
     pub changed_at: String,
 }
 
-impl InProcessEditorWorkspace {
+impl WorkspaceEmbeddedInEditor {
     /// Opens a workspace for a person.
     pub fn open(options: LocalWorkspaceOptions, person: Principal) -> Result<Self, Error> {
         let workspace = LocalWorkspace::open(options)?;
@@ -173,7 +173,7 @@ impl InProcessEditorWorkspace {
         EditorReviewOfSessionChanges { editor: self, principal: principal.to_owned(), session: session.to_owned() }
     }
 
-    /// Closes the workspace. Buffers that are still open become drafts when the [`InProcessEditorWorkspace`] is dropped.
+    /// Closes the workspace. Buffers that are still open become drafts when the [`WorkspaceEmbeddedInEditor`] is dropped.
     pub fn close(&self) {
         self.workspace.close();
     }
@@ -277,7 +277,7 @@ fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str
 
 /// A review of the changes that one session made, in which a person accepts or rejects files and hunks.
 pub struct EditorReviewOfSessionChanges<'e> {
-    editor: &'e InProcessEditorWorkspace,
+    editor: &'e WorkspaceEmbeddedInEditor,
     principal: String,
     session: String,
 }

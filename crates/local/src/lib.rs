@@ -40,7 +40,7 @@ mod workspace_registry;
 
 pub use editor::{
     AcpSessionFileHandler, BufferChangeResult, BufferStateReplyToEditor, ClosedEditorDraftInfo, EditorReviewHunk,
-    EditorReviewOfSessionChanges, EditorReviewedFile, InProcessEditorWorkspace,
+    EditorReviewOfSessionChanges, EditorReviewedFile, WorkspaceEmbeddedInEditor,
 };
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};

@@ -8,10 +8,10 @@ mod schema;
 
 pub use schema::{
     CommandHelpDefinition, DialectDefinition, DialectOptionDefinition, DialectPublishedErrorKind,
-    DocumentedToolSideEffect, ErrorRecoveryAction, RecommendedToolSequence, ToolArgumentCheckBeyondSchema,
-    ToolArgumentDefinition, ToolArgumentStringFormat, ToolArgumentType, ToolDefinition, ToolErrorDefinition,
-    ToolExample, ToolExampleSetupCall, ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolRouteDefinition,
-    ToolStreamDirection, ToolVisibility, UnknownArgumentRule,
+    DocumentedToolSideEffect, ErrorRecoveryAction, RecommendedToolSequence, ToolArgumentDefinition,
+    ToolArgumentStringFormat, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolExample, ToolExampleSetupCall,
+    ToolFileEffect, ToolHints, ToolResultFieldDefinition, ToolRouteDefinition, ToolStreamDirection, ToolVisibility,
+    UnknownArgumentRule, UnpublishedToolArgumentConstraints,
 };
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");

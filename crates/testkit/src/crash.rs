@@ -19,7 +19,9 @@ use crate::{
         WorkspaceReferenceModel,
     },
 };
-pub use checker::{CrashChecker, CrashTestInFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
+pub use checker::{
+    CrashTestInFlightOutcome, PostCrashWorkspaceChecker, all_entries, check_journal_matches_disk, first_difference,
+};
 pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoveryCheckResult, check_power_cut};
 
 /// The crash test limits the rounds per workspace, because checking a long journal is slow.
@@ -88,7 +90,7 @@ fn run_rounds_on_workspace(
         steps: STEPS_MAX,
         model: WorkspaceReferenceModel::default(),
     };
-    let mut judge = CrashChecker::default();
+    let mut judge = PostCrashWorkspaceChecker::default();
     for _ in 0..rounds {
         work.seed = chance.next_u64();
         let kill =

@@ -45,7 +45,7 @@ struct MemoryWorkspaceState {
     now_ms: i64,
     tree: MemoryTree,
     journal: MemoryJournal,
-    retained_versions: BTreeMap<Version, retained_versions::MemoryRetainedVersion>,
+    retained_versions: BTreeMap<Version, retained_versions::TestMemoryWorkspaceRetainedVersion>,
     trash: BTreeMap<String, apply::MemoryTrashItem>,
     leases: Vec<Lease>,
     watches: Vec<Watch>,

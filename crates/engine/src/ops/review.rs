@@ -20,7 +20,7 @@ use stead_text::{
 
 use self::session_changes::ReviewedFile;
 pub use self::{
-    attribution::{ReviewHunkLineSpan, ReviewHunkRow, TextWithLineAuthors},
+    attribution::{AuthoredTextWithReviewBaseline, ReviewHunkLineSpan, ReviewHunkRow},
     keep_reject::{KeepChangesArgs, KeepChangesOutcome, RejectChangesArgs, RejectChangesOutcome},
 };
 use super::diff::DiffLineCountFields;

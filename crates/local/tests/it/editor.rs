@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, CallerResourceLifetime, ErrorKind, Principal};
-use stead_local::{BufferChangeResult, InProcessEditorWorkspace, LocalWorkspaceOptions};
+use stead_local::{BufferChangeResult, LocalWorkspaceOptions, WorkspaceEmbeddedInEditor};
 use tempfile::TempDir;
 use testkit::native::{EngineJsonCalls, JsonCall};
 
@@ -12,10 +12,10 @@ use testkit::native::{EngineJsonCalls, JsonCall};
 #[expect(dead_code, reason = "the example is run from here by its parts")]
 mod example;
 
-fn open_editor(directory: &TempDir) -> InProcessEditorWorkspace {
+fn open_editor(directory: &TempDir) -> WorkspaceEmbeddedInEditor {
     std::fs::create_dir_all(directory.path().join("ws")).unwrap();
     let options = LocalWorkspaceOptions::new(directory.path().join("ws"), directory.path().join("state"));
-    InProcessEditorWorkspace::open(options, Principal::parse("user:ann").unwrap()).unwrap()
+    WorkspaceEmbeddedInEditor::open(options, Principal::parse("user:ann").unwrap()).unwrap()
 }
 
 #[test]
@@ -92,11 +92,11 @@ fn buffers_close_with_their_connection_for_every_process() {
         caller.lifetime = presence.clone();
         caller
     };
-    let call = |editor: &InProcessEditorWorkspace, caller: &Caller, operation: &str, arguments: Value| {
+    let call = |editor: &WorkspaceEmbeddedInEditor, caller: &Caller, operation: &str, arguments: Value| {
         let arguments = arguments.as_object().cloned().unwrap();
         editor.engine().call(&JsonCall::new(caller, operation, arguments)).map(|answer| Value::Object(answer.json))
     };
-    let standings = |editor: &InProcessEditorWorkspace| -> Vec<String> {
+    let standings = |editor: &WorkspaceEmbeddedInEditor| -> Vec<String> {
         let listed = call(editor, &over(&CallerResourceLifetime::Process), "buffer.list", json!({})).unwrap();
         let state = |buffer: &Value| buffer["state"].as_str().unwrap().to_owned();
         listed["buffers"].as_array().unwrap().iter().map(state).collect()

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use stead_engine::{TextWithLineAuthors, ops::SessionOrTurnStart};
+use stead_engine::{AuthoredTextWithReviewBaseline, ops::SessionOrTurnStart};
 
 use super::session::AcpResolvedPath;
 use crate::limits::EDITOR_WRITES_BYTES_MAX;
@@ -49,7 +49,7 @@ pub(super) struct SessionEditorWriteHistory {
 }
 
 pub(super) struct AttributedEditorFile {
-    pub(super) attributed: TextWithLineAuthors,
+    pub(super) attributed: AuthoredTextWithReviewBaseline,
     /// The original text is `None` if the agent's first write created the file.
     pub(super) original_text: Option<Arc<str>>,
 }
@@ -94,7 +94,7 @@ impl SessionEditorWriteHistory {
         let in_range =
             |write: &&EditorWriteBeforeAfterTexts| since == SessionOrTurnStart::Session || write.turn == self.turn;
         let first = file.writes.iter().find(in_range)?;
-        let mut attributed = TextWithLineAuthors::new(first.before.as_deref().unwrap_or_default());
+        let mut attributed = AuthoredTextWithReviewBaseline::new(first.before.as_deref().unwrap_or_default());
         for write in file.writes.iter().filter(in_range) {
             let previous = write.before.as_deref().unwrap_or_default();
             if previous != attributed.text() {

@@ -250,7 +250,7 @@ pub struct ToolArgumentDefinition {
     pub schema: Option<Map<String, Value>>,
     /// Checks of the tool argument that its published JSON Schema does not mention.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub check: ToolArgumentCheckBeyondSchema,
+    pub check: UnpublishedToolArgumentConstraints,
     /// Whether a call of the tool must contain the argument.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
@@ -317,7 +317,7 @@ pub enum ToolArgumentType {
 /// Checks of a tool argument, or of a value in it, that the published JSON Schema does not mention.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ToolArgumentCheckBeyondSchema {
+pub struct UnpublishedToolArgumentConstraints {
     /// The smallest integer that the tool argument accepts.
     #[serde(skip_serializing_if = "is_default")]
     pub min: u64,
@@ -329,10 +329,10 @@ pub struct ToolArgumentCheckBeyondSchema {
     pub pattern: Option<ToolArgumentStringFormat>,
     /// The check of every list item, or of every map value, in the tool argument.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub items: Option<Box<ToolArgumentCheckBeyondSchema>>,
+    pub items: Option<Box<UnpublishedToolArgumentConstraints>>,
     /// The checks of an object's fields in the tool argument, by field name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub fields: BTreeMap<String, ToolArgumentCheckBeyondSchema>,
+    pub fields: BTreeMap<String, UnpublishedToolArgumentConstraints>,
 }
 
 /// The form that a string in a tool argument must have.

@@ -5,8 +5,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
 use crate::definition::{
-    DialectDefinition, ToolArgumentCheckBeyondSchema, ToolArgumentDefinition, ToolArgumentStringFormat, ToolDefinition,
-    UnknownArgumentRule,
+    DialectDefinition, ToolArgumentDefinition, ToolArgumentStringFormat, ToolDefinition, UnknownArgumentRule,
+    UnpublishedToolArgumentConstraints,
 };
 
 /// Declares the input of a dialect: an enum with one variant per tool, and the structs of the tools' arguments. The
@@ -127,7 +127,7 @@ impl<'a> ArgumentCheckResult<'a> {
 #[derive(Clone, Copy)]
 struct ArgumentValueRule<'r> {
     schema: &'r Value,
-    check: Option<&'r ToolArgumentCheckBeyondSchema>,
+    check: Option<&'r UnpublishedToolArgumentConstraints>,
     required: bool,
 }
 
@@ -216,7 +216,7 @@ impl<'a> ArgumentChecker<'a, '_> {
     }
 }
 
-fn check_text(check: Option<&ToolArgumentCheckBeyondSchema>, text: &str) -> Result<(), ArgumentProblem> {
+fn check_text(check: Option<&UnpublishedToolArgumentConstraints>, text: &str) -> Result<(), ArgumentProblem> {
     let is_sha256 = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     match check.and_then(|check| check.pattern) {
         None if check.is_some_and(|check| check.non_empty) && text.is_empty() => Err(ArgumentProblem::EmptyText),
@@ -230,7 +230,7 @@ impl ArgumentIntegerSyntax {
     fn parse(
         self,
         value: &Value,
-        check: Option<&ToolArgumentCheckBeyondSchema>,
+        check: Option<&UnpublishedToolArgumentConstraints>,
     ) -> Result<Option<Number>, ArgumentProblem> {
         let whole = match (self, value) {
             (ArgumentIntegerSyntax::ZeroFractionOrText, Value::String(text)) => {
@@ -269,8 +269,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    fn example_value(schema: &Value, check: &ToolArgumentCheckBeyondSchema) -> Value {
-        let no_check = ToolArgumentCheckBeyondSchema::default();
+    fn example_value(schema: &Value, check: &UnpublishedToolArgumentConstraints) -> Value {
+        let no_check = UnpublishedToolArgumentConstraints::default();
         let items = check.items.as_deref().unwrap_or(&no_check);
         match (schema["enum"].get(0), schema["type"].as_str()) {
             (Some(word), _) => word.clone(),

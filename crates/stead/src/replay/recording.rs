@@ -19,7 +19,7 @@ pub(super) enum RecordingStepAction {
         path: String,
     },
     #[serde(rename = "put")]
-    WriteFile(RecordingWriteFileStep),
+    WriteFile(ReplayWriteFileStep),
     Symlink {
         path: String,
         target: String,
@@ -48,7 +48,7 @@ pub(super) struct RecordingNewWorkspaceStep {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordingWriteFileStep {
+pub(super) struct ReplayWriteFileStep {
     pub(super) path: String,
     #[serde(default)]
     text: Option<String>,
@@ -98,7 +98,7 @@ pub(super) fn parse_recording(text: &str) -> Result<Vec<RecordingStep>, String> 
     Ok(steps)
 }
 
-impl RecordingWriteFileStep {
+impl ReplayWriteFileStep {
     pub(super) fn bytes(&self) -> Result<Vec<u8>, String> {
         match (&self.text, &self.hex) {
             (Some(text), None) => Ok(text.clone().into_bytes()),

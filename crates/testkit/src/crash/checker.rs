@@ -28,14 +28,14 @@ pub enum CrashTestInFlightOutcome {
 
 /// Checks a workspace after every crash, and remembers leftover files and the verified journal for later checks.
 #[derive(Default)]
-pub struct CrashChecker {
+pub struct PostCrashWorkspaceChecker {
     leftover_files: BTreeSet<u64>,
     leftovers_allowed: usize,
     replayed_steps: u64,
     verified_until: Option<stead_journal::VerifiedJournalPrefix>,
 }
 
-impl CrashChecker {
+impl PostCrashWorkspaceChecker {
     /// Returns how many steps of unfinished changes the last recovery of the workspace applied.
     pub fn replayed_steps(&self) -> u64 {
         self.replayed_steps

@@ -134,7 +134,7 @@ impl<'t> TextVersions<'t> {
         (!edited.is_empty() && current == Some(edited)).then(|| vec![lines])
     }
 
-    /// Finds the lines to replace if only the white space within the quoted lines changed since the base.
+    /// Finds the lines to replace if the quoted lines and the current text differ only in white space.
     fn match_after_reformatting(
         &self,
         edits: &[FindReplaceEdit<'_>],

@@ -1,4 +1,4 @@
-//! Computes the author of each line of a text from successive versions of the text. The type [`TextWithLineAuthors`]
+//! Computes the author of each line of a text from successive versions of the text. The type [`AuthoredTextWithReviewBaseline`]
 //! computes line authors for a text outside the workspace, such as an editor buffer.
 
 use std::{
@@ -174,12 +174,12 @@ pub(super) fn revert_hunks(
 }
 
 /// A text with an author for each line, and a baseline with which the text is compared.
-pub struct TextWithLineAuthors {
+pub struct AuthoredTextWithReviewBaseline {
     before: String,
     blame: ReviewLineAuthorTracker,
 }
 
-impl TextWithLineAuthors {
+impl AuthoredTextWithReviewBaseline {
     /// Creates a text whose lines have no author and whose baseline is the same text.
     pub fn new(before: &str) -> Self {
         Self { before: before.to_owned(), blame: ReviewLineAuthorTracker::new(before) }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn hunks_are_accepted_and_reverted_individually() {
-        let mut attributed = TextWithLineAuthors::new("a\nb\nc\nd\ne\n");
+        let mut attributed = AuthoredTextWithReviewBaseline::new("a\nb\nc\nd\ne\n");
         attributed.apply_change("A\nb\nc\nd\nE\n", "agent:one");
         attributed.apply_change("A\nb\nC\nd\nE\n", "user:ann");
         let hunks = attributed.hunk_rows();

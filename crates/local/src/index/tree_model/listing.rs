@@ -25,7 +25,7 @@ const GONE_KINDS: [DiskErrorKind; 4] = [
     DiskErrorKind::ChangedConcurrently,
 ];
 
-type DirectoryListing = (DirectoryHandle, Vec<DirectoryEntry>);
+type DirectoryHandleAndEntries = (DirectoryHandle, Vec<DirectoryEntry>);
 
 impl IndexedTreeCache {
     pub(super) fn relist_directory(
@@ -59,7 +59,7 @@ impl IndexedTreeCache {
         context: &IndexContext,
         number: u32,
         path: &RelPath,
-    ) -> Result<Result<DirectoryListing, DiskErrorKind>, IndexedTreeCacheDiscardReason> {
+    ) -> Result<Result<DirectoryHandleAndEntries, DiskErrorKind>, IndexedTreeCacheDiscardReason> {
         let directory = match context.root.open_directory(path) {
             Ok(directory) => directory,
             Err(error) => return Ok(Err(error.kind)),

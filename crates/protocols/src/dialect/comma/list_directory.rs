@@ -168,21 +168,21 @@ const ACCENTED_LETTERS: &[(char, &str)] = &[
 fn compare_names(a: &str, b: &str) -> Ordering {
     let keys = |name: &str| name.chars().map(collation_key).collect::<Vec<_>>();
     let (a_keys, b_keys) = (keys(a), keys(b));
-    let by = |part: fn(&CharacterCollationKey) -> (u8, u32)| a_keys.iter().map(part).cmp(b_keys.iter().map(part));
+    let by = |part: fn(&FileNameCharacterSortKey) -> (u8, u32)| a_keys.iter().map(part).cmp(b_keys.iter().map(part));
     by(|key| key.letter)
         .then_with(|| by(|key| (0, key.accent)))
         .then_with(|| by(|key| (0, key.case)))
         .then_with(|| a.cmp(b))
 }
 
-struct CharacterCollationKey {
+struct FileNameCharacterSortKey {
     letter: (u8, u32),
     accent: u32,
     case: u32,
 }
 
-fn collation_key(c: char) -> CharacterCollationKey {
-    let plain = |group, index| CharacterCollationKey { letter: (group, index), accent: 0, case: 0 };
+fn collation_key(c: char) -> FileNameCharacterSortKey {
+    let plain = |group, index| FileNameCharacterSortKey { letter: (group, index), accent: 0, case: 0 };
     if let Some(index) = PUNCTUATION_ORDER.chars().position(|mark| mark == c) {
         return plain(1, u32::try_from(index).unwrap_or(u32::MAX));
     }
@@ -195,12 +195,12 @@ fn collation_key(c: char) -> CharacterCollationKey {
         .iter()
         .find_map(|(letter, row)| Some((*letter, row.chars().position(|one| one == lowercase)?)));
     match row {
-        Some((letter, index)) => CharacterCollationKey {
+        Some((letter, index)) => FileNameCharacterSortKey {
             letter: (3, u32::from(letter)),
             accent: u32::try_from(index + 1).unwrap_or(u32::MAX),
             case,
         },
-        None if c.is_alphabetic() => CharacterCollationKey { letter: (3, u32::from(lowercase)), accent: 0, case },
+        None if c.is_alphabetic() => FileNameCharacterSortKey { letter: (3, u32::from(lowercase)), accent: 0, case },
         None if c.is_ascii() => plain(0, u32::from(c)),
         None => plain(4, u32::from(c)),
     }
