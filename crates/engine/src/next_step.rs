@@ -199,7 +199,7 @@ impl SessionOperationArgs {
 }
 
 macro_rules! suggested_calls {
-    ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+    ($($name:literal $effect:ident $args:ident => $outcome:ident $(as $text:ident)? $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
         /// A call that a text suggests. It has the arguments as the operation takes them, so that it can be made as it
         /// is.

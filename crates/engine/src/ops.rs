@@ -176,7 +176,7 @@ macro_rules! required_authority {
 }
 
 macro_rules! operations {
-    ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+    ($($name:literal $effect:ident $args:ident => $outcome:ident $(as $text:ident)? $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
         $(impl OperationWithDefinition for $args {
             type Result = $outcome;
@@ -195,6 +195,7 @@ macro_rules! operations {
 
 /// Passes the operation table to a macro, one row per operation: its name, its effect, the types of its arguments and
 /// its outcome, the names of the arguments that carry file content, and the right that it needs unless it uses files.
+/// The text of an outcome `as fields` has one line per field; the text of any other outcome is written by hand.
 #[macro_export]
 macro_rules! for_each_operation {
     ($callback:ident) => {
@@ -249,7 +250,7 @@ macro_rules! for_each_operation {
             "log.verify" None VerifyLogArgs => VerifyLogOutcome by Administer;
             "log.checkpoint" None SignLogArgs => SignLogOutcome by Administer;
             "log.rotate_key" Write RotateLogKeyArgs => RotateLogKeyOutcome by AdministerConfirmed;
-            "log.export" None ExportLogArgs => ExportLogOutcome by Administer;
+            "log.export" None ExportLogArgs => ExportLogOutcome as fields by Administer;
             "token.create" Write CreateTokenArgs => CreateTokenOutcome by IssueSecret;
             "token.rotate" Write RotateTokenArgs => CreateTokenOutcome by IssueSecret;
             "token.list" None ListTokensArgs => ListTokensOutcome by Administer;
@@ -260,7 +261,7 @@ macro_rules! for_each_operation {
             "workspace.fork" Write ForkWorkspaceArgs => WorkspaceDescription by Administer;
             "workspace.destroy" Destroy DestroyWorkspaceArgs => WorkspaceDescription by AdministerConfirmed;
             "workspace.restore" Write RestoreWorkspaceArgs => WorkspaceDescription by AdministerConfirmed;
-            "workspace.export" Write ExportWorkspaceArgs => ExportWorkspaceOutcome by Export;
+            "workspace.export" Write ExportWorkspaceArgs => ExportWorkspaceOutcome as fields by Export;
             "workspace.import" Write ImportWorkspaceArgs => WorkspaceDescription by AdministerConfirmed;
             "approver.set" Write SetApproverSecretArgs => SetApproverSecretOutcome ["secret"] by SetSecret;
             "approver.status" None ShowApproverArgs => ShowApproverOutcome by SetSecret;

@@ -106,9 +106,21 @@ struct NativeCallRow {
     prepare: PrepareNativeCallFn,
 }
 
+macro_rules! outcome_text {
+    ($outcome:ty as fields) => {
+        impl RenderableOutcome for $outcome {
+            fn native_text(&self, _style: CallStyle) -> String {
+                text::render_fields(self)
+            }
+        }
+    };
+}
+
 macro_rules! native_calls {
-    ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+    ($($name:literal $effect:ident $args:ident => $outcome:ident $(as $text:ident)? $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
+        $($(outcome_text!(ops::$outcome as $text);)?)+
+
         const NATIVE_CALLS: &[NativeCallRow] = &[$(NativeCallRow {
             name: $name,
             prepare: |arguments, style| Ok(prepare_call(decode_arguments::<ops::$args>(arguments)?, style)),

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     macro_rules! decode_suggested_call {
-        ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+        ($($name:literal $effect:ident $args:ident => $outcome:ident $(as $text:ident)? $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
             fn decode_suggested_call(operation: &str, arguments: &Map<String, Value>) -> Option<SuggestedCall> {
                 match operation {

@@ -74,7 +74,7 @@ fn native_tool(operation: &str) -> &'static ToolDefinition {
 }
 
 macro_rules! decode_call {
-    ($($name:literal $effect:ident $args:ident => $outcome:ident $([$($content:literal),+])?
+    ($($name:literal $effect:ident $args:ident => $outcome:ident $(as $text:ident)? $([$($content:literal),+])?
         $(by $authority:ident)?;)+) => {
         fn decode_call(operation: &str, arguments: &Map<String, Value>) -> Result<(), serde_json::Error> {
             match operation {

@@ -21,10 +21,11 @@ mod watch;
 mod written_files;
 
 use serde::Serialize;
+use serde_json::Value;
 use stead_engine::ops::BegunOrEndedWatch;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
-use crate::native::CallStyle;
+use crate::native::{CallStyle, to_json_object};
 
 /// The outcome of an operation, as the protocols see it.
 pub trait RenderableOutcome: Serialize {
@@ -49,4 +50,14 @@ fn escape_lines(text: impl AsRef<str>) -> String {
 
 fn escape_one_line(text: impl AsRef<str>) -> String {
     escape_deceptive_line(text.as_ref()).into_owned()
+}
+
+/// Renders each field of an outcome as one line. A text is shown without quotes.
+pub(super) fn render_fields(outcome: &impl Serialize) -> String {
+    let fields = to_json_object(outcome);
+    let line = |(name, value): (&String, &Value)| match value.as_str() {
+        Some(text) => escape_one_line(format!("{name}: {text}")),
+        None => escape_one_line(format!("{name}: {value}")),
+    };
+    fields.iter().map(line).collect::<Vec<_>>().join("\n")
 }

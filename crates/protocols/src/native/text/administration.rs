@@ -3,10 +3,10 @@
 use stead_engine::{
     UtcSecond,
     ops::{
-        AccessTokenFields, ApplyPolicyOutcome, CreateTokenOutcome, DestroyedWorkspaceTrashPolicy, ExportLogOutcome,
-        ExportWorkspaceOutcome, ListTokensOutcome, ListTrashOutcome, ListWorkspacesOutcome, ListedTrashItem,
-        LoggedEntryRow, PurgeTrashOutcome, RevokeTokenOutcome, RotateLogKeyOutcome, SetApproverSecretOutcome,
-        ShowApproverOutcome, ShowLogOutcome, SignLogOutcome, VerifyLogOutcome, WorkspaceDescription,
+        AccessTokenFields, ApplyPolicyOutcome, CreateTokenOutcome, DestroyedWorkspaceTrashPolicy, ListTokensOutcome,
+        ListTrashOutcome, ListWorkspacesOutcome, ListedTrashItem, LoggedEntryRow, PurgeTrashOutcome,
+        RevokeTokenOutcome, RotateLogKeyOutcome, SetApproverSecretOutcome, ShowApproverOutcome, ShowLogOutcome,
+        SignLogOutcome, VerifyLogOutcome, WorkspaceDescription,
     },
 };
 
@@ -99,12 +99,6 @@ impl RenderableOutcome for RotateLogKeyOutcome {
     }
 }
 
-impl RenderableOutcome for ExportLogOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        format!("{} lines exported", self.lines)
-    }
-}
-
 impl RenderableOutcome for CreateTokenOutcome {
     fn native_text(&self, _style: CallStyle) -> String {
         self.token.0.clone()
@@ -169,12 +163,6 @@ fn workspace_line(workspace: &WorkspaceDescription) -> String {
         line.push_str(&format!("  {label}"));
     }
     line
-}
-
-impl RenderableOutcome for ExportWorkspaceOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        format!("{} files with {} bytes exported", self.files, self.bytes)
-    }
 }
 
 impl RenderableOutcome for SetApproverSecretOutcome {
