@@ -133,7 +133,7 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
     let name = if path.is_root() { "this call".to_owned() } else { path.to_string() };
     Err(Error::new(ErrorKind::PolicyDenied, format!("{name} is blocked by {}", verdict.reason.describe(policy)))
         .with_next_step(NextStep::from("reach the goal without this call").or_ask_person("change the policy"))
-        .with_detail("rule", verdict.reason.short_name(policy)))
+        .with_rule(verdict.reason.short_name(policy)))
 }
 
 /// Adds the path that the caller wrote to an error, because a resolved path would reveal where a symlink leads.
@@ -141,7 +141,7 @@ fn with_requested_path(context: &CallContext<'_>, request: &PathAccessRequest, e
     let CallerOrRecordedPath::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
         Ok(spelling) => {
-            let mut error = error.with_detail("path", spelling.path.to_string());
+            let mut error = error.with_path(spelling.path.to_string());
             if error.kind == ErrorKind::OutOfScope {
                 error.message = format!("{}: {}", escape_deceptive_line(&spelling.path.to_string()), error.message);
             }
@@ -206,8 +206,8 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
             let message = format!("{} is held by {} until {until}", lease.path, lease.holder);
             Err(Error::new(ErrorKind::Locked, message)
                 .with_next_step("wait until the lock ends, or work on another file")
-                .with_detail("holder", lease.holder)
-                .with_detail("ends_ms", lease.ends_ms))
+                .with_holder(lease.holder)
+                .with_ends_ms(lease.ends_ms))
         }
     }
 }

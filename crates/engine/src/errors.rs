@@ -4,11 +4,12 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
 use stead_path::PathError;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
-use crate::{caller::Principal, engine::BeforeAfterBytes, next_step::NextStep, ops::HistoryArgs};
+use crate::{
+    caller::Principal, engine::BeforeAfterBytes, error_details::ErrorDetails, next_step::NextStep, ops::HistoryArgs,
+};
 
 /// The error kinds are generated from `definitions/errors.yaml`, which also has the words of the protocols and
 /// dialects.
@@ -57,8 +58,8 @@ pub struct Error {
     pub message: String,
     /// What the caller can do after the error.
     pub next_step: Option<Box<NextStep>>,
-    /// The further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
-    pub details: Map<String, Value>,
+    /// The further fields of the error, for example the current version, the holder of a lease, or a diff.
+    pub details: Box<ErrorDetails>,
     extras: Option<Box<ErrorExtras>>,
     /// The error kind that the journal records for an agent's call in place of `kind`.
     pub(crate) kind_for_agents: Option<ErrorKind>,
@@ -78,7 +79,7 @@ impl Error {
             kind,
             message: escape_deceptive_line(message.as_ref()).into_owned(),
             next_step: None,
-            details: Map::new(),
+            details: Box::default(),
             extras: None,
             kind_for_agents: None,
         }
@@ -104,12 +105,6 @@ impl Error {
     /// Adds what the caller can do after the error.
     pub fn with_next_step(mut self, step: impl Into<NextStep>) -> Self {
         self.next_step = Some(Box::new(step.into()));
-        self
-    }
-
-    /// Adds one JSON field to the error.
-    pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(name.to_owned(), value.into());
         self
     }
 

@@ -13,6 +13,7 @@ mod call_options;
 mod caller;
 mod control;
 mod engine;
+mod error_details;
 mod errors;
 mod glob;
 pub mod index;
@@ -70,6 +71,10 @@ pub use control::{CallControl, CallProgress, CancelToken};
 pub use engine::{
     BeforeAfterBytes, CallDurationClass, CallMetadata, CallReply, ConversationSessionSwitch, Engine,
     SuccessfulCallResult,
+};
+pub use error_details::{
+    ConflictingTexts, DistinguishingText, ErrorDetails, ExpectedCountOrText, FurtherEditRefusal, OlderRevisionDetails,
+    QuotedCharacterDifference, RemainingQuotaOrFiles, TextMatchPlace,
 };
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::GlobPatternSet;

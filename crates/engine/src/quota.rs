@@ -9,6 +9,7 @@ use stead_journal::JournalEntryRelation;
 use crate::{
     call_context::CallContext,
     caller::Principal,
+    error_details::RemainingQuotaOrFiles,
     errors::{Error, ErrorKind},
     next_step::NextStep,
     operation::OperationEffectClass,
@@ -213,11 +214,11 @@ impl QuotaKind {
         let message = format!("{place} quota exceeded: {used} of {limit} {unit} used, this call adds {added}");
         Error::new(ErrorKind::QuotaExceeded, message)
             .with_next_step(hint)
-            .with_detail("quota", self.as_str())
-            .with_detail("limit", limit)
-            .with_detail("used", used)
-            .with_detail("asked", added)
-            .with_detail("left", limit.saturating_sub(used))
+            .with_quota(self.as_str())
+            .with_limit(limit)
+            .with_used(used)
+            .with_asked(added)
+            .with_left(RemainingQuotaOrFiles::Quota(limit.saturating_sub(used)))
     }
 }
 
@@ -364,7 +365,7 @@ mod tests {
         let charge = QuotaCharge::for_plan(&Plan::with_link(changes, link), TIGHT_QUOTA);
         let workspace = WorkspaceUsage { bytes: used.0, files: used.1 };
         let error = charge.check(&PrincipalUsage { workspace, trash_bytes: 40 }, before).err()?;
-        Some(error.details["quota"].as_str().unwrap_or_default().to_owned())
+        error.details.quota
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn resolve_target(
     if found.is_root() && request.access != RequestedAccessKind::Read {
         return Err(Error::new(ErrorKind::InvalidPath, "the workspace root itself cannot be changed")
             .with_next_step("give the path of an entry inside it")
-            .with_detail("path", found.to_string()));
+            .with_path(found.to_string()));
     }
     if parsed.required_kind == PathKindImpliedBySpelling::Directory {
         match stat.map(|stat| stat.kind) {
@@ -129,7 +129,7 @@ fn with_blocking_file(workspace: &WorkspaceReader<'_>, parsed: &ParsedPath, erro
         (stat.kind != FileKind::Directory).then(|| above.to_string())
     };
     match parsed.path.ancestors().filter(|above| !above.is_root()).find_map(|above| is_file(&above)) {
-        Some(file) => error.with_detail("file", file),
+        Some(file) => error.with_file(file),
         None => error,
     }
 }
@@ -147,7 +147,7 @@ fn refuse_server_files(workspace: &WorkspaceReader<'_>, path: &RelPath, parsed: 
     }
     let message = format!("{} is reserved for stead's own files", parsed.path);
     let error = Error::new(ErrorKind::ProtectedPath, message).with_next_step("choose another path");
-    Err(error.with_detail("path", parsed.path.to_string()))
+    Err(error.with_path(parsed.path.to_string()))
 }
 
 pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut ResolvedTargets) -> Result<(), Error> {
@@ -185,7 +185,7 @@ fn compare_with_base(
                 format!("{} is not a file, so it has no base version", target.path),
             )
             .with_next_step(NextStep::repeat_without("base"))
-            .with_detail("type", file_kind_name(stat.kind))),
+            .with_file_type(file_kind_name(stat.kind))),
             None => Err(Error::new(ErrorKind::Stale, format!("{} no longer exists", target.path))
                 .with_next_step(NextStep::call(HistoryArgs::of_path(&target.path), "see which call removed it"))),
         };
@@ -254,12 +254,10 @@ pub(crate) fn repeat_with_base(context: &CallContext<'_>, path: &RelPath, curren
 }
 
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
-    let error = error.with_detail("path", path.to_string());
+    let error = error.with_path(path.to_string());
     // A hash lets a caller confirm guessed content, so only callers who may read the file get the hash.
     match context.reveal(path, current) {
-        Some(current) => {
-            error.with_detail("version", current.to_string()).with_detail("rev", context.revision_name(path, &current))
-        }
+        Some(current) => error.with_version(current.to_string()).with_rev(context.revision_name(path, &current)),
         None => error,
     }
 }

@@ -67,7 +67,7 @@ impl LocalWorkspace {
                 ),
             )
             .with_next_step(format!("wait {} s, then try again", wait_ms / 1000 + 1))
-            .with_detail("retry_after_ms", wait_ms));
+            .with_retry_after_ms(wait_ms));
         }
         // The attempt is counted before the secret is compared, so that killing the process does not hide the attempt.
         let counted =

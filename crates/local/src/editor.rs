@@ -20,7 +20,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use stead_engine::{
     BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Caller, Engine, Error, ErrorKind,
     LineEndingAndBomPolicy, Principal,
@@ -122,9 +121,7 @@ impl WorkspaceEmbeddedInEditor {
             Err(error) => error,
         };
         let is_conflict = matches!(error.kind, ErrorKind::Conflict | ErrorKind::Stale);
-        let text = error.details.get("text").and_then(Value::as_str).map(str::to_owned);
-        let revision = error.details.get("revision").and_then(Value::as_u64);
-        match (is_conflict, text, revision) {
+        match (is_conflict, error.details.text.clone(), error.details.revision) {
             (true, Some(text), Some(revision)) => Ok(BufferChangeResult::Conflict { text, revision }),
             (_, _, _) => Err(error),
         }

@@ -178,7 +178,7 @@ impl LocalWorkspace {
                 // The error names the oldest watch of the caller, because the caller can end that watch and try again.
                 let watches = self.store.run_query(|connection| watch_rows::watches_of_owner(connection, &owner))?;
                 Err(match watches.into_iter().next() {
-                    Some(watch) if error.kind == ErrorKind::TooMany => error.with_detail("oldest", watch.id),
+                    Some(watch) if error.kind == ErrorKind::TooMany => error.with_oldest(watch.id),
                     Some(_) | None => error,
                 })
             }
@@ -253,7 +253,7 @@ fn watch_limit_reached() -> Error {
             NextStep::repeat_without("recursive")
                 .or(NextStep::call(UnwatchArgs { watch: "ID".to_owned() }, "end a watch that you no longer need")),
         )
-        .with_detail("watches_max", stead_disk::fs_events::watch_limit())
+        .with_watches_max(stead_disk::fs_events::watch_limit())
 }
 
 fn watching_unsupported(kind: DiskErrorKind) -> Error {

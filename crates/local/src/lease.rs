@@ -87,8 +87,8 @@ fn check_lease_request(
             if let Some(other) = leases.iter().find(|lease| lease.holder != holder && overlaps(&lease.path, path)) {
                 Error::new(ErrorKind::Locked, format!("{} is locked by {}", other.path, other.holder))
                     .with_next_step("wait until the lock ends, or work on another file")
-                    .with_detail("holder", other.holder.clone())
-                    .with_detail("ends_ms", other.ends_ms)
+                    .with_holder(other.holder.clone())
+                    .with_ends_ms(other.ends_ms)
             } else if leases.iter().filter(|lease| lease.holder == holder).count() >= limits::LEASES_PER_PRINCIPAL_MAX {
                 Error::new(ErrorKind::TooMany, "you hold too many locks").with_next_step(NextStep::call(
                     UnlockArgs { path: "PATH".to_owned() },

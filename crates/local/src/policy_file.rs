@@ -81,9 +81,8 @@ impl PolicyFileLoader {
                 true => self.unusable_policy_error("it is a symlink; name the file itself"),
                 false => self.unusable_policy_error(error),
             })?;
-        let policy = Policy::parse(&self.read_text(&file)?).map_err(|error| {
-            self.unusable_policy_error(&error).with_detail("line", error.line).with_detail("reason", error.reason)
-        })?;
+        let policy = Policy::parse(&self.read_text(&file)?)
+            .map_err(|error| self.unusable_policy_error(&error).with_line(error.line).with_reason(error.reason))?;
         let device_and_inode = (fingerprint.id.dev, fingerprint.id.ino);
         let file_location =
             self.path_in_workspace.clone().map(|path| InWorkspacePolicyFileLocation { path, device_and_inode });

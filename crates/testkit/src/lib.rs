@@ -26,4 +26,4 @@ pub mod wait;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;
-pub use next_steps::{error_json, hint_text};
+pub use next_steps::{ErrorDetailsJson, error_json, hint_text};

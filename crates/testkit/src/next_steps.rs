@@ -17,6 +17,18 @@ use stead_protocols::{
 static DEFINITION: LazyLock<DialectDefinition> =
     LazyLock::new(|| DialectDefinition::native().expect("the native definition"));
 
+/// The details of an error as the protocols send them.
+pub trait ErrorDetailsJson {
+    /// The details as a JSON object.
+    fn details_json(&self) -> serde_json::Value;
+}
+
+impl ErrorDetailsJson for Error {
+    fn details_json(&self) -> serde_json::Value {
+        serde_json::to_value(&self.details).unwrap_or_default()
+    }
+}
+
 /// The JSON form of an error, as MCP and JSON-RPC send it.
 pub fn error_json(error: &Error) -> Value {
     CallStyle::ToolCall.error_to_json(error)

@@ -29,8 +29,8 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
     panic!("stored or published words differ from {name}:\n{}", shown.join("\n"));
 }
 
-/// The methods whose first argument is a JSON key of a call result or of error details.
-const KEY_METHODS: [&str; 3] = ["with_detail(", "serialize_entry(", "insert("];
+/// The methods whose first argument is a JSON key of a call result.
+const KEY_METHODS: [&str; 2] = ["serialize_entry(", "insert("];
 
 /// Collects the JSON keys in the sources of a crate, sorted, one per line. JSON keys in unit tests at the end of a
 /// source file are left out.
@@ -83,11 +83,13 @@ fn serialized_fields(source: &str) -> Vec<String> {
         let code = line.trim_start();
         if code.starts_with("#[derive(") {
             is_serialized = code.contains("Serialize");
+        } else if code == "error_details! {" {
+            is_serialized = true;
         } else if line.starts_with('}') || line.ends_with(';') {
             is_serialized = false;
         } else if code.starts_with("#[serde(") {
             attribute = code;
-        } else if !code.starts_with("//") {
+        } else if !code.starts_with("//") && !code.contains("fn ") {
             // The fields of a short variant of an enum stand in one line.
             let variant = code.strip_suffix(" },").and_then(|variant| variant.split_once(" { "));
             let fields = variant.map_or(code, |(_, fields)| fields).split(", ").filter_map(field_name);
@@ -101,6 +103,8 @@ fn serialized_fields(source: &str) -> Vec<String> {
 fn field_name(code: &str) -> Option<&str> {
     let name = code.strip_prefix("pub(crate) ").or_else(|| code.strip_prefix("pub ")).unwrap_or(code);
     let name = name.split_once(": ")?.0;
+    // The rows of `error_details!` also have the name of the setter.
+    let name = name.split_once(" with_").map_or(name, |(field, _)| field);
     let name = name.strip_prefix("r#").unwrap_or(name);
     name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_').then_some(name)
 }

@@ -177,10 +177,10 @@ fn approval_pending_error(context: &CallContext<'_>, approval: &Approval, verdic
     let (id, why) = (&approval.id, approval_reason(context, verdict));
     Error::new(ErrorKind::ApprovalPending, format!("approval {id} is required: {why}"))
         .with_next_step(approve_then_repeat(id))
-        .with_detail("approval", id.clone())
-        .with_detail("expires_ms", approval.expires_ms)
-        .with_detail("command", approve_command(id))
-        .with_detail("rule", verdict.reason.short_name(&context.policy.policy))
+        .with_approval(id.clone())
+        .with_expires_ms(approval.expires_ms)
+        .with_command(approve_command(id))
+        .with_rule(verdict.reason.short_name(&context.policy.policy))
 }
 
 fn approval_denied_error(approval: &Approval) -> Error {
@@ -191,8 +191,8 @@ fn approval_denied_error(approval: &Approval) -> Error {
     let suffix = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     Error::new(ErrorKind::ApprovalDenied, format!("{by} denied this call (approval {}){suffix}", approval.id))
         .with_next_step("do not repeat this call; do something else, or ask why it was denied")
-        .with_detail("approval", approval.id.clone())
-        .with_detail("expires_ms", approval.expires_ms)
+        .with_approval(approval.id.clone())
+        .with_expires_ms(approval.expires_ms)
 }
 
 fn approval_stale_error(context: &CallContext<'_>, outdated: &Approval, approval: &Approval) -> Error {
@@ -203,8 +203,8 @@ fn approval_stale_error(context: &CallContext<'_>, outdated: &Approval, approval
         format!("approval {} no longer applies: {changed} changed since it was given", outdated.id),
     )
     .with_next_step(approve_then_repeat(&approval.id))
-    .with_detail("approval", approval.id.clone())
-    .with_detail("outdated", outdated.id.clone())
-    .with_detail("expires_ms", approval.expires_ms)
-    .with_detail("command", approve_command(&approval.id))
+    .with_approval(approval.id.clone())
+    .with_outdated(outdated.id.clone())
+    .with_expires_ms(approval.expires_ms)
+    .with_command(approve_command(&approval.id))
 }

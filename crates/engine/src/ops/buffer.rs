@@ -77,12 +77,11 @@ fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(EditorB
 }
 
 fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
-    let error = Error::new(ErrorKind::NotFound, format!("{path} is not open in an editor"))
-        .with_detail("path", path.to_string());
+    let error = Error::new(ErrorKind::NotFound, format!("{path} is not open in an editor")).with_path(path.to_string());
     match find_removal_or_move(context, path) {
         Some(FileDisappearanceCause::MovedTo(to)) if context.may_read(&to) => error
             .with_next_step(format!("the file and its buffer were moved to {to}; use the new path"))
-            .with_detail("moved_to", to.to_string()),
+            .with_moved_to(to.to_string()),
         Some(_) | None => error.with_next_step(NextStep::call(BufferListArgs::default(), "see open buffers")),
     }
 }
@@ -91,9 +90,9 @@ fn open_elsewhere_error(buffer: &EditorBufferMetadata) -> Error {
     let (path, owner) = (&buffer.path, &buffer.owner);
     Error::new(ErrorKind::Exists, format!("{path} is open in another editor of {owner}"))
         .with_next_step("close it in that editor first")
-        .with_detail("path", path.to_string())
-        .with_detail("owner", owner.clone())
-        .with_detail("buffer", buffer.id.clone())
+        .with_path(path.to_string())
+        .with_owner(owner.clone())
+        .with_buffer(buffer.id.clone())
 }
 
 /// The fields that describe an open buffer or a draft.

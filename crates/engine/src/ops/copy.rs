@@ -297,7 +297,7 @@ fn check_copy_size(bytes: u64) -> Result<(), Error> {
         format!("the copy would exceed {} bytes, the limit of one call", limits::COPY_BYTES_MAX),
     )
     .with_next_step("copy a smaller subtree")
-    .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
+    .with_limit_bytes(limits::COPY_BYTES_MAX))
 }
 
 /// Whether a symbolic link at `path` has a relative target that never leads above the workspace root. Symbolic links on

@@ -272,8 +272,8 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
         let same = if old.bytes == new.bytes { "the same" } else { "different" };
         return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; its bytes are {same}"))
             .with_next_step("compare the sha256 of the versions, or read both as base64")
-            .with_detail("from_size", old.bytes.len())
-            .with_detail("to_size", new.bytes.len()));
+            .with_from_size(old.bytes.len())
+            .with_to_size(new.bytes.len()));
     };
     let labels = DiffLabels { old: &format!("{path} {}", old.label), new: &format!("{path} {}", new.label) };
     let diff = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);

@@ -95,7 +95,7 @@ fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedBytesToWrite, E
     let bytes = encoding::encode(text, encoding).map_err(|error| {
         Error::new(ErrorKind::NotText, error.to_string())
             .with_next_step("remove that character, or write the whole file with encoding \"utf-8\"")
-            .with_detail("encoding", encoding.name())
+            .with_encoding(encoding.name())
     })?;
     let non_utf8_encoding = (encoding != Encoding::Utf8).then(|| encoding.name());
     Ok(EncodedBytesToWrite { bytes, non_utf8_encoding })
@@ -122,7 +122,7 @@ fn check_size(size: u64) -> Result<(), Error> {
     let limit = limits::WRITE_BYTES_MAX;
     Err(Error::new(ErrorKind::TooLarge, format!("the file would have {size} bytes; the limit is {limit}"))
         .with_next_step("split the content over several files")
-        .with_detail("limit_bytes", limit))
+        .with_limit_bytes(limit))
 }
 
 #[cfg(test)]

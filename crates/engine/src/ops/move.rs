@@ -95,9 +95,9 @@ impl Operation for MoveArgs {
             // The source is also the destination, so the moved file itself would go to the trash.
             return Err(Error::new(ErrorKind::Exists, format!("{to} is both source and destination"))
                 .with_next_step("choose another path")
-                .with_detail("path", to.to_string())
-                .with_detail("reason", "same_place")
-                .with_detail("type", file_kind_name(stat.kind)));
+                .with_path(to.to_string())
+                .with_reason("same_place")
+                .with_file_type(file_kind_name(stat.kind)));
         }
         if from == to {
             return unchanged_outcome(context, source, stat);
@@ -182,7 +182,7 @@ pub(crate) fn require_replaceable(
 ) -> Result<(), Error> {
     let exists = |next_step: NextStep| {
         let error = Error::new(ErrorKind::Exists, format!("{path} already exists")).with_next_step(next_step);
-        Err(error.with_detail("path", path.to_string()).with_detail("type", file_kind_name(old)))
+        Err(error.with_path(path.to_string()).with_file_type(file_kind_name(old)))
     };
     match (new, old, overwrite) {
         (FileKind::File, FileKind::File, OverwriteAllowed::Yes) => Ok(()),

@@ -3,7 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Value, json};
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 use stead_text::{
@@ -15,6 +14,7 @@ use stead_text::{
 use super::diff::decode_diff_text;
 use crate::{
     call_context::CallContext,
+    error_details::OlderRevisionDetails,
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
@@ -51,13 +51,10 @@ impl OlderRevisionMatch {
         }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
-        let mut fact = json!({ "rev": self.rev, "diff": self.diff });
-        if let Some((principal, number)) = &self.changed_by {
-            fact["changed_by"] = json!(principal);
-            fact["changed_in"] = json!(format!("r{number}"));
-        }
-        fact
+    pub(crate) fn details(&self) -> OlderRevisionDetails {
+        let (changed_by, changed_in) =
+            self.changed_by.as_ref().map(|(principal, number)| (principal.clone(), format!("r{number}"))).unzip();
+        OlderRevisionDetails { rev: self.rev.clone(), diff: self.diff.clone(), changed_by, changed_in }
     }
 
     pub(crate) fn diff(&self) -> &str {
@@ -192,7 +189,7 @@ pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTar
         Some(_) => (ErrorKind::Stale, format!("{path} no longer exists; nothing was written")),
         None => (ErrorKind::NotFound, format!("{path} does not exist; nothing was written")),
     };
-    let error = Error::new(kind, detail).with_detail("path", path.to_string());
+    let error = Error::new(kind, detail).with_path(path.to_string());
     let last = last_change_of_path(context, path);
     let moved = last.as_ref().filter(|(_, change)| change.kind == ChangeKind::Rename).and_then(|(stored, change)| {
         let to = RelPath::from_wire(change.to.as_deref()?).ok()?;
@@ -201,8 +198,8 @@ pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTar
     if let Some(((principal, number), to)) = moved {
         return error
             .with_next_step(format!("{principal} moved it to {to} in r{number}; use the new path"))
-            .with_detail("moved_to", to.to_string())
-            .with_detail("changed_by", principal);
+            .with_moved_to(to.to_string())
+            .with_changed_by(principal);
     }
     match last.filter(|(_, change)| change.kind == ChangeKind::Remove) {
         Some((stored, _)) => {
@@ -212,7 +209,7 @@ pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTar
                     NextStep::call(UndoArgs::of_entry(number), format!("restore the file, which {principal} removed"))
                         .or(NextStep::call(WriteArgs::of_new_content(path), "create the file")),
                 )
-                .with_detail("changed_by", principal)
+                .with_changed_by(principal)
         }
         None => error.with_next_step(
             NextStep::call(ListArgs::of_parent(path), "see the names in the directory")

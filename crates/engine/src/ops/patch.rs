@@ -77,7 +77,7 @@ impl Operation for PatchArgs {
                 base_versions::resolve_section_path(context, written).map_err(|error| {
                     // An error never contains an absolute path, not even an absolute path that the caller wrote.
                     let relative = !written.starts_with('/');
-                    let error = if relative { error.with_detail("path", written) } else { error };
+                    let error = if relative { error.with_path(written) } else { error };
                     PatchSectionLocation::for_section(number, section).with_section(error)
                 })?;
             }
@@ -135,7 +135,7 @@ impl PatchArgs {
             let (size, limit) = (self.patch.len(), limits::WRITE_BYTES_MAX);
             return Err(Error::new(ErrorKind::TooLarge, format!("the patch has {size} bytes; the limit is {limit}"))
                 .with_next_step("split it into several patches")
-                .with_detail("limit_bytes", limit));
+                .with_limit_bytes(limit));
         }
         let sections = parse_patch(&self.patch, self.grammar).map_err(|error| errors::malformed_patch_error(&error))?;
         if sections.len() > limits::PATCH_SECTIONS_MAX {
@@ -349,7 +349,7 @@ impl MultiFilePatchApplier<'_, '_> {
             MissingParentPolicy::Create => Ok(()),
             MissingParentPolicy::Refuse => planning::create_missing_parents(self.context, &target.path)
                 .map(drop)
-                .map_err(|error| error.with_detail("path", target.path.to_string())),
+                .map_err(|error| error.with_path(target.path.to_string())),
         }
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     let limit = limits::WRITE_BYTES_MAX;
     Error::new(ErrorKind::TooLarge, format!("{path} has more than {limit} bytes, the limit for changes"))
         .with_next_step(NextStep::from("write to another file").or_ask_person("change it with another program"))
-        .with_detail("limit_bytes", limit)
+        .with_limit_bytes(limit)
 }
 
 pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<PlanTimeFileVersion> {
@@ -97,7 +97,7 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
         (MissingParentPolicy::Refuse, Some(parent)) if !changes.is_empty() => {
             Err(Error::new(ErrorKind::NotFound, format!("the directory {parent} does not exist"))
                 .with_next_step("create it first, or ask for missing directories to be created")
-                .with_detail("parent", parent.to_string()))
+                .with_parent(parent.to_string()))
         }
         (MissingParentPolicy::Refuse | MissingParentPolicy::Create, _) => Ok(changes),
     }
@@ -106,7 +106,7 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
 pub(crate) fn parent_not_directory_error(parent: &RelPath) -> Error {
     Error::new(ErrorKind::NotDirectory, format!("{parent} is not a directory"))
         .with_next_step("choose a path whose parents are directories")
-        .with_detail("path", parent.to_string())
+        .with_path(parent.to_string())
 }
 
 /// Plans the creation of the missing parents of a path; `kind_at` returns the kinds of existing entries.

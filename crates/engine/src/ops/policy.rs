@@ -249,7 +249,7 @@ fn explain_verdict(policy: &Policy, verdict: Result<PolicyVerdict, Error>) -> Ex
         Err(error) => ExplainedVerdict::Error {
             tier: (error.kind == ErrorKind::PolicyDenied).then_some(SupervisionTier::Blocked),
             kind: error.kind.code(),
-            rule: error.details.get("rule").and_then(|rule| rule.as_str()).map(str::to_owned),
+            rule: error.details.rule.clone(),
             why: error.message,
             next_step: error.next_step,
         },

@@ -279,8 +279,8 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
 fn not_text_error(path: &RelPath, file: &FileBytesWithVersion) -> Error {
     Error::new(ErrorKind::NotText, format!("{path} is not text"))
         .with_next_step(NextStep::call(ReadArgs::as_base64(path), "get the bytes"))
-        .with_detail("size", file.stat.size)
-        .with_detail("version", file.version.to_string())
+        .with_size(file.stat.size)
+        .with_version(file.version.to_string())
 }
 
 struct ReadRangeUnit {

@@ -190,8 +190,8 @@ impl Operation for RestoreFromTrashArgs {
             if !self.trash_existing {
                 return Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
                     .with_next_step("choose a free destination; restore never overwrites")
-                    .with_detail("path", path.to_string())
-                    .with_detail("type", file_kind_name(existing.kind)));
+                    .with_path(path.to_string())
+                    .with_file_type(file_kind_name(existing.kind)));
             }
             r#move::require_replaceable(&path, item.summary.kind, existing.kind, OverwriteAllowed::Yes)?;
             changes.push(r#move::move_to_trash(context, &path, context.observe_version(&path)?, existing));

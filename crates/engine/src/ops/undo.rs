@@ -307,10 +307,7 @@ impl PlannedUndoOrRedo {
                 "inspect the files in kept, and make the change by hand",
             ),
         };
-        Error::new(kind, detail).with_next_step(next_step).with_detail("of", number).with_detail(
-            "kept",
-            unreverted_files(inverse).iter().map(crate::recorded_arguments::to_json_object).collect::<Vec<_>>(),
-        )
+        Error::new(kind, detail).with_next_step(next_step).with_of(number).with_kept(unreverted_files(inverse))
     }
 }
 

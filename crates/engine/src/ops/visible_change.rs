@@ -55,7 +55,7 @@ pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
                 "get later changes",
             ),
         ))
-        .with_detail("head", head)
+        .with_head(head)
 }
 
 /// A recorded change as a caller sees it; a move or copy has two paths.

@@ -93,5 +93,5 @@ fn rate_limited_error(calls: u64, per_ms: i64, wait_ms: i64) -> Error {
     let seconds = per_ms / 1000;
     Error::new(ErrorKind::RateLimited, format!("rate limit of the policy exceeded: {calls} calls in {seconds} s"))
         .with_next_step(NextStep::from(format!("wait {wait_ms} ms")).then(NextStep::repeat()))
-        .with_detail("retry_after_ms", wait_ms)
+        .with_retry_after_ms(wait_ms)
 }

@@ -240,7 +240,7 @@ fn unsaved_text_error(
             format!("{path} cannot be {participle}: an editor has unsaved text of it; nothing was changed"),
         )
         .with_next_step(NextStep::ask_person("save or close the file"))
-        .with_detail("path", path.to_string());
+        .with_path(path.to_string());
     }
     let owner = &buffer.owner;
     let lines: Vec<[usize; 2]> = ranges
@@ -260,8 +260,8 @@ fn unsaved_text_error(
     };
     Error::new(ErrorKind::Conflict, message)
         .with_next_step(hint)
-        .with_detail("path", path.to_string())
-        .with_detail("owner", owner.clone())
-        .with_detail("version", buffer.version.to_string())
-        .with_detail("lines", lines.iter().map(|span| span.to_vec()).collect::<Vec<_>>())
+        .with_path(path.to_string())
+        .with_owner(owner.clone())
+        .with_version(buffer.version.to_string())
+        .with_lines(lines)
 }

@@ -6,6 +6,7 @@ use stead_engine::{
 };
 use testkit::native::{EngineJsonCalls, JsonCall};
 use testkit::{
+    ErrorDetailsJson,
     engine_fixture::{EngineFixture, agent},
     wait::wait_for,
 };
@@ -30,7 +31,7 @@ fn remove_args() -> Value {
 
 fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) -> String {
     let error = fixture.call_err(operation, arguments, ErrorKind::ApprovalPending);
-    error.details["approval"].as_str().unwrap().to_owned()
+    error.details_json()["approval"].as_str().unwrap().to_owned()
 }
 
 fn approve(fixture: &EngineFixture, id: &str) {
@@ -47,7 +48,7 @@ fn approved_call_runs_once_then_needs_new_approval() {
     let id = request_approval(&fixture, "remove", remove_args());
     assert_eq!(request_approval(&fixture, "remove", remove_args()), id, "the same call makes only one request");
     let error = fixture.call_err("remove", remove_args(), ErrorKind::ApprovalPending);
-    assert_eq!(error.details["command"], format!("stead approvals approve {id}"));
+    assert_eq!(error.details_json()["command"], format!("stead approvals approve {id}"));
     approve(&fixture, &id);
     let entry = fixture.call_ok("remove", remove_args())["entry"].as_u64().unwrap();
     let recorded = fixture.engine.workspace().entry(entry).unwrap().unwrap().entry;
@@ -101,8 +102,8 @@ fn approval_becomes_stale_when_files_change() {
     approve(&fixture, &id);
     fixture.workspace.put_file("kept/a", "changed\n");
     let error = fixture.call_err("remove", remove_args(), ErrorKind::ApprovalStale);
-    assert_eq!(error.details["outdated"], id.as_str());
-    let new = error.details["approval"].as_str().unwrap().to_owned();
+    assert_eq!(error.details_json()["outdated"], id.as_str());
+    let new = error.details_json()["approval"].as_str().unwrap().to_owned();
     assert_eq!(
         (approval_state(&fixture, &id), approval_state(&fixture, &new)),
         (ApprovalState::Stale, ApprovalState::Pending)
@@ -215,7 +216,7 @@ fn repeated_key_does_not_consume_approval() {
         call.idempotency_key = Some(key);
         fixture.engine.call(&call)
     };
-    let id = call("k").expect_err("the call needs approval").details["approval"].as_str().unwrap().to_owned();
+    let id = call("k").expect_err("the call needs approval").details_json()["approval"].as_str().unwrap().to_owned();
     approve(&fixture, &id);
     let first = call("k").unwrap().json["entry"].clone();
     assert_eq!(call("k").unwrap().json["entry"], first);
@@ -342,7 +343,7 @@ fn escaping_path_of_agent_is_recorded_as_path_escape() {
     let fixture = fixture_with_approval_policy();
     for path in ["../x", "/etc/passwd", "a/../../b"] {
         let error = fixture.call_err("read", json!({ "path": path }), ErrorKind::InvalidPath);
-        assert!(!error.details.contains_key("path"), "{error}");
+        assert!(!error.details_json().get("path").is_some(), "{error}");
         let head = fixture.engine.workspace().head().unwrap();
         let entry = fixture.engine.workspace().entry(head.number).unwrap().unwrap().entry;
         assert_eq!(entry.reason.as_deref(), Some("path_escape"), "{path}");

@@ -2,8 +2,11 @@
 
 use serde_json::json;
 use stead_engine::{Caller, ErrorKind, Grants, limits};
-use testkit::engine_fixture::{EngineFixture, rel_path, user};
 use testkit::error_json;
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, rel_path, user},
+};
 
 #[test]
 fn buffers_of_unreadable_files_are_hidden() {
@@ -22,7 +25,7 @@ fn buffers_of_unreadable_files_are_hidden() {
         ErrorKind::Conflict,
     );
     assert!(!error_json(&refused).to_string().contains("user:ann"), "{refused}");
-    assert!(refused.details.get("version").is_none() && refused.details.get("lines").is_none());
+    assert!(refused.details_json().get("version").is_none() && refused.details_json().get("lines").is_none());
     let grants = Grants { readable: vec![rel_path("open.txt")], ..Grants::default() };
     let user_without_access = fixture.with_caller(&Caller { grants, ..user("bob") });
     assert_eq!(user_without_access.call_ok("buffer.list", json!({}))["buffers"], json!([]));
@@ -55,7 +58,7 @@ tier = \"approval_required\"
     ann.call_ok("buffer.open", json!({ "path": "a.txt", "text": "one\ntwo\nthree\nFOUR\n" }));
     let edit = json!({ "path": "a.txt", "edits": [{ "old": "one", "new": "ONE" }] });
     let pending = fixture.call_err("edit", edit, ErrorKind::ApprovalPending);
-    let preview = ann.call_ok("approvals", json!({ "id": pending.details["approval"] }));
+    let preview = ann.call_ok("approvals", json!({ "id": pending.details_json()["approval"] }));
     let preview = json!(preview).to_string();
     assert!(preview.contains("+ONE") && !preview.contains("FOUR"), "{preview}");
 }

@@ -4,8 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallControl, CancelToken, ChangesFollower, ErrorKind, Workspace, limits};
-use testkit::engine_fixture::{EngineFixture, confined_agent};
 use testkit::native::{EngineJsonCalls, JsonCall};
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, confined_agent},
+};
 
 fn event_list(outcome: &Map<String, Value>) -> Vec<(u64, String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -85,7 +88,7 @@ fn lost_history_is_an_error() {
     let foreign = other.call_ok("changes", json!({ "since": 0 }))["cursor"].clone();
     for since in [json!(99_999), json!("r99999"), foreign, json!("1:0000000000000000")] {
         let error = fixture.call_err("changes", json!({ "since": since }), ErrorKind::HistoryLost);
-        assert!(error.details.contains_key("head") && error.next_step.is_some());
+        assert!(error.details_json().get("head").is_some() && error.next_step.is_some());
     }
     for since in ["", "x", "r", "-1", "1:zz", "1:abc", "1:0000000000000000:x", "r1 r2"] {
         fixture.call_err("changes", json!({ "since": since }), ErrorKind::BadRequest);

@@ -2,8 +2,11 @@
 
 use serde_json::json;
 use stead_engine::ErrorKind;
-use testkit::engine_fixture::{EngineFixture, agent, user};
 use testkit::hint_text;
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, agent, user},
+};
 
 #[test]
 fn a_file_is_copied() {
@@ -256,5 +259,5 @@ fn unreadable_files_cannot_be_moved_to_readable_paths() {
         json!({ "path": "sec/s", "content": "x", "base": "0".repeat(64) }),
         ErrorKind::Stale,
     );
-    assert!(!stale.details.contains_key("version"), "{stale:?}");
+    assert!(!stale.details_json().get("version").is_some(), "{stale:?}");
 }

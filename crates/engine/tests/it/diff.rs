@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};
-use testkit::{engine_fixture::EngineFixture, hint_text};
+use testkit::{ErrorDetailsJson, engine_fixture::EngineFixture, hint_text};
 
 fn write_and_get_rev(fixture: &EngineFixture, content: &str, base: &str) -> String {
     let outcome = fixture.call_ok("write", json!({ "path": "a", "content": content, "base": base }));
@@ -64,7 +64,7 @@ fn uncomparable_files_are_reported() {
     assert!(hint_text(&expired).contains("history"));
     fixture.workspace.put_file("a", [0, 1, 2]);
     let binary = fixture.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::NotText);
-    assert_eq!((&binary.details["from_size"], &binary.details["to_size"]), (&json!(4), &json!(3)));
+    assert_eq!((&binary.details_json()["from_size"], &binary.details_json()["to_size"]), (&json!(4), &json!(3)));
     fixture.workspace.put_file("a", vec![b'x'; limits::DIFF_BYTES_MAX as usize + 1]);
     fixture.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::TooLarge);
     fixture.workspace.put_directory("d");

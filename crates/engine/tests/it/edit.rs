@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Workspace};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent, rel_path};
-use testkit::{error_json, hint_text};
+use testkit::{ErrorDetailsJson, error_json, hint_text};
 
 fn single_edit(old: &str, new: &str) -> Value {
     json!([{ "old": old, "new": new }])
@@ -45,14 +45,14 @@ fn failed_edit_writes_nothing() {
     let version = fixture.write("f", "a\nb\n");
     let edits = json!([{ "old": "a", "new": "A" }, { "old": "nowhere", "new": "x" }, { "old": "", "new": "y" }]);
     let error = fixture.call_err("edit", json!({ "path": "f", "edits": edits }), ErrorKind::TextNotFound);
-    assert_eq!(error.details["edit"], json!(1));
-    assert_eq!(error.details["also_refused"][0]["edit"], 2);
-    assert_eq!(error.details["version"], json!(version));
+    assert_eq!(error.details_json()["edit"], json!(1));
+    assert_eq!(error.details_json()["also_refused"][0]["edit"], 2);
+    assert_eq!(error.details_json()["version"], json!(version));
     assert!(error.message.contains("nothing was written"));
     assert_eq!(fixture.read_text("f").as_deref(), Some("a\nb\n"));
     let edits = json!([{ "old": "a\nb", "new": "A" }, { "old": "b\n", "new": "x" }]);
     let error = fixture.call_err("edit", json!({ "path": "f", "edits": edits }), ErrorKind::Overlap);
-    assert_eq!(error.details["edits"], json!([0, 1]));
+    assert_eq!(error.details_json()["edits"], json!([0, 1]));
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn missing_quote_error_shows_nearest_lines() {
     fixture.workspace.put_file("f", "fn a() {\n    start();\n}\n\nfn b() {\n    go(1);\n    stop();\n}\n");
     let edits = single_edit("fn b() {\n    go(2);\n    stop();\n}", "x");
     let error = fixture.call_err("edit", json!({ "path": "f", "edits": edits }), ErrorKind::TextNotFound);
-    assert_eq!(error.details["nearest"], "5\tfn b() {\n6\t    go(1);\n7\t    stop();\n8\t}\n");
+    assert_eq!(error.details_json()["nearest"], "5\tfn b() {\n6\t    go(1);\n7\t    stop();\n8\t}\n");
     let differs = json!([{ "line": 6, "column": 8, "quoted": "U+0032 2", "actual": "U+0031 1" }]);
-    assert_eq!(error.details["differs"], differs);
+    assert_eq!(error.details_json()["differs"], differs);
     assert!(error.excerpt().unwrap().contains("6\t    go(1);"));
 }
 
@@ -104,7 +104,7 @@ fn quote_from_older_revision_is_recognised() {
         json!({ "path": "f", "edits": single_edit("limit = 10", "limit = 20") }),
         ErrorKind::TextNotFound,
     );
-    let older = &error.details["older"];
+    let older = error.details_json()["older"].clone();
     assert_eq!(
         (&older["rev"], &older["changed_by"], &older["changed_in"]),
         (&json!("r1"), &json!("agent:b"), &json!("r2"))
@@ -135,9 +135,9 @@ fn ambiguous_match_error_distinguishes_locations() {
     fixture.write("f", "fn a() {\n    go();\n    one();\n}\nfn b() {\n    go();\n    two();\n}\n");
     let error =
         fixture.call_err("edit", json!({ "path": "f", "edits": single_edit("go();", "run();") }), ErrorKind::Ambiguous);
-    assert_eq!(error.details["places_total"], json!(2));
+    assert_eq!(error.details_json()["places_total"], json!(2));
     assert_eq!(
-        error.details["places"],
+        error.details_json()["places"],
         json!([
             { "line": 2, "in": "fn a() {", "unique_with": { "before": "fn a() {" } },
             { "line": 6, "in": "fn b() {", "unique_with": { "before": "fn b() {" } },
@@ -153,7 +153,7 @@ fn elisions_are_refused() {
     fixture.write("f", "a();\nb();\nc();\n");
     let edits = single_edit("a();\nb();", "a2();\n// ... rest of code unchanged ...");
     let error = fixture.call_err("edit", json!({ "path": "f", "edits": edits }), ErrorKind::BadRequest);
-    assert_eq!(error.details["reason"], json!("elided"));
+    assert_eq!(error.details_json()["reason"], json!("elided"));
 }
 
 #[test]
@@ -301,8 +301,8 @@ fn stale_base_cases() {
                     assert_eq!(error.kind.code(), expected, "{} {mode}: {error}", row.description);
                     assert_eq!(text, row.current, "{} {mode}", row.description);
                     let version = fixture.version("f").unwrap();
-                    assert_eq!(error.details["version"], json!(version), "{} {mode}", row.description);
-                    let diff = error.details.get("diff").and_then(Value::as_str);
+                    assert_eq!(error.details_json()["version"], json!(version), "{} {mode}", row.description);
+                    let diff = error.details.diff.as_deref();
                     assert!(
                         expected == "ambiguous" || diff.is_some_and(|diff| diff.contains("@@")),
                         "{}",
@@ -345,11 +345,11 @@ fn moved_file_error_names_new_path() {
         json!({ "path": "f", "edits": single_edit("c", "C"), "base": base }),
         ErrorKind::Stale,
     );
-    assert_eq!(error.details["moved_to"], json!("g"));
+    assert_eq!(error.details_json()["moved_to"], json!("g"));
     assert!(hint_text(&error).contains("agent:b moved it to g"));
     fixture.call_ok("remove", json!({ "path": "g" }));
     let error = fixture.call_err("edit", json!({ "path": "g", "edits": single_edit("c", "C") }), ErrorKind::NotFound);
-    assert_eq!(error.details["changed_by"], json!("agent:one"));
+    assert_eq!(error.details_json()["changed_by"], json!("agent:one"));
 }
 
 #[test]

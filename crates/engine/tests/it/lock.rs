@@ -2,7 +2,10 @@
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};
-use testkit::engine_fixture::{EngineFixture, agent, confined_agent};
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, agent, confined_agent},
+};
 
 #[test]
 fn lease_reports_holder_token_and_expiry() {
@@ -26,7 +29,11 @@ fn others_are_locked_out_until_expiry_or_release() {
         [("lock", json!({ "path": "src" })), ("lock", json!({ "path": "src/a" })), ("write", write.clone())]
     {
         let error = fixture.call_as(&other, operation, arguments).unwrap_err();
-        assert_eq!((error.kind, &error.details["holder"]), (ErrorKind::Locked, &json!("agent:one")), "{operation}");
+        assert_eq!(
+            (error.kind, &error.details_json()["holder"]),
+            (ErrorKind::Locked, &json!("agent:one")),
+            "{operation}"
+        );
     }
     fixture.call_as(&other, "lock", json!({ "path": "elsewhere" })).unwrap();
     fixture.call_ok("write", write.clone());

@@ -7,7 +7,7 @@ use stead_engine::{
     ops::{PatchArgs, PatchOutcome},
 };
 use testkit::{
-    MemoryWorkspace,
+    ErrorDetailsJson, MemoryWorkspace,
     engine_fixture::{EngineFixture, agent, confined_agent},
     patch_cases,
 };
@@ -46,7 +46,7 @@ fn error_names_section_chunk_and_line() {
     let lines = ["*** Update File: a", "@@", "-1", "+2", "*** Update File: b", "@@", "-x", "+X", "@@", "-q", "+z"];
     let error = fixture.call_err("patch", apply_patch(&lines), ErrorKind::TextNotFound);
     for (fact, value) in [("section", json!(1)), ("chunk", json!(1)), ("line", json!(10)), ("path", json!("b"))] {
-        assert_eq!(error.details.get(fact), Some(&value), "{fact}: {error}");
+        assert_eq!(error.details_json().get(fact), Some(&value), "{fact}: {error}");
     }
     assert!(error.message.ends_with("nothing was written"), "{error}");
     assert_eq!(fixture.workspace.bytes("a").unwrap(), b"1\n");
@@ -72,9 +72,9 @@ fn stale_base_error_includes_diff() {
     let mut call = apply_patch(&["*** Update File: f", "@@", "-a", "+A"]);
     call["base"] = json!({ "f": base });
     let error = fixture.call_err("patch", call, ErrorKind::Stale);
-    let diff = error.details["diff"].as_str().unwrap();
+    let diff = error.details.diff.as_deref().unwrap();
     assert!(diff.contains("-b\n+c\n"), "{diff}");
-    assert_eq!(error.details["section"], json!(0));
+    assert_eq!(error.details_json()["section"], json!(0));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn strict_options_reject_patches_that_tolerant_ones_accept() {
     let fixture = EngineFixture::with_files(&[("f", "a\nb\n"), ("bp", "\0a\n")]);
     let fails = |call: Value, kind: ErrorKind, fact: &str, value: Value| {
         let error = apply_strict_patch(&fixture.workspace, call).unwrap_err();
-        assert_eq!((error.kind, error.details.get(fact)), (kind, Some(&value)), "{error}");
+        assert_eq!((error.kind, error.details_json().get(fact)), (kind, Some(&value)), "{error}");
     };
     let strict = |lines: &[&str]| apply_patch(lines);
     fails(strict(&["*** Update File: f", "-a", "+b"]), ErrorKind::MalformedPatch, "fault", json!("not_chunk_header"));
@@ -195,7 +195,7 @@ fn ambiguous_chunk_error_shows_distinguishing_context() {
         { "line": 2, "in": "fn a() {", "unique_with": { "before": "fn a() {" } },
         { "line": 7, "in": "fn b() {", "unique_with": { "before": "fn b() {" } },
     ]);
-    assert_eq!(error.details["places"], places);
+    assert_eq!(error.details_json()["places"], places);
     let shown = error.excerpt().unwrap();
     assert!(shown.contains("line 7 in fn b() {, unique with the line before: fn b() {"), "{shown}");
 }
@@ -212,10 +212,10 @@ fn chunk_error_names_matching_older_revision() {
         apply_patch(&["*** Update File: f", "@@", " a", "-b", "+x"]),
         ErrorKind::TextNotFound,
     );
-    let older = &error.details["older"];
+    let older = error.details_json()["older"].clone();
     assert_eq!((&older["rev"], &older["changed_in"]), (&json!(first), &changed["rev"]), "{error}");
     assert!(older["diff"].as_str().unwrap().contains("-b\n+B\n"), "{older}");
-    assert_eq!(error.details["nearest"], json!("1\ta\n2\tB\n"));
+    assert_eq!(error.details_json()["nearest"], json!("1\ta\n2\tB\n"));
     assert!(error.message.contains(&format!("your text matches {first}")), "{error}");
     assert!(error.excerpt().unwrap().contains("-b\n+B\n"));
 }
@@ -252,7 +252,7 @@ fn reapplied_patch_changes_nothing() {
     assert!(again.text.contains("  R k -> l; already applied"), "{}", again.text);
     let more = [&lines[..], &["*** Add File: extra", "+x"]].concat();
     let error = fixture.call_err("patch", apply_patch(&more), ErrorKind::AlreadyApplied);
-    assert_eq!(error.details["already_applied"], json!([0, 1, 2, 3, 4]));
+    assert_eq!(error.details_json()["already_applied"], json!([0, 1, 2, 3, 4]));
     assert!(fixture.workspace.bytes("extra").is_none());
     fixture.call_err("patch", apply_patch(&["*** Delete File: never"]), ErrorKind::NotFound);
 }

@@ -106,7 +106,7 @@ fn collect_field_names(value: &Value, names: &mut BTreeSet<String>) {
 
 fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) -> ApprovalRequest {
     let error = fixture.call_err(operation, arguments, ErrorKind::ApprovalPending);
-    let id = error.details["approval"].as_str().unwrap();
+    let id = error.details.approval.unwrap();
     let filter = ApprovalFilter { principal: None, call_digest: None, state: None, limit: 100 };
     let found = fixture.engine.workspace().approvals(&filter).unwrap();
     found.into_iter().find(|approval| approval.id == id).unwrap().request

@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
-use testkit::engine_fixture::{EngineFixture, agent};
 use testkit::native::{EngineJsonCalls, JsonCall};
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, agent},
+};
 
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),
@@ -255,7 +258,7 @@ fn rate_limit_refuses_or_requires_approval_until_time_passes() {
     for _ in 0..5 {
         let error = read().expect_err("too often");
         assert_eq!(error.kind, ErrorKind::RateLimited, "{error}");
-        assert!(error.details["retry_after_ms"].as_i64().unwrap() > 0);
+        assert!(error.details_json()["retry_after_ms"].as_i64().unwrap() > 0);
     }
     // The rate limit applies to all sessions of one agent, but not to another agent.
     let second = Caller { session: "another".to_owned(), ..agent("one") };

@@ -3,8 +3,11 @@
 use insta::assert_snapshot;
 use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};
-use testkit::engine_fixture::{EngineFixture, confined_agent};
 use testkit::hint_text;
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, confined_agent},
+};
 
 const FIVE_LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
@@ -55,7 +58,7 @@ fn invalid_ranges_are_rejected_with_hint() {
     }
     let past = fixture.call_err("read", json!({ "path": "a.txt", "lines": "6-9" }), ErrorKind::BadRequest);
     assert!(past.message.contains("5 lines"), "{}", past.message);
-    assert_eq!(past.details["total"], 5);
+    assert_eq!(past.details_json()["total"], 5);
     fixture.call_err("read", json!({ "path": "empty", "lines": "2" }), ErrorKind::BadRequest);
     let past = fixture.call_err("read", json!({ "path": "a.txt", "bytes": "24-30" }), ErrorKind::BadRequest);
     assert!(past.message.contains("24 bytes"), "{}", past.message);

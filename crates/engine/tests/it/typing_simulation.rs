@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
-use testkit::engine_fixture::EngineFixture;
+use testkit::{ErrorDetailsJson, engine_fixture::EngineFixture};
 
 /// A random number generator with a seed, so that a failing run can be repeated.
 struct TypingRng(u64);
@@ -103,8 +103,8 @@ impl TypingSimulation {
             Err(error) => {
                 assert!(matches!(error.kind, ErrorKind::Conflict | ErrorKind::Stale), "{error}");
                 self.conflicts += 1;
-                let now = error.details["text"].as_str().unwrap().to_owned();
-                self.editor.revision = error.details["revision"].as_u64().unwrap();
+                let now = error.details_json()["text"].as_str().unwrap().to_owned();
+                self.editor.revision = error.details_json()["revision"].as_u64().unwrap();
                 let missing: Vec<String> =
                     self.editor.typed_words.iter().filter(|word| !text_contains_word(&now, word)).cloned().collect();
                 self.editor.text = now + &missing.join("\n") + if missing.is_empty() { "" } else { "\n" };

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 use stead_engine::{BytesToRead, Caller, CallerAccessMode, ErrorKind, Grants, Workspace};
-use testkit::engine_fixture::{EngineFixture, agent, rel_path, user};
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, agent, rel_path, user},
+};
 
 const FIVE_LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
@@ -88,8 +91,8 @@ fn undo_keeps_later_edit_of_same_lines() {
     fixture.write("f", &FIVE_LINES.replace("one", "ONE"));
     fixture.with_caller(&agent("b")).write("f", &FIVE_LINES.replace("one", "first"));
     let error = fixture.call_err("undo", json!({}), ErrorKind::Conflict);
-    assert_eq!(error.details["kept"][0]["path"], json!("f"));
-    assert!(error.details["kept"][0]["reason"].as_str().unwrap().contains("same lines"));
+    assert_eq!(error.details_json()["kept"][0]["path"], json!("f"));
+    assert!(error.details_json()["kept"][0]["reason"].as_str().unwrap().contains("same lines"));
     assert_eq!(fixture.read_text("f"), Some(FIVE_LINES.replace("one", "first")));
 }
 
@@ -158,7 +161,7 @@ fn undo_of_removal_needs_a_free_path() {
     fixture.call_ok("remove", json!({ "path": "f" }));
     fixture.with_caller(&agent("b")).write("f", "taken");
     let error = fixture.call_err("undo", json!({}), ErrorKind::Conflict);
-    assert_eq!(error.details["kept"][0]["reason"], json!("something else is there now"));
+    assert_eq!(error.details_json()["kept"][0]["reason"], json!("something else is there now"));
     assert_eq!(fixture.read_text("f").as_deref(), Some("taken"));
 }
 
@@ -183,7 +186,7 @@ fn undo_skips_path_whose_directory_became_a_file() {
     fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
     fixture.write("d", "a file now");
     let error = fixture.call_err("undo", json!({ "entry": write }), ErrorKind::Conflict);
-    assert_eq!(error.details["kept"].as_array().map(Vec::len), Some(1));
+    assert_eq!(error.details_json()["kept"].as_array().map(Vec::len), Some(1));
     assert_eq!(fixture.read_text("d").as_deref(), Some("a file now"));
 }
 
@@ -224,7 +227,7 @@ fn expired_versions_are_reported() {
     fixture.write("f", "two");
     fixture.workspace.forget_version(&first);
     let error = fixture.call_err("undo", json!({}), ErrorKind::Expired);
-    assert_eq!(error.details["kept"][0]["reason"], json!("its old content is no longer stored"));
+    assert_eq!(error.details_json()["kept"][0]["reason"], json!("its old content is no longer stored"));
     assert_eq!(fixture.read_text("f").as_deref(), Some("two"));
 }
 
@@ -240,7 +243,7 @@ fn undo_skips_paths_redirected_by_links() {
     fixture.workspace.put_file("e/f", "two");
     fixture.workspace.put_link("d", "e");
     let error = fixture.call_err("undo", json!({}), ErrorKind::Conflict);
-    assert!(error.details["kept"][0]["reason"].as_str().unwrap().contains("link"));
+    assert!(error.details_json()["kept"][0]["reason"].as_str().unwrap().contains("link"));
     assert_eq!(fixture.read_text("e/f").as_deref(), Some("two"));
 }
 
@@ -253,7 +256,7 @@ fn undo_never_loses_external_changes() {
     assert_eq!(fixture.read_text("f").as_deref(), Some("somebody else"));
     fixture.workspace.remove_silently("f");
     let error = fixture.call_err("undo", json!({}), ErrorKind::Conflict);
-    assert_eq!(error.details["kept"][0]["reason"], json!("it is already gone"));
+    assert_eq!(error.details_json()["kept"][0]["reason"], json!("it is already gone"));
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use serde_json::json;
 use stead_engine::{ErrorKind, Workspace};
-use testkit::engine_fixture::{EngineFixture, user};
 use testkit::hint_text;
+use testkit::{
+    ErrorDetailsJson,
+    engine_fixture::{EngineFixture, user},
+};
 
 #[test]
 fn new_file_needs_no_base_and_creates_parents() {
@@ -28,15 +31,15 @@ fn existing_file_requires_current_base() {
     let fixture = EngineFixture::new();
     let first = fixture.write("f", "one\n");
     let error = fixture.call_err("write", json!({ "path": "f", "content": "two\n" }), ErrorKind::BaseRequired);
-    assert_eq!(error.details["version"], json!(first));
-    assert_eq!(error.details["rev"], json!("r1"));
+    assert_eq!(error.details_json()["version"], json!(first));
+    assert_eq!(error.details_json()["rev"], json!("r1"));
     assert!(hint_text(&error).contains("read with path f"));
 
     let outcome = fixture.call_ok("write", json!({ "path": "f", "content": "two\n", "base": first }));
     assert_eq!((&outcome["created"], &outcome["diff"]), (&json!(false), &json!({ "added": 1, "removed": 1 })));
     let error =
         fixture.call_err("write", json!({ "path": "f", "content": "three\n", "base": first }), ErrorKind::Stale);
-    assert_eq!(&error.details["version"], &outcome["version"]);
+    assert_eq!(&error.details_json()["version"], &outcome["version"]);
     assert_eq!(fixture.read_text("f").as_deref(), Some("two\n"));
 
     let rev = outcome["rev"].clone();

@@ -120,7 +120,7 @@ pub(crate) fn insert_watch(
                 NextStep::call(UnwatchArgs { watch: oldest.clone() }, "end the oldest one")
                     .or("watch a common parent directory"),
             )
-            .with_detail("oldest", oldest)));
+            .with_oldest(oldest)));
     }
     let words: Vec<&str> = event_kinds.iter().map(|happening| happening.as_str()).collect();
     connection.prepare_cached("INSERT INTO watches VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?8, ?9, ?9)")?.execute(

@@ -380,7 +380,7 @@ impl<'a> TarReader<'a> {
             format!("entry {} of the archive: {what}; nothing was imported", self.entry_count),
         )
         .with_next_step("correct the archive, which must be an uncompressed tar file, and import it again")
-        .with_detail("entry", self.entry_count)
+        .with_entry(self.entry_count)
     }
 }
 

@@ -17,7 +17,7 @@ use stead_path::RelPath;
 use tempfile::TempDir;
 
 use crate::support::{LocalFixture, test_options};
-use testkit::hint_text;
+use testkit::{ErrorDetailsJson, hint_text};
 
 pub(crate) struct AdvanceableClock(AtomicI64);
 
@@ -119,7 +119,7 @@ fn quota_errors_report_limit_usage_and_hint() {
     let quota = QuotaFixture::with_policy(BYTES_100);
     quota.fixture.write_on_disk("d/old.txt", &"x".repeat(60));
     let error = quota.expect_quota_error("write", json!({ "path": "new.txt", "content": "y".repeat(41) }));
-    let fact = |name: &str| error.details[name].clone();
+    let fact = |name: &str| error.details_json()[name].clone();
     assert_eq!(
         [fact("quota"), fact("limit"), fact("used"), fact("asked"), fact("left")],
         [json!("bytes"), json!(100), json!(60), json!(41), json!(40)]
@@ -169,7 +169,7 @@ fn every_operation_that_adds_is_counted() {
         let before = quota.exact_usage();
         assert_eq!(before.bytes, 90);
         let error = quota.expect_quota_error(operation, arguments.clone());
-        assert_eq!(error.details["used"], 90, "{operation} {arguments}");
+        assert_eq!(error.details_json()["used"], 90, "{operation} {arguments}");
         assert_eq!(quota.exact_usage(), before, "{operation} {arguments}");
         // Ten bytes still fit, and calls that remove content stay possible.
         quota.fixture.call_ok("write", json!({ "path": "fits", "content": "1234567890" }));
@@ -205,7 +205,7 @@ fn sparse_files_count_by_length() {
     let quota = QuotaFixture::with_policy(BYTES_100);
     fs::File::create(quota.fixture.path("sparse")).unwrap().set_len(1 << 26).unwrap();
     let error = quota.expect_quota_error("write", json!({ "path": "n", "content": "1" }));
-    assert_eq!(error.details["used"], 1_u64 << 26);
+    assert_eq!(error.details_json()["used"], 1_u64 << 26);
     quota.fixture.call_ok("remove", json!({ "path": "sparse" }));
     quota.fixture.call_ok("write", json!({ "path": "n", "content": "1" }));
     assert_eq!(quota.exact_usage(), WorkspaceUsage { bytes: 1, files: 1 });
@@ -289,10 +289,10 @@ fn the_strictest_applicable_quota_wins() {
                   [agent.\"agent:*\".quota]\nbytes = 20\n[agent.\"agent:tester\".quota]\nbytes = 30\n";
     let quota = QuotaFixture::with_policy(policy);
     let error = quota.expect_quota_error("write", json!({ "path": "a", "content": "x".repeat(21) }));
-    assert_eq!(error.details["limit"], 20);
+    assert_eq!(error.details_json()["limit"], 20);
     quota.fixture.call_as(&user_caller(), "write", json!({ "path": "a", "content": "x".repeat(50) })).unwrap();
     let person = quota.fixture.call_as(&user_caller(), "write", json!({ "path": "b", "content": "x" }));
-    assert_eq!(person.unwrap_err().details["limit"], 50);
+    assert_eq!(person.unwrap_err().details_json()["limit"], 50);
     quota.exact_usage();
 }
 
@@ -316,7 +316,7 @@ fn trash_quota_does_not_expire_items_early() {
     let items = |at: &LocalFixture| stead_engine::Workspace::trash(&*at.workspace, None).unwrap().len();
     assert_eq!(items(&quota.fixture), 5, "four of the agent's, one of the person's");
     let error = quota.expect_quota_error("remove", json!({ "path": "f" }));
-    assert_eq!((&error.details["quota"], &error.details["used"]), (&json!("trash_bytes"), &json!(40)));
+    assert_eq!((&error.details_json()["quota"], &error.details_json()["used"]), (&json!("trash_bytes"), &json!(40)));
     let trash =
         stead_engine::Workspace::trash(&*quota.fixture.workspace, Some(&quota.fixture.caller.principal)).unwrap();
     let base = quota.fixture.call_ok("stat", json!({ "path": "f" }))["version"].clone();

@@ -2,6 +2,7 @@
 //! restart, no approval is used twice, and nothing is deleted too early.
 
 use std::sync::Arc;
+use testkit::ErrorDetailsJson;
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalState, Caller, CallerApproverStatus, ErrorKind, Principal, SessionStore, Workspace};
@@ -46,7 +47,7 @@ fn append(content: &str) -> Value {
 fn request_approval(at: &LocalFixture, content: &str) -> String {
     let error = at.call("append", append(content)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ApprovalPending, "{error}");
-    error.details["approval"].as_str().unwrap().to_owned()
+    error.details_json()["approval"].as_str().unwrap().to_owned()
 }
 
 fn create_open_items(at: &LocalFixture) -> RestartTestOpenItems {

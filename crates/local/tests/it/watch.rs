@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use stead_engine::{Caller, ErrorKind, Grants, Principal};
 use stead_path::RelPath;
-use testkit::wait::wait_until;
+use testkit::{ErrorDetailsJson, wait::wait_until};
 
 use crate::{event_follower::EventDerivedTestTree, support::LocalFixture};
 
@@ -83,7 +83,7 @@ fn external_changes_are_reported_with_versions_and_lines() {
     assert_eq!(history["entries"][0]["principal"], "outside");
     fixture.call_err("undo", json!({ "entry": heard[0]["entry"] }), ErrorKind::NotOwner);
     let undone = fixture.call("undo", json!({})).unwrap_err();
-    assert_eq!(undone.details["of"], written["entry"], "what others did is nobody's to undo");
+    assert_eq!(undone.details_json()["of"], written["entry"], "what others did is nobody's to undo");
     let report = fixture.workspace.verify_journal(None, &[]).unwrap();
     assert_eq!(report.integrity_error, None);
 }

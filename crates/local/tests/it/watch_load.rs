@@ -20,7 +20,7 @@ use crate::{
     support::{self, LocalFixture},
     watch::TestWatchClient,
 };
-use testkit::hint_text;
+use testkit::{ErrorDetailsJson, hint_text};
 
 const CHILD_TASK_ENV: &str = "LOCAL_TEST_WATCH_TASK";
 const CHILD_DIRECTORY_ENV: &str = "LOCAL_TEST_WATCH_PLACE";
@@ -74,9 +74,9 @@ fn check_watch_limit() {
     assert_eq!(error.kind, stead_engine::ErrorKind::TooMany, "{error}");
     let hint = hint_text(&error);
     assert!(hint.contains("without recursive") && hint.contains("unwatch"), "{hint}");
-    assert!(error.details["watches_max"].as_u64().unwrap() > 0);
+    assert!(error.details_json()["watches_max"].as_u64().unwrap() > 0);
     let own = stead_engine::Workspace::watches(&*fixture.workspace, &fixture.caller.principal).unwrap();
-    assert_eq!(error.details["oldest"], json!(own[0].id), "what could be ended");
+    assert_eq!(error.details_json()["oldest"], json!(own[0].id), "what could be ended");
     assert_eq!(own.len(), 1, "nothing half is left");
     // A new directory below a watched one that cannot be watched is reported as a rescan.
     fs::create_dir(fixture.path("other/new")).unwrap();

@@ -33,7 +33,7 @@ impl AcpRunningFileCall<'_> {
     /// person at the editor approved the write.
     pub(super) async fn request_permission(&self, error: &Error) -> Result<(), AcpError> {
         let engine = self.root()?.executor.engine().clone();
-        let id = error.details.get("approval").and_then(Value::as_str);
+        let id = error.details.approval.as_deref();
         let Some(id) = id.filter(|_| engine.approval_mode() == ApprovalMode::TrustClient) else {
             return Err(AcpError::from_error(error, &self.requested_path));
         };
@@ -121,7 +121,7 @@ impl AcpRunningFileCall<'_> {
         };
         let options =
             PERMISSION_OPTIONS.iter().map(|(kind, name)| json!({ "optionId": kind, "name": name, "kind": kind }));
-        let approval = error.details.get("approval").and_then(Value::as_str).unwrap_or_default();
+        let approval = error.details.approval.as_deref().unwrap_or_default();
         json!({
             "sessionId": self.session.id,
             "toolCall": {

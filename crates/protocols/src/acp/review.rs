@@ -85,9 +85,8 @@ pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedJsonObj
 }
 
 pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error) -> Vec<u8> {
-    let detail = |name: &str| error.details.get(name).cloned().unwrap_or_default();
     let params = json!({
-        "sessionId": session.id, "path": path, "holder": detail("holder"), "endsMs": detail("ends_ms"),
+        "sessionId": session.id, "path": path, "holder": error.details.holder, "endsMs": error.details.ends_ms,
         "detail": error.message,
     });
     message::notification_line(LOCKED_NOTIFICATION, &params)

@@ -16,7 +16,6 @@ use super::{
     Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectToolCall,
     DialectWorkspaceRootPath,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax, ArgumentIssue, tool_inputs},
-    rendering::error_detail,
 };
 use crate::{
     definition::{DialectDefinition, ToolDefinition},
@@ -184,7 +183,7 @@ fn render_entry(entry: &ListedEntryRow) -> Value {
 
 fn error_sentence(input: &JettsonToolInput, error: &Error) -> String {
     let path = input.path();
-    let is_root = error_detail(error, "path") == Some(".");
+    let is_root = error.details.path.as_deref() == Some(".");
     let kind = if error.kind == ErrorKind::InvalidPath && is_root { ErrorKind::IsDirectory } else { error.kind };
     match (kind, input) {
         (ErrorKind::InvalidPath | ErrorKind::PathEscape, _) => PATH_ESCAPES_MESSAGE.to_owned(),
@@ -198,7 +197,7 @@ fn error_sentence(input: &JettsonToolInput, error: &Error) -> String {
         }
         (ErrorKind::NotDirectory, JettsonToolInput::List(_)) => format!("{path} is not a directory."),
         (ErrorKind::NotDirectory, JettsonToolInput::Write(_)) => {
-            let file = error_detail(error, "file").or_else(|| error_detail(error, "path"));
+            let file = error.details.file.as_deref().or_else(|| error.details.path.as_deref());
             format!("{} is not a directory.", file.unwrap_or(path))
         }
         (_, _) => format!("{}.", error.message.trim_end_matches('.')),

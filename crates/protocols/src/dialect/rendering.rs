@@ -2,13 +2,8 @@
 //! files. Replies show lexically cleaned paths to the client; no access check uses lexically cleaned paths.
 
 use serde_json::Value;
-use stead_engine::Error;
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
-
-pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> {
-    error.details.get(name).and_then(Value::as_str)
-}
 
 /// Removes the members of an object that have no value.
 pub(super) fn without_nulls(mut object: Value) -> Value {

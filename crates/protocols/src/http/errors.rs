@@ -143,7 +143,7 @@ pub(super) fn json_text_response(status: StatusCode, json: String) -> Response<B
 fn error_response(error: &Error) -> Response<Body> {
     let row = error_row(error.kind);
     let mut response = json_response(row.http, &CallStyle::Endpoint.error_to_json(error));
-    let wait = match error.details.get("retry_after_ms").and_then(Value::as_u64) {
+    let wait = match error.details.retry_after_ms.and_then(|ms| u64::try_from(ms).ok()) {
         Some(ms) => Some(ms.div_ceil(1000)),
         None => matches!(row.retry, RetryAdvice::Soon | RetryAdvice::AfterRepair).then_some(RETRY_AFTER_SECONDS),
     };

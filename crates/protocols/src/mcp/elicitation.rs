@@ -155,7 +155,7 @@ fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
     if error_row(error.kind).retry != RetryAdvice::AfterApproval {
         return None;
     }
-    let id = error.details.get("approval")?.as_str()?;
+    let id = error.details.approval.as_deref()?;
     engine.workspace().approval(id).ok().flatten()
 }
 

@@ -146,7 +146,7 @@ impl CallStyle {
         if let Some(hint) = self.render_hint(error) {
             fields.insert("hint".into(), hint.into());
         }
-        fields.extend(error.details.clone());
+        fields.extend(to_json_object(&error.details));
         json!({ "error": fields })
     }
 }

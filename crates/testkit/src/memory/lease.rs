@@ -24,7 +24,7 @@ pub(super) fn check_lease(
                 running_leases(state).find(|lease| lease.holder != holder && is_overlapping(&lease.path, path))
             {
                 let detail = format!("{} is held by {}", other.path, other.holder);
-                return Err(Error::new(ErrorKind::Locked, detail).with_detail("holder", other.holder.clone()));
+                return Err(Error::new(ErrorKind::Locked, detail).with_holder(other.holder.clone()));
             }
             if running_leases(state).filter(|lease| lease.holder == holder).count() >= limits::LEASES_PER_PRINCIPAL_MAX
             {

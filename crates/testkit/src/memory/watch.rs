@@ -19,7 +19,7 @@ pub(super) fn find_or_make_watch(
                 let oldest = oldest.map(|watch| watch.id.clone());
                 return Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
                     .with_next_step("end one of them, or watch a directory above several")
-                    .with_detail("oldest", oldest));
+                    .with_oldest(oldest.unwrap_or_default()));
             }
             let started = state.journal.head().number + 1;
             Ok(Watch {

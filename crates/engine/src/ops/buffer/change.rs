@@ -116,7 +116,7 @@ impl BufferChangeArgs {
                     format!("an agent changed the same lines of {} as your change; neither text is lost", buffer.path);
                 let error = Error::new(ErrorKind::Conflict, detail)
                     .with_next_step("show both texts, then send the merged text with the revision of this error");
-                Err(with_current_text(error, buffer, now).with_detail("lines", lines))
+                Err(with_current_text(error, buffer, now).with_lines(lines))
             }
         }
     }
@@ -131,8 +131,8 @@ impl BufferChangeArgs {
 
 fn with_current_text(error: Error, buffer: &EditorBufferMetadata, text: String) -> Error {
     error
-        .with_detail("path", buffer.path.to_string())
-        .with_detail("revision", buffer.revision)
-        .with_detail("version", buffer.version.to_string())
-        .with_detail("text", text)
+        .with_path(buffer.path.to_string())
+        .with_revision(buffer.revision)
+        .with_version(buffer.version.to_string())
+        .with_text(text)
 }

@@ -44,11 +44,11 @@ fn check_buffer_size(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         format!("the buffer has {} bytes; the limit is {}", bytes.len(), limits::BUFFER_BYTES_MAX),
     )
     .with_next_step("save the text with the editor; agents then read the file")
-    .with_detail("limit_bytes", limits::BUFFER_BYTES_MAX))
+    .with_limit_bytes(limits::BUFFER_BYTES_MAX))
 }
 
-pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<Vec<usize>> {
-    let lines = |range: &Range<usize>| vec![range.start + 1, range.end.max(range.start + 1)];
+pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<[usize; 2]> {
+    let lines = |range: &Range<usize>| [range.start + 1, range.end.max(range.start + 1)];
     ranges.take(limits::ERROR_LOCATIONS_MAX).map(lines).collect()
 }
 
@@ -120,7 +120,7 @@ fn column_offset(content: &str, column: usize) -> Option<usize> {
 fn outside_text_error(index: usize, reason: &str) -> Error {
     Error::new(ErrorKind::BadRequest, format!("edit {index}: {reason}"))
         .with_next_step("lines and columns count from 1, columns in characters; or send the whole text")
-        .with_detail("edit", index)
+        .with_edit(index)
 }
 
 #[cfg(test)]

@@ -114,8 +114,8 @@ fn bytes_to_write(
     let conflict = |detail: String| {
         Error::new(ErrorKind::Conflict, detail)
             .with_next_step(format!("compare with {path} on disk, then change the buffer or close it"))
-            .with_detail("path", path.to_string())
-            .with_detail("saved", file.version.to_string())
+            .with_path(path.to_string())
+            .with_saved(file.version.to_string())
     };
     let base = match buffer.base {
         Some(base) => context.workspace().retained_bytes(&buffer.path, &base)?,
@@ -133,7 +133,7 @@ fn bytes_to_write(
         MergeResult::Conflict(ranges) => {
             let lines = editor_text::conflict_lines(ranges.iter().map(|range| &range.ours));
             Err(conflict(format!("{path} was changed on disk in the same lines; nothing was written"))
-                .with_detail("lines", lines))
+                .with_lines(lines))
         }
     }
 }

@@ -102,7 +102,7 @@ impl EditArgs {
             (None, None, true) => Ok(OccurrenceSelector::All),
             (_, _, _) => Err(bad_request(format!("edit {index} sets more than one of count, near_line and all"))
                 .with_next_step("pass only one: count (exact number of matches), near_line (nearest match) or all")
-                .with_detail("edit", index)),
+                .with_edit(index)),
         };
         let quoted = self.edits.iter().enumerate().map(|(index, edit)| {
             Ok(FindReplaceEdit { old: &edit.old, new: &edit.new, occurrence: occurrence(index, edit)? })

@@ -2,7 +2,6 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
     edit::{
@@ -12,7 +11,7 @@ use stead_text::{
     lines,
     locate::{
         DisambiguatingContextPosition, MatchBoundaryRule, QuoteLineDifference, QuoteSearchHaystack,
-        ReachedQuoteSearchLimit,
+        ReachedQuoteSearchLimit, SuggestedDisambiguatingLines,
     },
     merge::MergeConflictLineRanges,
     unified::{DiffLabels, unified_diff},
@@ -21,6 +20,9 @@ use stead_text::{
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
+    error_details::{
+        ConflictingTexts, DistinguishingText, FurtherEditRefusal, QuotedCharacterDifference, TextMatchPlace,
+    },
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
@@ -36,7 +38,7 @@ use crate::{
 pub(super) fn not_text_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::NotText, format!("{path} is not text; nothing was written"))
         .with_next_step(NextStep::call(WriteArgs::of_new_content(path), "replace the whole file"))
-        .with_detail("path", path.to_string())
+        .with_path(path.to_string())
 }
 
 pub(super) fn stale_base_error(
@@ -69,16 +71,18 @@ pub(super) fn merge_conflict_error(
     let part = |text: &str, range: &Range<usize>| {
         lines::slice_lines(text, range.start + 1..=range.end).unwrap_or_default().to_owned()
     };
-    let describe = |range: &MergeConflictLineRanges| {
-        json!({ "line": range.theirs.start + 1, "base": part(&old.text, &range.base),
-            "yours": part(ours, &range.ours), "theirs": part(&current.text, &range.theirs) })
+    let describe = |range: &MergeConflictLineRanges| ConflictingTexts {
+        line: range.theirs.start + 1,
+        base: part(&old.text, &range.base),
+        yours: part(ours, &range.ours),
+        theirs: part(&current.text, &range.theirs),
     };
-    let conflicts: Vec<Value> = ranges.iter().take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
+    let conflicts: Vec<ConflictingTexts> = ranges.iter().take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
     let detail =
         format!("your edits change lines of {path} that others changed since {}; nothing was written", old.rev);
     let error = resolve::with_current_version(context, Error::new(ErrorKind::Conflict, detail), path, current.version)
-        .with_detail("conflicts", conflicts)
-        .with_detail("conflicts_total", ranges.len());
+        .with_conflicts(conflicts)
+        .with_conflicts_total(ranges.len());
     with_diff(error, old, current).with_next_step(
         NextStep::from("compare yours and theirs, and edit the current text").then(resolve::repeat_with_base(
             context,
@@ -102,21 +106,18 @@ pub(super) fn edits_refused_error(
     let error_context =
         EditErrorContext { context, target, current, edits, old, finder: QuoteSearchHaystack::new(&current.text) };
     let error = error_context.edit_error(first);
-    let error = resolve::with_current_version(context, error, &target.path, current.version)
-        .with_detail("edit", first.edit_index);
+    let error =
+        resolve::with_current_version(context, error, &target.path, current.version).with_edit(first.edit_index);
     if refusals.len() == 1 {
         return error;
     }
     let describe = |refusal: &EditError| {
         let Error { kind, message, details, .. } = error_context.edit_error(refusal);
-        let mut described = json!({ "edit": refusal.edit_index, "kind": kind.code(), "detail": message });
-        if let Value::Object(fields) = &mut described {
-            fields.extend(details);
-        }
-        described
+        FurtherEditRefusal { edit: refusal.edit_index, kind, detail: message, details }
     };
-    let others: Vec<Value> = refusals.iter().skip(1).take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
-    error.with_detail("also_refused", others)
+    let others: Vec<FurtherEditRefusal> =
+        refusals.iter().skip(1).take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
+    error.with_also_refused(others)
 }
 
 struct EditErrorContext<'a> {
@@ -148,36 +149,36 @@ impl EditErrorContext<'_> {
             EditErrorKind::WrongCount { expected, total, matches } => {
                 let what = format!("old matches {total} places, not {expected}, {}", line_numbers(matches));
                 self.with_match_locations(Error::new(ErrorKind::Ambiguous, detail(what)), *total, matches)
-                    .with_detail("expected", *expected)
+                    .with_expected(*expected)
                     .with_next_step(format!("pass count: {total} to replace all of them, or quote more text"))
             }
             EditErrorKind::Overlap { other_edit: other, lines } => {
                 let what = format!("it overlaps edit {other} at line {}", lines.start());
                 Error::new(ErrorKind::Overlap, detail(what))
                     .with_next_step("combine them into one edit")
-                    .with_detail("edits", json!([other, index]))
-                    .with_detail("line", *lines.start())
+                    .with_edits([*other, index])
+                    .with_line(*lines.start())
             }
             EditErrorKind::ElisionInNewText { line, text } => bad_request(detail(format!(
                 "line {line} of new is a placeholder for omitted text: {}",
                 shorten_text(text)
             )))
             .with_next_step("write the full new text; text not quoted in old stays unchanged")
-            .with_detail("line", *line)
-            .with_detail("reason", "elided"),
+            .with_line(*line)
+            .with_reason("elided"),
             EditErrorKind::Unindentable { line, .. } => {
                 let what = format!(
                     "old is indented more than the file, and line {line} of new has too little indentation to remove"
                 );
                 Error::new(ErrorKind::TextNotFound, detail(what))
                     .with_next_step("write old and new with the indentation of the file")
-                    .with_detail("reason", "indentation")
+                    .with_reason("indentation")
             }
             EditErrorKind::TooLong => {
                 let limit = RESULT_BYTES_MAX;
                 Error::new(ErrorKind::TooLarge, detail(format!("the file would exceed {limit} bytes")))
                     .with_next_step("replace fewer places, or use shorter text")
-                    .with_detail("limit_bytes", limit)
+                    .with_limit_bytes(limit as u64)
             }
             EditErrorKind::StaleQuote(quote) => self.lines_changed_error(index, quote),
         }
@@ -201,14 +202,14 @@ impl EditErrorContext<'_> {
         }
         let mut error = Error::new(ErrorKind::TextNotFound, format!("{what}; nothing was written"));
         if let Some(other) = missing.produced_by_edit {
-            error = error.with_detail("made_by", other);
+            error = error.with_made_by(other);
         }
         if !missing.new_text_lines.is_empty() {
             let at: Vec<usize> = missing.new_text_lines.iter().map(|lines| *lines.start()).collect();
-            error = error.with_detail("new_is_at", at);
+            error = error.with_new_is_at(at);
         }
         if let Some(limit) = missing.limit {
-            error = error.with_detail("search_limit", limit_name(limit));
+            error = error.with_search_limit(limit_name(limit));
         }
         let mut excerpt = String::new();
         let mut next_step = NextStep::call(ReadArgs::new(&self.target.path), "see the current text").then("quote it");
@@ -221,16 +222,16 @@ impl EditErrorContext<'_> {
             excerpt.push_str(&numbered);
             error = with_nearest(error, lines, numbered);
             let nearest = missing.nearest.as_ref().filter(|nearest| nearest.lines == *lines);
-            let differs: Vec<Value> =
-                nearest.iter().flat_map(|nearest| &nearest.differences).map(difference_json).collect();
+            let differs: Vec<QuotedCharacterDifference> =
+                nearest.iter().flat_map(|nearest| &nearest.differences).map(describe_difference).collect();
             if !differs.is_empty() {
-                error = error.with_detail("differs", differs);
+                error = error.with_differs(differs);
             }
         }
         if let Some(older) = &older {
             next_step = format!("read the diff since {}, then quote the current text", older.rev()).into();
             excerpt.push_str(older.diff());
-            error = error.with_detail("older", older.to_json());
+            error = error.with_older(older.details());
         }
         error.with_next_step(next_step).with_excerpt(excerpt)
     }
@@ -250,7 +251,7 @@ impl EditErrorContext<'_> {
                     .or(NextStep::repeat_with("mode", "merge")),
             );
         if let Some(lines) = &quote.base_lines {
-            error = error.with_detail("base_lines", json!([lines.start(), lines.end()]));
+            error = error.with_base_lines([*lines.start(), *lines.end()]);
         }
         let mut excerpt = String::new();
         if let Some(lines) = &quote.lines {
@@ -265,20 +266,18 @@ impl EditErrorContext<'_> {
 
     fn with_match_locations(&self, error: Error, total: usize, locations: &[AmbiguousQuoteCandidate]) -> Error {
         let describe = |location: &AmbiguousQuoteCandidate| {
-            let mut fact = location_json(location);
+            let mut place = describe_place(location);
             if self.context.options.before_after == BeforeAfterContentInclusion::Include {
-                fact["to_line"] = json!(location.lines.end());
+                place.to_line = Some(*location.lines.end());
                 let text = &self.current.text;
-                fact["units"] = json!([
-                    count_utf16_units(&text[..location.bytes.start]),
-                    count_utf16_units(&text[..location.bytes.end])
-                ]);
+                let units_before = |end: usize| count_utf16_units(&text[..end]);
+                place.units = Some([units_before(location.bytes.start), units_before(location.bytes.end)]);
             }
-            fact
+            place
         };
-        let places: Vec<Value> = locations.iter().take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
+        let places: Vec<TextMatchPlace> = locations.iter().take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
         let excerpt: String = locations.iter().take(limits::ERROR_LOCATIONS_MAX).map(render_location).collect();
-        error.with_detail("places", places).with_detail("places_total", total).with_excerpt(excerpt)
+        error.with_places(places).with_places_total(total).with_excerpt(excerpt)
     }
 
     fn numbered_lines(&self, lines: &RangeInclusive<usize>) -> String {
@@ -292,7 +291,7 @@ fn with_diff(error: Error, old: &OlderFileText, current: &FileToEdit) -> Error {
     let diff = unified_diff(&old.text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
     let diff = older_revisions::render_bounded_diff(&diff);
     let excerpt = format!("{}{diff}", error.excerpt().unwrap_or_default());
-    error.with_detail("base_version", old.version.to_string()).with_detail("diff", diff).with_excerpt(excerpt)
+    error.with_base_version(old.version.to_string()).with_diff(diff).with_excerpt(excerpt)
 }
 
 fn suggest_distinction(locations: &[AmbiguousQuoteCandidate]) -> &'static str {
@@ -323,26 +322,22 @@ fn count_utf16_units(text: &str) -> usize {
 }
 
 pub(in crate::ops) fn with_nearest(error: Error, lines: &RangeInclusive<usize>, numbered: String) -> Error {
-    error
-        .with_detail("nearest", numbered)
-        .with_detail("nearest_from", *lines.start())
-        .with_detail("nearest_to", *lines.end())
+    error.with_nearest(numbered).with_nearest_from(*lines.start()).with_nearest_to(*lines.end())
 }
 
-pub(in crate::ops) fn location_json(location: &AmbiguousQuoteCandidate) -> Value {
-    let mut fact = json!({ "line": location.lines.start() });
-    if let Some(definition) = &location.enclosing_definition {
-        fact["in"] = json!(shorten_text(&definition.text));
+pub(in crate::ops) fn describe_place(location: &AmbiguousQuoteCandidate) -> TextMatchPlace {
+    let distinguish = |extra: &SuggestedDisambiguatingLines| match extra.side {
+        DisambiguatingContextPosition::SameLines => DistinguishingText::WholeLine(extra.text.clone()),
+        DisambiguatingContextPosition::Before => DistinguishingText::Before(extra.text.clone()),
+        DisambiguatingContextPosition::After => DistinguishingText::After(extra.text.clone()),
+    };
+    TextMatchPlace {
+        line: *location.lines.start(),
+        enclosing_definition: location.enclosing_definition.as_ref().map(|definition| shorten_text(&definition.text)),
+        unique_with: location.disambiguating_context.as_ref().map(distinguish),
+        to_line: None,
+        units: None,
     }
-    if let Some(extra) = &location.disambiguating_context {
-        let side = match extra.side {
-            DisambiguatingContextPosition::SameLines => "whole_line",
-            DisambiguatingContextPosition::Before => "before",
-            DisambiguatingContextPosition::After => "after",
-        };
-        fact["unique_with"] = json!({ side: extra.text });
-    }
-    fact
 }
 
 pub(in crate::ops) fn render_location(location: &AmbiguousQuoteCandidate) -> String {
@@ -377,9 +372,13 @@ pub(in crate::ops) fn render_numbered_lines(
     text
 }
 
-pub(in crate::ops) fn difference_json(difference: &QuoteLineDifference) -> Value {
-    json!({ "line": difference.text_line, "column": difference.column,
-        "quoted": difference.quoted.map(format_code_point), "actual": difference.actual.map(format_code_point) })
+pub(in crate::ops) fn describe_difference(difference: &QuoteLineDifference) -> QuotedCharacterDifference {
+    QuotedCharacterDifference {
+        line: difference.text_line,
+        column: difference.column,
+        quoted: difference.quoted.map(format_code_point),
+        actual: difference.actual.map(format_code_point),
+    }
 }
 
 pub(in crate::ops) fn format_code_point(character: char) -> String {

@@ -43,7 +43,7 @@ impl PatchBaseVersions {
                             format!("base contains {key}, but no section of the patch names it"),
                         )
                         .with_next_step("spell the paths in base as in the patch")
-                        .with_detail("path", key.clone()));
+                        .with_path(key.clone()));
                     }
                     versions.extend(matching.map(|path| (path.to_owned(), base.clone())));
                 }
@@ -79,8 +79,8 @@ impl PatchBaseVersions {
             BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_) => {
                 Err(Error::new(ErrorKind::Stale, format!("{} does not exist, but its base is {base}", target.path))
                     .with_next_step("pass \"\" as its base to create it, or omit the base")
-                    .with_detail("path", target.path.to_string())
-                    .with_detail("reason", "absent"))
+                    .with_path(target.path.to_string())
+                    .with_reason("absent"))
             }
         }
     }
@@ -104,16 +104,16 @@ fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &s
     let path = &target.path;
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));
     if !context.may_read(path) {
-        return error.with_detail("path", path.to_string());
+        return error.with_path(path.to_string());
     }
     let changed = diff::diff_since(context, target, base, limits::ERROR_LINES_MAX);
-    let error = resolve::with_current_version(context, error, path, current).with_detail("expected", base);
+    let error = resolve::with_current_version(context, error, path, current).with_expected(base);
     let rev = context.revision_name(path, &current);
     let repeat = NextStep::repeat_with_such("base", format!("{rev} for this file"));
     match changed {
         Some(changed) => error
             .with_excerpt(&changed)
-            .with_detail("diff", changed)
+            .with_diff(changed)
             .with_next_step(NextStep::from("read the diff and correct the patch").then(repeat)),
         None => error
             .with_next_step(NextStep::call(ReadArgs::new(path), "see the file").then("correct the patch").then(repeat)),

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
 use stead_path::RelPath;
 use stead_text::{
     edit::{AmbiguousQuoteCandidate, describe_matches},
@@ -19,7 +18,7 @@ use crate::{
     ops::{
         ReadArgs,
         edit::errors::{
-            difference_json, location_json, render_location, render_numbered_lines, shorten_text, with_nearest,
+            describe_difference, describe_place, render_location, render_numbered_lines, shorten_text, with_nearest,
         },
         r#move::OverwriteAllowed,
         older_revisions::{self, CurrentFileText},
@@ -50,10 +49,9 @@ impl PatchSectionLocation {
     }
 
     pub(super) fn with_section(self, error: Error) -> Error {
-        let has_line = error.details.contains_key("line");
-        let error =
-            with_nothing_written(error).with_detail("section", self.section).with_detail("operation", self.operation);
-        if has_line { error } else { error.with_detail("line", self.line) }
+        let has_line = error.details.line.is_some();
+        let error = with_nothing_written(error).with_section(self.section).with_operation(self.operation);
+        if has_line { error } else { error.with_line(self.line) }
     }
 }
 
@@ -67,11 +65,11 @@ pub(super) fn with_nothing_written(mut error: Error) -> Error {
 pub(super) fn malformed_patch_error(error: &PatchParseError) -> Error {
     let failure = Error::new(ErrorKind::MalformedPatch, format!("{error}; {NOTHING_WRITTEN}"))
         .with_next_step("correct that line and send the whole patch again")
-        .with_detail("line", error.line)
-        .with_detail("expected", error.fault.expected())
-        .with_detail("fault", error.fault.code());
+        .with_line(error.line)
+        .with_expected(error.fault.expected())
+        .with_fault(error.fault.code());
     match error.fault.got() {
-        Some(got) => failure.with_detail("got", got),
+        Some(got) => failure.with_got(got),
         None => failure,
     }
 }
@@ -79,27 +77,27 @@ pub(super) fn malformed_patch_error(error: &PatchParseError) -> Error {
 pub(super) fn same_path_error(written: &str) -> Error {
     Error::new(ErrorKind::BadRequest, format!("the patch moves {written} to the same path"))
         .with_next_step("write *** Update File: to change it without a new path")
-        .with_detail("path", written)
-        .with_detail("reason", "same_place")
+        .with_path(written)
+        .with_reason("same_place")
 }
 
 pub(super) fn repeated_file_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::BadRequest, format!("two sections of the patch name {path}"))
         .with_next_step("put all changes to one file into one section")
-        .with_detail("path", path.to_string())
-        .with_detail("reason", "duplicate_path")
+        .with_path(path.to_string())
+        .with_reason("duplicate_path")
 }
 
 pub(super) fn is_directory_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
         .with_next_step("a patch changes only files, not directories")
-        .with_detail("path", path.to_string())
+        .with_path(path.to_string())
 }
 
 pub(super) fn not_regular_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
         .with_next_step("a patch changes only regular files; name the file that a link points to")
-        .with_detail("path", path.to_string())
+        .with_path(path.to_string())
 }
 
 pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
@@ -108,8 +106,8 @@ pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
             NextStep::call(ReadArgs::new(path), "see the file")
                 .or("write *** Delete File: to delete it whatever it contains"),
         )
-        .with_detail("path", path.to_string())
-        .with_detail("reason", "more_than_deleted")
+        .with_path(path.to_string())
+        .with_reason("more_than_deleted")
 }
 
 pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: OverwriteAllowed) -> Result<(), Error> {
@@ -122,7 +120,7 @@ pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: Ove
         }
     };
     let error = Error::new(ErrorKind::Exists, format!("{path} already exists"));
-    Err(error.with_next_step(next_step).with_detail("path", path.to_string()))
+    Err(error.with_next_step(next_step).with_path(path.to_string()))
 }
 
 pub(super) fn partly_applied_error(sections: &[FilePatch], applied: &[usize]) -> Error {
@@ -133,7 +131,7 @@ pub(super) fn partly_applied_error(sections: &[FilePatch], applied: &[usize]) ->
     let what = format!("some sections of the patch are already applied: {}", listed.join(", "));
     with_nothing_written(Error::new(ErrorKind::AlreadyApplied, what))
         .with_next_step("remove those sections from the patch")
-        .with_detail("already_applied", applied.to_vec())
+        .with_already_applied(applied.to_vec())
 }
 
 pub(super) fn chunk_not_placed_error(
@@ -145,7 +143,7 @@ pub(super) fn chunk_not_placed_error(
     let error_context = PatchChunkErrorBuilder { context, now, error, finder: QuoteSearchHaystack::new(now.text) };
     let failure = error_context.placement_error();
     let path = now.path.to_string();
-    at.with_section(failure.with_detail("path", path).with_detail("chunk", error.chunk).with_detail("line", error.line))
+    at.with_section(failure.with_path(path).with_chunk(error.chunk).with_line(error.line))
 }
 
 struct PatchChunkErrorBuilder<'a> {
@@ -167,7 +165,7 @@ impl PatchChunkErrorBuilder<'_> {
             PatchApplyErrorKind::NotFound { already: Some(line), .. } => {
                 new(ErrorKind::AlreadyApplied, &format!("the chunk is already applied at line {line}"))
                     .with_next_step("remove the chunk from the patch")
-                    .with_detail("at", *line)
+                    .with_at(*line)
             }
             PatchApplyErrorKind::NotFound { quoted, already: None } => self.not_found_error(quoted),
             PatchApplyErrorKind::AnchorNotFound { anchor } => self.anchor_not_found_error(anchor),
@@ -175,15 +173,15 @@ impl PatchChunkErrorBuilder<'_> {
             PatchApplyErrorKind::Overlap { other, line } => {
                 new(ErrorKind::Overlap, &format!("chunk {other} already changes line {line}"))
                     .with_next_step("put both changes into one chunk")
-                    .with_detail("other_chunk", *other)
-                    .with_detail("at", *line)
+                    .with_other_chunk(*other)
+                    .with_at(*line)
             }
             PatchApplyErrorKind::NumberOnly { line } => {
                 let what = format!("it has no context lines, and its line number {line} does not fit this file");
                 new(ErrorKind::Ambiguous, &what)
                     .with_next_step("add the line before the new ones as context")
-                    .with_detail("at", *line)
-                    .with_detail("reason", "number_only")
+                    .with_at(*line)
+                    .with_reason("number_only")
             }
             PatchApplyErrorKind::Exhausted => {
                 new(ErrorKind::TooLarge, "the file is too repetitive to find the place of the chunk")
@@ -210,8 +208,8 @@ impl PatchChunkErrorBuilder<'_> {
         Error::new(ErrorKind::Ambiguous, self.error_message(&what))
             .with_next_step(next_step)
             .with_excerpt(locations.iter().map(render_location).collect::<String>())
-            .with_detail("places", locations.iter().map(location_json).collect::<Vec<Value>>())
-            .with_detail("places_total", lines.len())
+            .with_places(locations.iter().map(describe_place).collect::<Vec<_>>())
+            .with_places_total(lines.len())
     }
 
     fn not_found_error(&self, quoted: &str) -> Error {
@@ -220,8 +218,7 @@ impl PatchChunkErrorBuilder<'_> {
         if let Some(older) = &older {
             what.push_str(&format!("; {}", older.describe()));
         }
-        let error =
-            Error::new(ErrorKind::TextNotFound, self.error_message(&what)).with_detail("quoted", shorten_quote(quoted));
+        let error = Error::new(ErrorKind::TextNotFound, self.error_message(&what)).with_quoted(shorten_quote(quoted));
         let Some(older) = older else {
             return self.with_nearest_lines(
                 error,
@@ -232,7 +229,7 @@ impl PatchChunkErrorBuilder<'_> {
         };
         // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
         let mut excerpt = String::new();
-        let mut error = error.with_detail("older", older.to_json());
+        let mut error = error.with_older(older.details());
         if let Some(lines) = older.lines() {
             excerpt = render_numbered_lines(&self.finder, lines, limits::ERROR_LINES_MAX);
             error = with_nearest(error, lines, excerpt.clone());
@@ -255,9 +252,9 @@ impl PatchChunkErrorBuilder<'_> {
         let (first, last) = nearest.lines.clone().into_inner();
         let numbered = render_numbered_lines(&self.finder, &nearest.lines, limits::ERROR_LINES_MAX);
         let mut error = with_nearest(error.with_excerpt(&numbered), &nearest.lines, numbered);
-        let differs: Vec<Value> = nearest.differences.iter().map(difference_json).collect();
+        let differs: Vec<_> = nearest.differences.iter().map(describe_difference).collect();
         if !differs.is_empty() {
-            error = error.with_detail("differs", differs);
+            error = error.with_differs(differs);
         }
         error.with_next_step(format!("the most similar lines are {first}-{last}: quote them as they are now"))
     }
@@ -280,11 +277,9 @@ fn shorten_quote(quoted: &str) -> String {
 const SUGGESTED_NAME_EDITS_MAX: usize = 2;
 
 pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> Error {
-    let error = not_found_error(path).with_detail("path", path.to_string());
+    let error = not_found_error(path).with_path(path.to_string());
     match similar_sibling(context, path).or_else(|| same_name_elsewhere(context, path)) {
-        Some(closest) => {
-            error.with_next_step(format!("did you mean {closest}?")).with_detail("closest", closest.to_string())
-        }
+        Some(closest) => error.with_next_step(format!("did you mean {closest}?")).with_closest(closest.to_string()),
         None => error,
     }
 }

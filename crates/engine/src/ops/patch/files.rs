@@ -259,7 +259,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
                     format!("{twin} and {path} differ only in case or look-alike characters"),
                 )
                 .with_next_step("choose a name that differs in more than case")
-                .with_detail("path", path.to_string()));
+                .with_path(path.to_string()));
             }
         }
         Ok(())
@@ -285,7 +285,7 @@ pub(super) fn decode_file_text<'b>(
             .with_next_step(
                 NextStep::call(WriteArgs::of_new_content(path), "replace the whole file").or("omit it from the patch"),
             )
-            .with_detail("path", path.to_string())
+            .with_path(path.to_string())
     };
     let encoding = match (encoding::detect_content(bytes), grammar) {
         (DetectedContentKind::Text { encoding }, _) => encoding,
@@ -300,8 +300,8 @@ pub(super) fn encode_file_text(path: &RelPath, text: &str, encoding: Encoding) -
     let bytes = encoding::encode(text, encoding).map_err(|error| {
         Error::new(ErrorKind::NotText, format!("{path}: {error}"))
             .with_next_step("remove that character from the patch, or write the whole file with encoding \"utf-8\"")
-            .with_detail("path", path.to_string())
-            .with_detail("encoding", encoding.name())
+            .with_path(path.to_string())
+            .with_encoding(encoding.name())
     })?;
     if bytes.len() as u64 > limits::WRITE_BYTES_MAX {
         return Err(Error::new(
@@ -309,7 +309,7 @@ pub(super) fn encode_file_text(path: &RelPath, text: &str, encoding: Encoding) -
             format!("{path} would have {} bytes; the limit is {}", bytes.len(), limits::WRITE_BYTES_MAX),
         )
         .with_next_step("split the content over several files")
-        .with_detail("limit_bytes", limits::WRITE_BYTES_MAX));
+        .with_limit_bytes(limits::WRITE_BYTES_MAX));
     }
     Ok(bytes)
 }

@@ -45,7 +45,7 @@ pub(super) fn read_exact_range(
             format!("{path} has {total} bytes; byte {offset} is past its end"),
         )
         .with_next_step(NextStep::repeat_with_such("bytes", format!("within 0-{}", total.saturating_sub(1))))
-        .with_detail("total", total));
+        .with_total(total));
     }
     let requested_length = range.length().min(total - offset);
     let next_length = requested_length.min(limits::READ_BYTES_MAX);

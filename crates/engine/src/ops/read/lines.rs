@@ -90,7 +90,7 @@ fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> 
             format!("{path} has {total} lines; line {} is past its end", range.first),
         )
         .with_next_step(NextStep::repeat_with_such("lines", format!("within 1-{}", total.max(1))))
-        .with_detail("total", total));
+        .with_total(total as u64));
     }
     let last = range.last.map_or(usize::MAX, |last| usize::try_from(last).unwrap_or(usize::MAX));
     Ok((first, last.min(total)))

@@ -8,6 +8,7 @@ use stead_path::RelPath;
 use crate::{
     authorization,
     call_context::CallContext,
+    error_details::RemainingQuotaOrFiles,
     errors::{Error, ErrorKind},
     next_step::NextStep,
     operation::{
@@ -231,8 +232,7 @@ impl Operation for RejectChangesArgs {
             }
         }
         if changes.is_empty() {
-            let left: Vec<_> = left.iter().map(crate::recorded_arguments::to_json_object).collect();
-            return Err(nothing_to_review_error(&session, self.since).with_detail("left", left));
+            return Err(nothing_to_review_error(&session, self.since).with_left(RemainingQuotaOrFiles::Files(left)));
         }
         let (author, session) = (session.principal, session.session);
         let (plan, outcome) =
@@ -264,7 +264,7 @@ impl RejectChangesArgs {
                     let message = format!("hunk {name} contains no change by {}", session.principal);
                     return Err(Error::new(ErrorKind::Conflict, message)
                         .with_next_step("edit the file to change lines of others")
-                        .with_detail("by", found.authors.iter().cloned().collect::<Vec<_>>()));
+                        .with_by(found.authors.iter().cloned().collect::<Vec<_>>()));
                 }
                 vec![found]
             }

@@ -208,7 +208,7 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
     };
     let at = span.start.column;
     let detail = format!("invalid pattern: {reason}, at character {at}");
-    Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
+    Some(bad_pattern_error(detail).with_reason(reason).with_column(at))
 }
 
 /// The maximum size of a stream search's buffer, which holds the longest line and some context lines.

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::json;
 use stead_path::RelPath;
 use stead_text::merge::{MergeConflictLineRanges, MergeResult, merge};
 
@@ -168,5 +167,5 @@ fn merge_conflict_error(
                 .then("apply your changes to it")
                 .then(resolve::repeat_with_base(context, path, now.version)),
         )
-        .with_detail("lines", lines.iter().map(|(first, last)| json!([first, last])).collect::<Vec<_>>())
+        .with_lines(lines.iter().map(|(first, last)| [*first, *last]).collect::<Vec<_>>())
 }

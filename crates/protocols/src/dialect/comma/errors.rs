@@ -7,7 +7,7 @@ use stead_engine::{Error, ErrorKind};
 use stead_path::AbsolutePathRule;
 
 use super::{
-    super::rendering::{clean_path, error_detail},
+    super::rendering::clean_path,
     CommaToolCall,
     envelope::CommaToolError,
     inputs::{CommaMoveFileInput, CommaSearchMode, CommaToolInput},
@@ -71,7 +71,7 @@ pub(super) fn translate_error(call: &CommaToolCall, error: &Error) -> CommaToolE
 fn general_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
     let hash = call.expected_sha256();
-    match (error.kind, error_detail(error, "type")) {
+    match (error.kind, error.details.file_type.as_deref()) {
         (ErrorKind::PathEscape | ErrorKind::CrossMount, _) => outside_workspace_error(call, call.path_argument()),
         (ErrorKind::InvalidPath, _) => match call.first_path_outside() {
             Some(given) => outside_workspace_error(call, given),
@@ -79,9 +79,9 @@ fn general_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
             None => path_error(CommaPathProblem::IsDirectory),
         },
         (ErrorKind::ProtectedPath | ErrorKind::OutOfScope | ErrorKind::ReadOnly, _) => {
-            access_denied_error(call, error_detail(error, "path").unwrap_or(call.path_argument()))
+            access_denied_error(call, error.details.path.as_deref().unwrap_or(call.path_argument()))
         }
-        (ErrorKind::Stale, _) => match error_detail(error, "version") {
+        (ErrorKind::Stale, _) => match error.details.version.as_deref() {
             Some(actual) => stale_file_error(call.path_argument(), hash.unwrap_or_default(), actual),
             None => path_error(CommaPathProblem::Missing),
         },
@@ -90,7 +90,7 @@ fn general_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
         (ErrorKind::BadRequest, Some("other")) if hash.is_some() => generic_error(call, error),
         (ErrorKind::BadRequest, _) if hash.is_some() => path_error(CommaPathProblem::IsDirectory),
         (ErrorKind::IsDirectory, _) => path_error(CommaPathProblem::IsDirectory),
-        (ErrorKind::NotFound, _) if error.details.contains_key("parent") => path_error(CommaPathProblem::ParentMissing),
+        (ErrorKind::NotFound, _) if error.details.parent.is_some() => path_error(CommaPathProblem::ParentMissing),
         (ErrorKind::NotFound, _) => path_error(CommaPathProblem::Missing),
         (ErrorKind::NotDirectory, _) => path_error(CommaPathProblem::NotDirectory),
         (ErrorKind::Exists, _) => already_exists_error(call, error),
@@ -124,7 +124,7 @@ pub(super) fn binary_file_error(path: &str) -> CommaToolError {
 }
 
 fn invalid_regex_error(error: &Error) -> CommaToolError {
-    let reason = error_detail(error, "reason").unwrap_or(&error.message);
+    let reason = error.details.reason.as_deref().unwrap_or(&error.message);
     CommaToolError::new(CommaErrorKind::CommandFailed, format!("Invalid regex: {reason}"))
         .retry_with("Fix the regex syntax and call search_files again.")
 }
@@ -186,7 +186,7 @@ fn not_found_error(call: &CommaToolCall, error: &Error, problem: CommaPathProble
             not_found(format!("Path is a directory, not a file: {path}. Use list_directory instead."))
                 .retry_with(format!("Call list_directory with path=\"{path}\"."))
         }
-        (CommaToolInput::ListDirectory(_), CommaPathProblem::NotDirectory) if !error.details.contains_key("file") => {
+        (CommaToolInput::ListDirectory(_), CommaPathProblem::NotDirectory) if !error.details.file.is_some() => {
             not_found(format!("Path is not a directory: {path}. Use read_file instead."))
                 .retry_with(format!("Call read_file with path=\"{path}\"."))
         }
@@ -260,12 +260,12 @@ fn destination_exists_error(input: &CommaMoveFileInput, error: &Error) -> CommaT
     let exists =
         |message: &str| CommaToolError::new(CommaErrorKind::AlreadyExists, format!("{message}: {to}")).with_path(to);
     let taken = "Destination already exists";
-    match (error_detail(error, "type"), input.overwrite) {
+    match (error.details.file_type.as_deref(), input.overwrite) {
         (Some("directory"), _) => exists("Destination is a directory"),
         (Some("link" | "other"), _) => {
             exists(taken).do_instead("Pick a different toPath: only a regular file can be replaced.")
         }
-        (_, true) if error_detail(error, "reason") == Some("same_place") => {
+        (_, true) if error.details.reason.as_deref() == Some("same_place") => {
             exists(taken).do_instead("fromPath and toPath name the same file. Pick a different toPath.")
         }
         (_, true) => exists(taken).do_instead("Pick a different toPath."),
@@ -286,7 +286,7 @@ fn already_exists_error(call: &CommaToolCall, error: &Error) -> CommaToolError {
             )
         }
         CommaToolInput::RestoreFile(input) => {
-            let recorded = error_detail(error, "path");
+            let recorded = error.details.path.as_deref();
             let path = input.target_path.as_deref().or(recorded).unwrap_or_default();
             exists(format!("Restore target already exists: {path}"), path)
                 .retry_with("Delete or move the existing file before restoring.")

@@ -48,7 +48,7 @@ impl KruxFileEncoding {
 
     fn encoding_error(self, what: &str) -> Error {
         Error::new(ErrorKind::NotText, format!("{what} does not fit the encoding {}", self.name()))
-            .with_detail("encoding", self.name())
+            .with_encoding(self.name())
     }
 
     /// If the end of a file piece splits a character, the character belongs to the next piece. A file that ends in the

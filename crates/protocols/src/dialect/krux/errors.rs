@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use stead_engine::{Error, ErrorKind};
 
 use super::{
-    super::rendering::error_detail,
     KruxCall, KruxDialect,
     recovery::{self, KruxRecoveryPlaceholderValues},
 };
-use crate::error_rows::{RetryAdvice, error_row};
+use crate::{
+    error_rows::{RetryAdvice, error_row},
+    native::to_json_object,
+};
 
-const FIELD_DETAIL: &str = "field";
 /// The inputs that are paths, in the order in which an error names them.
 pub(super) const PATH_INPUTS: [&str; 5] = ["path", "source", "destination", "original_path", "trash_path"];
 
@@ -37,8 +38,7 @@ error_types! {
 }
 
 pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
-    Error::new(ErrorKind::BadRequest, format!("Invalid input: field '{field}' -- {reason}"))
-        .with_detail(FIELD_DETAIL, field)
+    Error::new(ErrorKind::BadRequest, format!("Invalid input: field '{field}' -- {reason}")).with_field(field)
 }
 
 pub(super) fn error_object(call: &KruxCall, error: &Error) -> Value {
@@ -46,7 +46,7 @@ pub(super) fn error_object(call: &KruxCall, error: &Error) -> Value {
     let path = error_path(krux, &call.given_paths, error);
     // Only the error about too many watches has the detail `oldest`: the id of a watch that the caller can end, so that
     // a new watch can start.
-    let watch_id = error_detail(error, "oldest").unwrap_or_default();
+    let watch_id = error.details.oldest.as_deref().unwrap_or_default();
     let subject = KruxRecoveryPlaceholderValues { capability: tool, path: &path, watch_id, paths: &krux.paths };
     let error_type = error_type(krux, tool, &path, error);
     let recovery = recovery::recovery_actions(krux, &subject, error_type, error);
@@ -54,7 +54,7 @@ pub(super) fn error_object(call: &KruxCall, error: &Error) -> Value {
     if retry == RetryAdvice::AfterApproval {
         return json!({
             "status": "pending_approval",
-            "approval_id": error.details.get("approval"),
+            "approval_id": error.details.approval,
             "capability": tool,
             "message": error.message,
             "recovery": recovery,
@@ -79,18 +79,17 @@ fn error_path(krux: &KruxDialect, given_paths: &Map<String, Value>, error: &Erro
         outside()
     } else if error.kind == ErrorKind::Exists {
         given("destination").or_else(|| given("original_path"))
-    } else if error.details.contains_key("parent") {
+    } else if error.details.parent.is_some() {
         given("destination")
     } else {
         None
     };
-    let engine = error_detail(error, "path").map(|path| krux.paths.absolute_text(path));
+    let engine = error.details.path.as_deref().map(|path| krux.paths.absolute_text(path));
     let first = || PATH_INPUTS.into_iter().find_map(given).unwrap_or_default().to_owned();
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
 fn error_type(krux: &KruxDialect, tool: &str, path: &str, error: &Error) -> KruxErrorType {
-    let has = |detail| error.details.contains_key(detail);
     match (error.kind, tool) {
         // The path is inside the workspace or contains a NUL byte. A path inside the workspace is invalid only if it is
         // the workspace itself, which no operation may remove or replace.
@@ -98,13 +97,13 @@ fn error_type(krux: &KruxDialect, tool: &str, path: &str, error: &Error) -> Krux
             KruxErrorType::InvalidInput
         }
         (ErrorKind::BadRequest, "filesystem.watch" | "filesystem.search" | "filesystem.search_content")
-            if !has(FIELD_DETAIL) =>
+            if error.details.field.is_none() =>
         {
             KruxErrorType::InvalidPattern
         }
         (ErrorKind::TooMany, "filesystem.watch") => KruxErrorType::TooManyWatches,
         (ErrorKind::NotFound, "filesystem.unwatch") => KruxErrorType::WatchNotFound,
-        (ErrorKind::NotFound, _) if has("parent") => KruxErrorType::ParentNotFound,
+        (ErrorKind::NotFound, _) if error.details.parent.is_some() => KruxErrorType::ParentNotFound,
         (
             ErrorKind::NotFound,
             "filesystem.watch" | "filesystem.search" | "filesystem.search_content" | "filesystem.list",
@@ -135,7 +134,7 @@ fn error_message(tool: &str, error_type: KruxErrorType, path: &str, error: &Erro
 }
 
 fn error_context(path: &str, error: &Error) -> Value {
-    let mut context = error.details.clone();
+    let mut context = to_json_object(&error.details);
     if !path.is_empty() {
         context.insert("path".to_owned(), path.into());
     }

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use stead_engine::Error;
 
 use super::{
-    super::rendering::error_detail,
     KruxDialect,
     errors::KruxErrorType,
     paths::{KruxPathMapper, file_name},
@@ -27,7 +26,7 @@ pub(super) fn recovery_actions(
 ) -> Vec<Value> {
     // Only a file can be replaced. If the destination is not a file, the recovery actions of `IsADirectory` or
     // `NotAFile` apply.
-    let error_type = match (error_type, error_detail(error, "type")) {
+    let error_type = match (error_type, error.details.file_type.as_deref()) {
         (KruxErrorType::DestinationExists, Some("directory")) => KruxErrorType::IsADirectory,
         (KruxErrorType::DestinationExists, Some("link" | "other")) => KruxErrorType::NotAFile,
         (other, _) => other,

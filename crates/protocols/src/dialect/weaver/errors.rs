@@ -5,7 +5,6 @@
 use stead_engine::{Error, ErrorKind};
 
 use super::{
-    super::rendering::error_detail,
     DialectFilesystemReach, clean_path,
     inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput, WeaverWriteExistingFileRule},
 };
@@ -74,17 +73,17 @@ fn edit_error(error: &Error) -> Option<String> {
     if error.kind == ErrorKind::TextNotFound {
         return Some("old_text not found in file. Make sure it matches exactly".to_owned());
     }
-    let count = error.details.get("places_total").filter(|_| error.kind == ErrorKind::Ambiguous)?;
+    let count = error.details.places_total.filter(|_| error.kind == ErrorKind::Ambiguous)?;
     Some(format!("old_text appears {count} times. Please provide more context to make it unique"))
 }
 
 fn is_workspace_root_refused(error: &Error) -> bool {
-    error_detail(error, "path") == Some(".")
+    error.details.path.as_deref() == Some(".")
 }
 
 /// Returns the file that a failed call used like a directory, such as `a` in the path `a/b`.
 fn blocking_file(error: &Error) -> Option<&str> {
-    ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
+    error.details.file.as_deref().or(error.details.path.as_deref())
 }
 
 fn failed_step(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {

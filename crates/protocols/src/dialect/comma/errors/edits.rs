@@ -2,11 +2,10 @@
 //! that all comma tools share.
 
 use serde_json::{Value, json};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::{Error, ErrorKind, ExpectedCountOrText, TextMatchPlace};
 
 use super::{
     super::{
-        super::rendering::error_detail,
         apply_patch::{CommaPatchSectionHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
         edit_file::expected_occurrences,
         envelope::CommaToolError,
@@ -20,7 +19,7 @@ const ECHOED_LINE_CHARS: usize = 40;
 
 pub(super) fn edit_error(input: &CommaEditFileInput, error: &Error) -> Option<CommaToolError> {
     let path = input.path.as_str();
-    let index = error.details.get("edit").and_then(Value::as_u64).unwrap_or_default();
+    let index = error.details.edit.unwrap_or_default() as u64;
     let expected = expected_occurrences(&input.edits, index).unwrap_or(1);
     if matches!(error.kind, ErrorKind::TextNotFound | ErrorKind::AlreadyApplied) {
         return Some(text_not_found_error(path, index, expected));
@@ -52,9 +51,8 @@ fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaToolError
 }
 
 fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) -> CommaToolError {
-    let count = error.details.get("places_total").and_then(Value::as_u64).unwrap_or_default();
-    let places = error.details.get("places").and_then(Value::as_array);
-    let ranges: Vec<Value> = places.into_iter().flatten().map(match_range).collect();
+    let count = error.details.places_total.unwrap_or_default();
+    let ranges: Vec<Value> = error.details.places.iter().flatten().map(match_range).collect();
     let message = format!(
         "Edit #{index}: expected {expected} match(es) for `oldText` in {path}, found {count}. Tighten `oldText` with more \
          surrounding context, or set `expectedOccurrences: {count}` to replace every match."
@@ -72,8 +70,7 @@ fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) 
 }
 
 fn overlapping_edits_error(path: &str, error: &Error) -> CommaToolError {
-    let listed = error.details.get("edits").and_then(Value::as_array);
-    let mut indices: Vec<u64> = listed.into_iter().flatten().filter_map(Value::as_u64).collect();
+    let mut indices: Vec<usize> = error.details.edits.into_iter().flatten().collect();
     indices.sort_unstable();
     let numbers: Vec<String> = indices.iter().map(ToString::to_string).collect();
     CommaToolError::new(
@@ -85,24 +82,19 @@ fn overlapping_edits_error(path: &str, error: &Error) -> CommaToolError {
     .retry_with("Split or rewrite the edits so their oldText regions don't intersect.")
 }
 
-fn match_range(location: &Value) -> Value {
-    json!({
-        "startLine": location["line"].clone(),
-        "endLine": location["to_line"].clone(),
-        "startOffset": location["units"][0].clone(),
-        "endOffset": location["units"][1].clone(),
-    })
+fn match_range(place: &TextMatchPlace) -> Value {
+    let [start, end] = place.units.map_or([None; 2], |units| units.map(Some));
+    json!({ "startLine": place.line, "endLine": place.to_line, "startOffset": start, "endOffset": end })
 }
 
 pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option<CommaToolError> {
     let headers = parse_headers(&input.patch);
-    let section = error.details.get("section").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
-    let header = section.and_then(|index| headers.get(index)).copied();
-    let path = header.map(|header| header.path).or(error_detail(error, "path")).unwrap_or_default();
+    let header = error.details.section.and_then(|index| headers.get(index)).copied();
+    let path = header.map(|header| header.path).or(error.details.path.as_deref()).unwrap_or_default();
     let new = |kind, message: String| CommaToolError::new(kind, message).with_path(path);
-    Some(match (error.kind, error_detail(error, "reason")) {
+    Some(match (error.kind, error.details.reason.as_deref()) {
         (ErrorKind::MalformedPatch, _) => parse_error(error),
-        (ErrorKind::NotFound, _) => match error_detail(error, "parent") {
+        (ErrorKind::NotFound, _) => match error.details.parent.as_deref() {
             Some(parent) => parent_missing_error(&headers, parent),
             None => new(CommaErrorKind::NotFound, format!("File does not exist: {path}")),
         },
@@ -124,7 +116,7 @@ pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option
         }
         (ErrorKind::Stale, _) => {
             let expected = input.expected_sha256_by_path.get(path).map(String::as_str);
-            let actual = error_detail(error, "version").unwrap_or_default();
+            let actual = error.details.version.as_deref().unwrap_or_default();
             stale_file_error(path, expected.unwrap_or_default(), actual)
         }
         (ErrorKind::Ambiguous | ErrorKind::TextNotFound | ErrorKind::AlreadyApplied | ErrorKind::Overlap, _) => {
@@ -164,7 +156,7 @@ fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -
 }
 
 fn hunk_error(error: &Error, path: &str) -> CommaToolError {
-    let hunk = error.details.get("chunk").and_then(Value::as_u64).unwrap_or_default();
+    let hunk = error.details.chunk.unwrap_or_default();
     let details = |reason: &str| json!({ "hunkIndex": hunk, "reason": reason });
     if error.kind == ErrorKind::Ambiguous {
         return CommaToolError::new(
@@ -184,28 +176,32 @@ fn hunk_error(error: &Error, path: &str) -> CommaToolError {
 }
 
 fn parse_error(error: &Error) -> CommaToolError {
-    let detail = |name: &str| error_detail(error, name).unwrap_or_default();
-    let got: String = detail("got").chars().take(ECHOED_LINE_CHARS).collect();
-    let section = || HEADER_PREFIXES.iter().find(|(prefix, _)| detail("got").starts_with(prefix.trim_end()));
-    let (message, expected) = match detail("fault") {
+    let details = &*error.details;
+    let (got, fault) = (details.got.as_deref().unwrap_or_default(), details.fault.as_deref().unwrap_or_default());
+    let expected = match &details.expected {
+        Some(ExpectedCountOrText::Text(expected)) => expected,
+        Some(ExpectedCountOrText::Count(_)) | None => "",
+    };
+    let section = || HEADER_PREFIXES.iter().find(|(prefix, _)| got.starts_with(prefix.trim_end()));
+    let got: String = got.chars().take(ECHOED_LINE_CHARS).collect();
+    let (message, expected) = match fault {
         "no_begin" => ("Patch must start with \"*** Begin Patch\"".to_owned(), "*** Begin Patch"),
         "before_begin" => ("Unexpected content before \"*** Begin Patch\"".to_owned(), "*** Begin Patch"),
         "no_end" => ("Patch must end with \"*** End Patch\"".to_owned(), "*** End Patch"),
         "after_end" => ("Unexpected content after \"*** End Patch\"".to_owned(), "(end of input)"),
-        "no_sections" => ("Patch contains no file sections".to_owned(), detail("expected")),
-        "unknown_header" => (format!("Unexpected line \"{got}\" — expected a file section header"), detail("expected")),
+        "no_sections" => ("Patch contains no file sections".to_owned(), expected),
+        "unknown_header" => (format!("Unexpected line \"{got}\" — expected a file section header"), expected),
         "no_path" => {
             let name = section().map_or("Section", |(prefix, _)| prefix.trim_matches(['*', ' ', ':']));
             (format!("{name} requires a non-empty path"), "<path>")
         }
         "no_arrow" => ("Move File requires \"<from> -> <to>\"".to_owned(), "->"),
         "no_chunk" => ("Update File section requires at least one \"@@\" hunk".to_owned(), "@@"),
-        "empty_chunk" => ("Hunk is empty".to_owned(), detail("expected")),
+        "empty_chunk" => ("Hunk is empty".to_owned(), expected),
         "not_chunk_header" => (format!("Expected \"@@\" hunk header, got \"{got}\""), "@@"),
-        "not_add_line" => (format!("Add File body lines must start with \"+\", got \"{got}\""), detail("expected")),
-        _ => (error.message.clone(), detail("expected")),
+        "not_add_line" => (format!("Add File body lines must start with \"+\", got \"{got}\""), expected),
+        _ => (error.message.clone(), expected),
     };
-    let line = error.details.get("line").cloned().unwrap_or(Value::Null);
     CommaToolError::new(CommaErrorKind::PatchParseError, message)
-        .with_details(json!({ "line": line, "expected": expected }))
+        .with_details(json!({ "line": details.line, "expected": expected }))
 }
