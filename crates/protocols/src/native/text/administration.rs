@@ -29,22 +29,31 @@ impl RenderableOutcome for ListTrashOutcome {
     }
 }
 
-impl RenderableOutcome for PurgeTrashOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        format!("permanently deleted {} items", self.deleted)
-    }
+/// Implements [`RenderableOutcome`] for outcomes whose text is one expression.
+macro_rules! render_outcomes {
+    ($($outcome:ident |$this:pat_param| $text:expr;)+) => {$(
+        impl RenderableOutcome for $outcome {
+            fn native_text(&self, _style: CallStyle) -> String {
+                let $this = self;
+                String::from($text)
+            }
+        }
+    )+};
 }
 
-impl RenderableOutcome for ApplyPolicyOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        format!("the policy is now at version {}", self.version)
-    }
-}
-
-impl RenderableOutcome for ShowLogOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        render_lines(&self.entries, entry_line)
-    }
+render_outcomes! {
+    PurgeTrashOutcome |outcome| format!("permanently deleted {} items", outcome.deleted);
+    ApplyPolicyOutcome |outcome| format!("the policy is now at version {}", outcome.version);
+    ShowLogOutcome |outcome| render_lines(&outcome.entries, entry_line);
+    SignLogOutcome |outcome| outcome.checkpoint.clone();
+    RotateLogKeyOutcome |_| "key rotated: the next checkpoint is signed with a new key, endorsed by the old one";
+    CreateTokenOutcome |outcome| outcome.token.0.clone();
+    ListTokensOutcome |outcome| render_lines(&outcome.tokens, token_line);
+    RevokeTokenOutcome |outcome| escape_one_line(format!("revoked: {}", token_line(&outcome.fields)));
+    ListWorkspacesOutcome |outcome| render_lines(&outcome.workspaces, workspace_line);
+    WorkspaceDescription |outcome| escape_one_line(workspace_line(outcome));
+    SetApproverSecretOutcome |_| "the approver's secret is set; store it where no agent can read it";
+    ShowApproverOutcome |outcome| format!("{} approver's secret is set", if outcome.secret_set { "an" } else { "no" });
 }
 
 fn entry_line(row: &LoggedEntryRow) -> String {
@@ -87,36 +96,6 @@ impl RenderableOutcome for VerifyLogOutcome {
     }
 }
 
-impl RenderableOutcome for SignLogOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        self.checkpoint.clone()
-    }
-}
-
-impl RenderableOutcome for RotateLogKeyOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        "key rotated: the next checkpoint is signed with a new key, endorsed by the old one".to_owned()
-    }
-}
-
-impl RenderableOutcome for CreateTokenOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        self.token.0.clone()
-    }
-}
-
-impl RenderableOutcome for ListTokensOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        render_lines(&self.tokens, token_line)
-    }
-}
-
-impl RenderableOutcome for RevokeTokenOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        escape_one_line(format!("revoked: {}", token_line(&self.fields)))
-    }
-}
-
 fn token_line(token: &AccessTokenFields) -> String {
     let until = match token.ends {
         None => "until revoked".to_owned(),
@@ -131,18 +110,6 @@ fn token_line(token: &AccessTokenFields) -> String {
     };
     let label = if token.label.is_empty() { String::new() } else { format!("  {}", token.label) };
     format!("{}  {}{access}  {until}{label}", token.id, token.principal)
-}
-
-impl RenderableOutcome for ListWorkspacesOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        render_lines(&self.workspaces, workspace_line)
-    }
-}
-
-impl RenderableOutcome for WorkspaceDescription {
-    fn native_text(&self, _style: CallStyle) -> String {
-        escape_one_line(workspace_line(self))
-    }
 }
 
 fn workspace_line(workspace: &WorkspaceDescription) -> String {
@@ -163,16 +130,4 @@ fn workspace_line(workspace: &WorkspaceDescription) -> String {
         line.push_str(&format!("  {label}"));
     }
     line
-}
-
-impl RenderableOutcome for SetApproverSecretOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        "the approver's secret is set; store it where no agent can read it".to_owned()
-    }
-}
-
-impl RenderableOutcome for ShowApproverOutcome {
-    fn native_text(&self, _style: CallStyle) -> String {
-        if self.secret_set { "an approver's secret is set" } else { "no approver's secret is set" }.to_owned()
-    }
 }
