@@ -2,23 +2,11 @@
 //! value as the JSON object and contains no further information.
 
 mod administration;
-mod alerts;
-mod approvals;
-mod buffers;
-mod copy;
-mod events;
+mod collaboration;
+mod files;
 mod history;
-mod listed_files;
-mod lock;
-mod moved_files;
-mod policy;
-mod read;
-mod review;
 mod search;
-mod session;
 pub(crate) mod usage;
-mod watch;
-mod written_files;
 
 use serde::Serialize;
 use serde_json::Value;
