@@ -3,7 +3,14 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use stead_engine::{
-    AdministrationCall, AdministrationStore, CallerApproverStatus, Error, ErrorKind, Policy, Workspace, ops,
+    AdministrationCall, AdministrationStore, CallerApproverStatus, Error, ErrorKind, Policy, Workspace,
+    ops::{
+        ApplyPolicyArgs, ApplyPolicyOutcome, CreateTokenArgs, CreateTokenOutcome, ExportLogArgs, ExportLogOutcome,
+        ListTokensArgs, ListTokensOutcome, ListTrashArgs, ListTrashOutcome, PurgeTrashArgs, PurgeTrashOutcome,
+        RevokeTokenArgs, RevokeTokenOutcome, RotateLogKeyArgs, RotateLogKeyOutcome, RotateTokenArgs, Secret,
+        SetApproverSecretArgs, SetApproverSecretOutcome, ShowApproverArgs, ShowApproverOutcome, SignLogArgs,
+        SignLogOutcome, VerifiedJournalFields, VerifyLogArgs, VerifyLogOutcome,
+    },
 };
 use stead_journal::{JournalCheckpoint, MerkleLeafHash, VerifiedJournalPrefix};
 
@@ -35,7 +42,7 @@ impl SavedJournalVerification {
 }
 
 impl LocalWorkspace {
-    fn verify_whole_journal(&self, args: &ops::VerifyLogArgs) -> Result<ops::VerifiedJournalFields, Error> {
+    fn verify_whole_journal(&self, args: &VerifyLogArgs) -> Result<VerifiedJournalFields, Error> {
         let mut against = args.against.clone();
         let from =
             args.from.as_deref().map(SavedJournalVerification::parse).transpose()?.map(|(trusted, checkpoint)| {
@@ -44,7 +51,7 @@ impl LocalWorkspace {
             });
         let report = self.verify_journal(from, &against)?;
         let saves = args.save && report.integrity_error.is_none();
-        Ok(ops::VerifiedJournalFields {
+        Ok(VerifiedJournalFields {
             ok: report.integrity_error.is_none(),
             checked: report.entries,
             entries: report.verified_prefix.frontier.size(),
@@ -65,11 +72,11 @@ impl LocalWorkspace {
         serde_json::to_string(&saved).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
     }
 
-    fn verify_entry(&self, number: u64) -> Result<ops::VerifyLogOutcome, Error> {
+    fn verify_entry(&self, number: u64) -> Result<VerifyLogOutcome, Error> {
         let proof = self.prove_entry(number)?;
         let checkpoint = JournalCheckpoint::parse(&proof.checkpoint)
             .map_err(|error| Error::new(ErrorKind::CorruptHistory, error.to_string()))?;
-        Ok(ops::VerifyLogOutcome::Entry {
+        Ok(VerifyLogOutcome::Entry {
             ok: proof.proof.verify(&MerkleLeafHash::from_entry_hash(&proof.hash), &checkpoint.root).is_ok(),
             entry: number,
             hash: proof.hash,
@@ -78,8 +85,8 @@ impl LocalWorkspace {
         })
     }
 
-    fn token_outcome(&self, (token, secret): (AccessTokenRecord, String)) -> ops::CreateTokenOutcome {
-        ops::CreateTokenOutcome { fields: token.to_fields(self.now_ms()), token: ops::Secret(secret) }
+    fn token_outcome(&self, (token, secret): (AccessTokenRecord, String)) -> CreateTokenOutcome {
+        CreateTokenOutcome { fields: token.to_fields(self.now_ms()), token: Secret(secret) }
     }
 }
 
@@ -97,20 +104,12 @@ impl AdministrationStore for LocalWorkspace {
         Ok(self.load_approver_secret()?.is_some())
     }
 
-    fn list_trash(
-        &self,
-        args: &ops::ListTrashArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::ListTrashOutcome, Error> {
+    fn list_trash(&self, args: &ListTrashArgs, call: &AdministrationCall<'_>) -> Result<ListTrashOutcome, Error> {
         let owner = (!args.all).then_some(&call.caller.principal);
-        Ok(ops::ListTrashOutcome { items: self.trash_items(owner)?.into_iter().map(Into::into).collect() })
+        Ok(ListTrashOutcome { items: self.trash_items(owner)?.into_iter().map(Into::into).collect() })
     }
 
-    fn purge_trash(
-        &self,
-        args: &ops::PurgeTrashArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::PurgeTrashOutcome, Error> {
+    fn purge_trash(&self, args: &PurgeTrashArgs, call: &AdministrationCall<'_>) -> Result<PurgeTrashOutcome, Error> {
         let owner = (!args.all).then_some(&call.caller.principal);
         let ids = match (args.ids.is_empty(), args.mine, args.all) {
             (true, true, false) | (true, false, true) => {
@@ -125,14 +124,10 @@ impl AdministrationStore for LocalWorkspace {
                     .with_next_step("all together with ids includes items that others removed"));
             }
         };
-        Ok(ops::PurgeTrashOutcome { deleted: self.delete_trash_items(&ids, Some(call))? })
+        Ok(PurgeTrashOutcome { deleted: self.delete_trash_items(&ids, Some(call))? })
     }
 
-    fn apply_policy(
-        &self,
-        args: &ops::ApplyPolicyArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::ApplyPolicyOutcome, Error> {
+    fn apply_policy(&self, args: &ApplyPolicyArgs, call: &AdministrationCall<'_>) -> Result<ApplyPolicyOutcome, Error> {
         let hex = |policy: &Policy| format!("{:016x}", policy.version());
         let current = hex(&self.active_policy()?.policy);
         if args.version.as_ref().is_some_and(|expected| *expected != current) {
@@ -144,89 +139,65 @@ impl AdministrationStore for LocalWorkspace {
         let arguments = serde_json::json!({ "version": version, "replaces": current }).to_string();
         let draft = self.pending_administration_entry(call.caller, call.operation, arguments);
         self.append_with_rows(draft, TransactionSyncPolicy::Now, |_, _| Ok(()))?;
-        Ok(ops::ApplyPolicyOutcome { version })
+        Ok(ApplyPolicyOutcome { version })
     }
 
-    fn verify_log(
-        &self,
-        args: &ops::VerifyLogArgs,
-        _call: &AdministrationCall<'_>,
-    ) -> Result<ops::VerifyLogOutcome, Error> {
+    fn verify_log(&self, args: &VerifyLogArgs, _call: &AdministrationCall<'_>) -> Result<VerifyLogOutcome, Error> {
         args.check()?;
         match args.entry {
             Some(number) => self.verify_entry(number),
-            None => self.verify_whole_journal(args).map(ops::VerifyLogOutcome::Journal),
+            None => self.verify_whole_journal(args).map(VerifyLogOutcome::Journal),
         }
     }
 
-    fn sign_log(&self, _args: &ops::SignLogArgs, _call: &AdministrationCall<'_>) -> Result<ops::SignLogOutcome, Error> {
+    fn sign_log(&self, _args: &SignLogArgs, _call: &AdministrationCall<'_>) -> Result<SignLogOutcome, Error> {
         let checkpoint = self.latest_checkpoint()?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "the journal is empty, so it has no checkpoint")
                 .with_next_step("repeat the command after the first call in this workspace")
         })?;
-        Ok(ops::SignLogOutcome { checkpoint })
+        Ok(SignLogOutcome { checkpoint })
     }
 
     fn rotate_log_key(
         &self,
-        _args: &ops::RotateLogKeyArgs,
+        _args: &RotateLogKeyArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::RotateLogKeyOutcome, Error> {
-        self.rotate_key(call).map(|()| ops::RotateLogKeyOutcome {})
+    ) -> Result<RotateLogKeyOutcome, Error> {
+        self.rotate_key(call).map(|()| RotateLogKeyOutcome {})
     }
 
-    fn export_log(
-        &self,
-        _args: &ops::ExportLogArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::ExportLogOutcome, Error> {
+    fn export_log(&self, _args: &ExportLogArgs, call: &AdministrationCall<'_>) -> Result<ExportLogOutcome, Error> {
         let mut out = call.stream()?;
         out.0.begin_output(0);
-        Ok(ops::ExportLogOutcome { lines: self.export_journal(&mut out)? })
+        Ok(ExportLogOutcome { lines: self.export_journal(&mut out)? })
     }
 
-    fn create_token(
-        &self,
-        args: &ops::CreateTokenArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::CreateTokenOutcome, Error> {
+    fn create_token(&self, args: &CreateTokenArgs, call: &AdministrationCall<'_>) -> Result<CreateTokenOutcome, Error> {
         refuse_hosted_workspace(args.workspace.as_ref())?;
         let request = CreateTokenRequest::from_args(args, self.now_ms())?;
         Ok(self.token_outcome(self.create_token(&request, call)?))
     }
 
-    fn rotate_token(
-        &self,
-        args: &ops::RotateTokenArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::CreateTokenOutcome, Error> {
+    fn rotate_token(&self, args: &RotateTokenArgs, call: &AdministrationCall<'_>) -> Result<CreateTokenOutcome, Error> {
         Ok(self.token_outcome(self.rotate_token(&args.id, args.overlap_ms()?, call)?))
     }
 
-    fn list_tokens(
-        &self,
-        args: &ops::ListTokensArgs,
-        _call: &AdministrationCall<'_>,
-    ) -> Result<ops::ListTokensOutcome, Error> {
+    fn list_tokens(&self, args: &ListTokensArgs, _call: &AdministrationCall<'_>) -> Result<ListTokensOutcome, Error> {
         refuse_hosted_workspace(args.workspace.as_ref())?;
         let now_ms = self.now_ms();
-        Ok(ops::ListTokensOutcome { tokens: self.list_tokens()?.iter().map(|token| token.to_fields(now_ms)).collect() })
+        Ok(ListTokensOutcome { tokens: self.list_tokens()?.iter().map(|token| token.to_fields(now_ms)).collect() })
     }
 
-    fn revoke_token(
-        &self,
-        args: &ops::RevokeTokenArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::RevokeTokenOutcome, Error> {
+    fn revoke_token(&self, args: &RevokeTokenArgs, call: &AdministrationCall<'_>) -> Result<RevokeTokenOutcome, Error> {
         refuse_hosted_workspace(args.workspace.as_ref())?;
-        Ok(ops::RevokeTokenOutcome { fields: self.revoke_token(&args.id, call)?.to_fields(self.now_ms()) })
+        Ok(RevokeTokenOutcome { fields: self.revoke_token(&args.id, call)?.to_fields(self.now_ms()) })
     }
 
     fn set_approver(
         &self,
-        args: &ops::SetApproverSecretArgs,
+        args: &SetApproverSecretArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::SetApproverSecretOutcome, Error> {
+    ) -> Result<SetApproverSecretOutcome, Error> {
         if call.caller.grants.approver == CallerApproverStatus::None && self.has_approver_secret()? {
             return Err(Error::new(
                 ErrorKind::PolicyDenied,
@@ -234,15 +205,15 @@ impl AdministrationStore for LocalWorkspace {
             )
             .with_next_step("run stead approvals setup and enter the current secret"));
         }
-        self.set_approver_secret(&args.secret.0, call).map(|()| ops::SetApproverSecretOutcome {})
+        self.set_approver_secret(&args.secret.0, call).map(|()| SetApproverSecretOutcome {})
     }
 
     fn show_approver(
         &self,
-        _args: &ops::ShowApproverArgs,
+        _args: &ShowApproverArgs,
         _call: &AdministrationCall<'_>,
-    ) -> Result<ops::ShowApproverOutcome, Error> {
-        Ok(ops::ShowApproverOutcome { secret_set: self.has_approver_secret()? })
+    ) -> Result<ShowApproverOutcome, Error> {
+        Ok(ShowApproverOutcome { secret_set: self.has_approver_secret()? })
     }
 }
 

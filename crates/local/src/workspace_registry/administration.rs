@@ -2,7 +2,15 @@
 
 use std::sync::Arc;
 
-use stead_engine::{AdministrationCall, AdministrationStore, Engine, Error, ErrorKind, ops};
+use stead_engine::{
+    AdministrationCall, AdministrationStore, Engine, Error, ErrorKind,
+    ops::{
+        CreateTokenArgs, CreateTokenOutcome, CreateWorkspaceArgs, DestroyWorkspaceArgs, ExportWorkspaceArgs,
+        ExportWorkspaceOutcome, ForkWorkspaceArgs, ImportWorkspaceArgs, ListTokensArgs, ListTokensOutcome,
+        ListWorkspacesArgs, ListWorkspacesOutcome, RestoreWorkspaceArgs, RevokeTokenArgs, RevokeTokenOutcome,
+        RotateTokenArgs, Secret, ShowWorkspaceArgs, WorkspaceDescription,
+    },
+};
 
 use super::{TokenRecordWithScope, TokenScope, WorkspaceCopyCounts, WorkspaceName, WorkspaceRegistry};
 use crate::token::CreateTokenRequest;
@@ -22,8 +30,8 @@ impl WorkspaceRegistry {
         self.scope_of_workspace(&WorkspaceName::parse(name)?)
     }
 
-    fn token_outcome(&self, (created, secret): (TokenRecordWithScope, String)) -> ops::CreateTokenOutcome {
-        ops::CreateTokenOutcome { fields: created.token.to_fields(self.now_ms()), token: ops::Secret(secret) }
+    fn token_outcome(&self, (created, secret): (TokenRecordWithScope, String)) -> CreateTokenOutcome {
+        CreateTokenOutcome { fields: created.token.to_fields(self.now_ms()), token: Secret(secret) }
     }
 }
 
@@ -36,11 +44,7 @@ impl AdministrationStore for WorkspaceRegistry {
         Some(&*self.registry_workspace)
     }
 
-    fn create_token(
-        &self,
-        args: &ops::CreateTokenArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::CreateTokenOutcome, Error> {
+    fn create_token(&self, args: &CreateTokenArgs, call: &AdministrationCall<'_>) -> Result<CreateTokenOutcome, Error> {
         let request = CreateTokenRequest::from_args(args, self.now_ms())?;
         let scope = match (&args.workspace, args.administer || args.estate) {
             (None, true) => TokenScope::Administration,
@@ -53,31 +57,19 @@ impl AdministrationStore for WorkspaceRegistry {
         Ok(self.token_outcome(self.create_token(call.caller, scope, &request, None)?))
     }
 
-    fn rotate_token(
-        &self,
-        args: &ops::RotateTokenArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::CreateTokenOutcome, Error> {
+    fn rotate_token(&self, args: &RotateTokenArgs, call: &AdministrationCall<'_>) -> Result<CreateTokenOutcome, Error> {
         Ok(self.token_outcome(self.rotate_token(call.caller, &args.id, args.overlap_ms()?)?))
     }
 
-    fn list_tokens(
-        &self,
-        args: &ops::ListTokensArgs,
-        _call: &AdministrationCall<'_>,
-    ) -> Result<ops::ListTokensOutcome, Error> {
+    fn list_tokens(&self, args: &ListTokensArgs, _call: &AdministrationCall<'_>) -> Result<ListTokensOutcome, Error> {
         let administration = args.estate.then_some(TokenScope::Administration);
         let scope = administration.map_or_else(|| self.scope_of_hosted(args.workspace.as_ref()), Ok)?;
         let now_ms = self.now_ms();
         let tokens = self.list_tokens(&scope)?.iter().map(|token| token.to_fields(now_ms)).collect();
-        Ok(ops::ListTokensOutcome { tokens })
+        Ok(ListTokensOutcome { tokens })
     }
 
-    fn revoke_token(
-        &self,
-        args: &ops::RevokeTokenArgs,
-        call: &AdministrationCall<'_>,
-    ) -> Result<ops::RevokeTokenOutcome, Error> {
+    fn revoke_token(&self, args: &RevokeTokenArgs, call: &AdministrationCall<'_>) -> Result<RevokeTokenOutcome, Error> {
         if let Some(name) = &args.workspace {
             let scope = self.scope_of_workspace(&WorkspaceName::parse(name)?)?;
             let missing = || {
@@ -87,77 +79,77 @@ impl AdministrationStore for WorkspaceRegistry {
             self.load_token(&args.id)?.filter(|found| found.scope == scope).ok_or_else(missing)?;
         }
         let revoked = self.revoke_token(call.caller, &args.id)?;
-        Ok(ops::RevokeTokenOutcome { fields: revoked.to_fields(self.now_ms()) })
+        Ok(RevokeTokenOutcome { fields: revoked.to_fields(self.now_ms()) })
     }
 
     fn list_workspaces(
         &self,
-        args: &ops::ListWorkspacesArgs,
+        args: &ListWorkspacesArgs,
         _call: &AdministrationCall<'_>,
-    ) -> Result<ops::ListWorkspacesOutcome, Error> {
+    ) -> Result<ListWorkspacesOutcome, Error> {
         let (workspaces, cursor) = self.list(args)?;
-        Ok(ops::ListWorkspacesOutcome { workspaces, truncated: cursor.is_some(), cursor })
+        Ok(ListWorkspacesOutcome { workspaces, truncated: cursor.is_some(), cursor })
     }
 
     fn show_workspace(
         &self,
-        args: &ops::ShowWorkspaceArgs,
+        args: &ShowWorkspaceArgs,
         _call: &AdministrationCall<'_>,
-    ) -> Result<ops::WorkspaceDescription, Error> {
+    ) -> Result<WorkspaceDescription, Error> {
         self.describe(&WorkspaceName::parse(&args.name)?)
     }
 
     fn create_workspace(
         &self,
-        args: &ops::CreateWorkspaceArgs,
+        args: &CreateWorkspaceArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::WorkspaceDescription, Error> {
+    ) -> Result<WorkspaceDescription, Error> {
         self.create(call.caller, &WorkspaceName::parse(&args.name)?, args)
     }
 
     fn fork_workspace(
         &self,
-        args: &ops::ForkWorkspaceArgs,
+        args: &ForkWorkspaceArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::WorkspaceDescription, Error> {
+    ) -> Result<WorkspaceDescription, Error> {
         let (from, name) = (WorkspaceName::parse(&args.from)?, WorkspaceName::parse(&args.name)?);
         self.fork(call.caller, &from, &name, &args.into())
     }
 
     fn destroy_workspace(
         &self,
-        args: &ops::DestroyWorkspaceArgs,
+        args: &DestroyWorkspaceArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::WorkspaceDescription, Error> {
+    ) -> Result<WorkspaceDescription, Error> {
         self.destroy(call.caller, &WorkspaceName::parse(&args.name)?)
     }
 
     fn restore_workspace(
         &self,
-        args: &ops::RestoreWorkspaceArgs,
+        args: &RestoreWorkspaceArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::WorkspaceDescription, Error> {
+    ) -> Result<WorkspaceDescription, Error> {
         let rename = args.name.as_deref().map(WorkspaceName::parse).transpose()?;
         self.restore(call.caller, &args.workspace, rename.as_ref())
     }
 
     fn export_workspace(
         &self,
-        args: &ops::ExportWorkspaceArgs,
+        args: &ExportWorkspaceArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::ExportWorkspaceOutcome, Error> {
+    ) -> Result<ExportWorkspaceOutcome, Error> {
         let name = WorkspaceName::parse(&args.name)?;
         let out = call.stream()?;
         let mut begin = |counts: WorkspaceCopyCounts| out.0.begin_output(counts.skipped);
         let exported = self.export_archive(call.caller, &name, &mut begin, &mut out.clone())?;
-        Ok(ops::ExportWorkspaceOutcome { files: exported.files, bytes: exported.bytes, left_out: exported.skipped })
+        Ok(ExportWorkspaceOutcome { files: exported.files, bytes: exported.bytes, left_out: exported.skipped })
     }
 
     fn import_workspace(
         &self,
-        args: &ops::ImportWorkspaceArgs,
+        args: &ImportWorkspaceArgs,
         call: &AdministrationCall<'_>,
-    ) -> Result<ops::WorkspaceDescription, Error> {
+    ) -> Result<WorkspaceDescription, Error> {
         let name = WorkspaceName::parse(&args.0.name)?;
         self.import_workspace(call.caller, &name, &args.0, &mut call.stream()?)
     }
