@@ -14,7 +14,6 @@ use crate::{
     DiskError, DiskErrorKind, confinement::OPathFdWithStat, stat::StatWithMount, state_directory::from_io_error, sys,
 };
 
-/// The `statfs` magic numbers of the kernel's network file systems.
 const NETWORK_MAGICS: &[i64] = &[
     0x6969,      // NFS
     0x517B,      // SMB

@@ -176,7 +176,6 @@ impl RootDirectory {
     }
 }
 
-/// Returns the absolute paths that still lead to the opened root directory.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

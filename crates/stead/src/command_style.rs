@@ -125,7 +125,6 @@ fn repeated_flags(matches: &ArgMatches) -> Vec<RepeatedFlag> {
     repeated
 }
 
-/// Quotes a word for a POSIX shell unless all its characters are plain.
 fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._-/:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

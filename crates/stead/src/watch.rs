@@ -162,7 +162,6 @@ fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     types.iter().map(|kind| entry_event(kind, stored)).collect()
 }
 
-/// Returns whether an error kind means that a rule or a limit refused the call.
 fn is_policy_violation(kind: &str) -> bool {
     let kinds = [
         ErrorKind::PolicyDenied,

@@ -72,7 +72,6 @@ pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffHunkRanges> {
     hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
-/// The algorithm of a diff, and the most pairs of lines that the algorithm may compare.
 struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,

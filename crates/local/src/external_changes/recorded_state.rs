@@ -207,7 +207,6 @@ impl<'a> JournalPathStateReader<'a> {
 enum PathStateSearchResult {
     Known(PathState),
     Unknown,
-    /// The path became absent with a directory above it.
     ParentRemoved,
 }
 

@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{limits::INDEX_BYTES_MAX, workspace::to_engine_fingerprint};
 
-/// The number of bytes of disk space that the search index leaves free.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 /// The largest number of distinct trigrams of an indexed text. A search could rarely skip a text with very many
 /// trigrams.

@@ -30,7 +30,6 @@ pub(super) use tool_inputs;
 /// The largest safe integer of JavaScript.
 const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// The JSON values that a dialect accepts as an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArgumentIntegerSyntax {
     Integer,

@@ -34,7 +34,6 @@ const OMITTED_FILES_HEADER: &str = "stead-left-out";
 
 type ArchiveChunk = Result<Bytes, io::Error>;
 
-/// The limit of concurrent imports and exports.
 pub(super) struct TransferLimit(Arc<Semaphore>);
 
 impl Default for TransferLimit {

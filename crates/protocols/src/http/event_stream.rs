@@ -29,7 +29,6 @@ use crate::{
 };
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// The maximum number of event pages that are queued for a slow client.
 const QUEUED_PAGES_MAX: usize = 2;
 /// The length of the hash that binds an event id to its client.
 const CLIENT_HASH_HEX_DIGITS: usize = 16;

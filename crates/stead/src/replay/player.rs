@@ -21,7 +21,6 @@ use crate::{
 };
 
 const DEFAULT_WORKSPACE: &str = "$ROOT/ws";
-/// The agent's name in all recordings.
 const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 

@@ -176,7 +176,6 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
     }
 }
 
-/// The temporary token of a running server, and its hash.
 struct RunToken {
     secret: String,
     hash: Version,

@@ -34,7 +34,6 @@ pub(crate) fn print_banner(
     ));
 }
 
-/// Returns the configuration file of each client and the text to paste into it.
 fn client_config_snippets(address: &str, token: &str) -> [(&'static str, String); 5] {
     let url = format!("{address}/mcp");
     let headers = json!({ "Authorization": format!("Bearer {token}") });

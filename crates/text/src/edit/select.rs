@@ -32,7 +32,6 @@ const NEW_PLACES_MAX: usize = 5;
 #[derive(Debug)]
 pub(super) enum PlannedTextEditEffect {
     Replace(PlannedEditReplacement),
-    /// The quote and the new text of the edit are equal.
     Unchanged,
     /// The text already contains the new text of the edit, in the listed lines.
     AlreadyApplied(Vec<RangeInclusive<usize>>),

@@ -19,7 +19,6 @@ pub enum SymbolRole {
     Import,
 }
 
-/// Returns the keywords of a language that stand directly before a defined name.
 fn definition_keywords(language: ProgrammingLanguage) -> &'static str {
     match language {
         ProgrammingLanguage::Rust => "fn struct enum trait union type mod const static macro_rules!",
@@ -76,7 +75,6 @@ pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> 
     again.into_iter().find(whole).unwrap_or_else(|| hit.clone())
 }
 
-/// Returns the role of a line for the last name in a search hit.
 pub(super) fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>) -> SymbolRole {
     let hit = &prefer_whole_name(line, hit);
     let Some(name) = name_at(line, hit) else { return SymbolRole::Usage };

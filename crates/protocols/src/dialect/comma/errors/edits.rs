@@ -14,7 +14,6 @@ use super::{
     CommaErrorKind, stale_file_error,
 };
 
-/// The maximum number of characters of an invalid patch line that an error repeats.
 const ECHOED_LINE_CHARS: usize = 40;
 
 pub(super) fn edit_error(input: &CommaEditFileInput, error: &Error) -> Option<CommaToolError> {
