@@ -4,6 +4,7 @@
 
 mod dependencies;
 mod documents;
+mod engine_json;
 mod file_layout;
 mod leftovers;
 mod limits;
@@ -88,6 +89,7 @@ const RULES: &[TidyRuleFn] = &[
     limits::find_scattered_limits,
     limits::find_undescribed_limits,
     storage_access::find_unlogged_storage_access,
+    engine_json::find_json_values_in_engine,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
