@@ -343,7 +343,7 @@ fn escaping_path_of_agent_is_recorded_as_path_escape() {
     let fixture = fixture_with_approval_policy();
     for path in ["../x", "/etc/passwd", "a/../../b"] {
         let error = fixture.call_err("read", json!({ "path": path }), ErrorKind::InvalidPath);
-        assert!(!error.details_json().get("path").is_some(), "{error}");
+        assert!(error.details_json().get("path").is_none(), "{error}");
         let head = fixture.engine.workspace().head().unwrap();
         let entry = fixture.engine.workspace().entry(head.number).unwrap().unwrap().entry;
         assert_eq!(entry.reason.as_deref(), Some("path_escape"), "{path}");

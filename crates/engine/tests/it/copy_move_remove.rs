@@ -259,5 +259,5 @@ fn unreadable_files_cannot_be_moved_to_readable_paths() {
         json!({ "path": "sec/s", "content": "x", "base": "0".repeat(64) }),
         ErrorKind::Stale,
     );
-    assert!(!stale.details_json().get("version").is_some(), "{stale:?}");
+    assert!(stale.details_json().get("version").is_none(), "{stale:?}");
 }

@@ -197,7 +197,7 @@ fn error_sentence(input: &JettsonToolInput, error: &Error) -> String {
         }
         (ErrorKind::NotDirectory, JettsonToolInput::List(_)) => format!("{path} is not a directory."),
         (ErrorKind::NotDirectory, JettsonToolInput::Write(_)) => {
-            let file = error.details.file.as_deref().or_else(|| error.details.path.as_deref());
+            let file = error.details.file.as_deref().or(error.details.path.as_deref());
             format!("{} is not a directory.", file.unwrap_or(path))
         }
         (_, _) => format!("{}.", error.message.trim_end_matches('.')),

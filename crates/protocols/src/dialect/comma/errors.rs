@@ -186,7 +186,7 @@ fn not_found_error(call: &CommaToolCall, error: &Error, problem: CommaPathProble
             not_found(format!("Path is a directory, not a file: {path}. Use list_directory instead."))
                 .retry_with(format!("Call list_directory with path=\"{path}\"."))
         }
-        (CommaToolInput::ListDirectory(_), CommaPathProblem::NotDirectory) if !error.details.file.is_some() => {
+        (CommaToolInput::ListDirectory(_), CommaPathProblem::NotDirectory) if error.details.file.is_none() => {
             not_found(format!("Path is not a directory: {path}. Use read_file instead."))
                 .retry_with(format!("Call read_file with path=\"{path}\"."))
         }
