@@ -5,7 +5,6 @@ use rustix::io::Errno;
 
 /// The kind of a disk error: the cause of a failed disk access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-#[expect(missing_docs, reason = "the phrase of each kind says what failed")]
 pub enum DiskErrorKind {
     #[error("not found")]
     NotFound,

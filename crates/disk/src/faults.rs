@@ -3,7 +3,6 @@
 
 /// A system call that the fault injection of tests can let fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each is the system call of that name")]
 pub enum SystemCall {
     Open,
     Openat2,

@@ -14,12 +14,11 @@ macro_rules! error_details {
         #[derive(Debug, Clone, Default, Serialize)]
         pub struct ErrorDetails {
             $($(#[$attribute])* #[serde(skip_serializing_if = "Option::is_none")]
-            #[doc = concat!("The detail `", stringify!($field), "`.")]
             pub $field: Option<$value>,)+
         }
 
         impl Error {
-            $(#[doc = concat!("Sets the detail `", stringify!($field), "`.")]
+            $(/// Sets the detail of this name.
             pub fn $setter(mut self, value: impl Into<$value>) -> Self {
                 self.details.$field = Some(value.into());
                 self

@@ -18,12 +18,9 @@ mod errors;
 mod glob;
 pub mod index;
 pub mod limits;
-#[expect(missing_docs, reason = "the names say it")]
 mod next_step;
 mod operation;
-#[expect(missing_docs, reason = "definitions/stead.yaml describes each argument and each field")]
 pub mod ops;
-#[expect(missing_docs, reason = "definitions/stead.yaml describes each field")]
 mod outcome;
 mod pipeline;
 mod plan;

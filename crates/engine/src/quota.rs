@@ -260,8 +260,8 @@ pub fn usage_not_counted() -> Error {
     .with_next_step(NextStep::repeat())
 }
 
+/// The limits of a quota with their present use; `None` where the quota sets no limit.
 #[derive(Debug, Clone, Serialize)]
-#[expect(missing_docs, reason = "definitions/stead.yaml describes the fields")]
 pub struct QuotaReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<QuotaLimitAndUse>,
@@ -282,8 +282,8 @@ impl QuotaReport {
     }
 }
 
+/// One limit of a quota, in bytes or files.
 #[derive(Debug, Clone, Copy, Serialize)]
-#[expect(missing_docs, reason = "definitions/stead.yaml describes the fields")]
 pub struct QuotaLimitAndUse {
     pub limit: u64,
     pub used: u64,

@@ -181,6 +181,7 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Tells that a call read or wrote unsaved text of an editor instead of the saved file.
 #[derive(Debug, Clone)]
 pub struct UnsavedTextNotice {
     pub path: RelPath,
@@ -190,6 +191,7 @@ pub struct UnsavedTextNotice {
     pub access: UnsavedTextAccessKind,
 }
 
+/// How a call accessed unsaved text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsavedTextAccessKind {
     Read,

@@ -9,6 +9,7 @@ mod file_layout;
 mod leftovers;
 mod limits;
 mod names;
+mod public_docs;
 mod rust_source;
 mod storage_access;
 
@@ -80,6 +81,7 @@ const RULES: &[TidyRuleFn] = &[
     file_layout::check_module_docs,
     names::find_duplicate_types,
     names::find_verb_form_types,
+    public_docs::find_undocumented_items,
     documents::require_one_title,
     documents::check_quoted_names,
     leftovers::find_todo_marks,
