@@ -59,14 +59,11 @@ pub struct BufferStateReplyToEditor {
 /// The result of replacing the text of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
-    /// The server accepted the new text of the buffer.
     Accepted(BufferStateReplyToEditor),
     /// The new text of the buffer was rejected, because the same lines changed meanwhile. The editor must merge its
     /// text with the buffer's current `text`, and send the merged text with `revision`.
     Conflict {
-        /// The current text of the buffer.
         text: String,
-        /// The current revision of the buffer.
         revision: u64,
     },
 }
@@ -74,11 +71,8 @@ pub enum BufferChangeResult {
 /// A draft, which is the unsaved text of an editor that was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedEditorDraftInfo {
-    /// The id of the draft.
     pub id: String,
-    /// The path of the file that the draft changes.
     pub path: String,
-    /// The time of the last change of the draft.
     pub changed_at: String,
 }
 
@@ -282,7 +276,6 @@ pub struct EditorReviewOfSessionChanges<'e> {
 /// A file that the reviewed session changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorReviewedFile {
-    /// The path of the changed file.
     pub path: String,
     /// The kind of the file's change: create, modify, remove or move.
     pub change: String,
@@ -303,7 +296,6 @@ pub struct EditorReviewHunk {
     pub before: (u64, u64),
     /// The first line and the number of lines of the hunk in the current text.
     pub after: (u64, u64),
-    /// The principals that changed the lines of the hunk.
     pub authors: Vec<String>,
 }
 

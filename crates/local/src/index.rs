@@ -105,13 +105,11 @@ struct IndexThreadSharedState {
 /// The status of the search index, for display and tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// The number of segment files of the search index.
     pub segments: usize,
     /// The number of indexed files, including files that changed after they were indexed.
     pub files: u64,
     /// The size of the search index on disk, in bytes.
     pub bytes: u64,
-    /// Whether the search index has reached its size limit.
     pub is_size_limited: bool,
     /// Whether the directory tree is watched, so that a search need not walk it.
     pub is_watched: bool,

@@ -18,11 +18,9 @@ use crate::{
 /// The result of verifying the journal.
 #[derive(Debug, Clone)]
 pub struct JournalVerifyReport {
-    /// The number of journal entries that the verification checked.
     pub entries: u64,
     /// The number of journal entries that the last signed checkpoint covers.
     pub covered_by_checkpoint: u64,
-    /// The number of checkpoints that the journal verification checked.
     pub checkpoint_count: u64,
     /// The verified part of the journal, after which the next verification can continue.
     pub verified_prefix: VerifiedJournalPrefix,
@@ -33,11 +31,9 @@ pub struct JournalVerifyReport {
 /// A proof that the signed journal contains an entry.
 #[derive(Debug, Clone)]
 pub struct EntryProof {
-    /// The number of the proved journal entry.
     pub number: u64,
     /// The chain hash of the proved journal entry.
     pub hash: Digest,
-    /// The proof that the journal entry is in the Merkle tree of the checkpoint.
     pub proof: InclusionProof,
     /// The signed checkpoint that covers the proved journal entry.
     pub checkpoint: String,

@@ -43,7 +43,6 @@ pub enum IndexBuildAndUseMode {
     Maintain,
     /// Searches use an existing index, but no index is built.
     UseExisting,
-    /// Searches use no index.
     Off,
 }
 
@@ -64,15 +63,10 @@ const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
 /// The options for opening a workspace.
 #[derive(Clone)]
 pub struct LocalWorkspaceOptions {
-    /// The root directory of the workspace.
     pub root_path: PathBuf,
-    /// The state directory of the workspace.
     pub state_path: PathBuf,
-    /// Which failures a change of the workspace survives once the change is acknowledged.
     pub durability: Durability,
-    /// The rule that the names of new files in the workspace must follow.
     pub name_profile: FileNamePolicy,
-    /// Whether the kernel or the server resolves paths below the workspace root.
     pub resolver: PathResolutionMethod,
     /// Mount points below the root whose files belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
@@ -84,22 +78,18 @@ pub struct LocalWorkspaceOptions {
     pub reserved_paths: Vec<RelPath>,
     /// The path of the policy file; `None` means the optional file `policy.toml` in the state directory.
     pub policy_path: Option<PathBuf>,
-    /// Whether opening the workspace activates the Landlock sandbox.
     pub landlock: LandlockMode,
     /// Paths outside the workspace that stay readable in the Landlock sandbox.
     pub readable_paths: Vec<PathBuf>,
     /// The most bytes of old file versions that the workspace retains; the oldest versions are dropped first.
     pub retained_bytes_max: u64,
-    /// Whether searches use an index, and whether an index is built.
     pub index_mode: IndexBuildAndUseMode,
     /// The least number of files that a search must visit to cause the building of a search index.
     pub index_files_min: u64,
     /// The time for which a file must be unmodified before the search index trusts its timestamp. If the minimum file
     /// age is shorter than the resolution of timestamps, a search can miss a change.
     pub index_min_file_age: Duration,
-    /// When the workspace starts to record changes by other programs.
     pub watch_start: ExternalChangeRecordingStartPolicy,
-    /// The clock that the workspace reads.
     pub clock: Arc<dyn Clock>,
     /// The user names by user id, if they were read before a sandbox was activated.
     pub(crate) user_names: Option<HashMap<u32, String>>,

@@ -32,13 +32,10 @@ pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label,
 /// A request to create an access token.
 #[derive(Debug, Clone)]
 pub struct CreateTokenRequest {
-    /// The principal that the new access token authenticates.
     pub principal: Principal,
-    /// The paths and operations that the new access token permits.
     pub grants: Grants,
     /// The expiry of the new access token in Unix milliseconds; `None` means that the token never expires.
     pub expires_ms: Option<i64>,
-    /// The description of the new access token for people.
     pub label: String,
 }
 
@@ -47,9 +44,7 @@ pub struct CreateTokenRequest {
 pub struct AccessTokenRecord {
     /// The public id of the access token, which is not secret.
     pub id: String,
-    /// The principal that the access token authenticates.
     pub principal: String,
-    /// The description of the access token for people.
     pub label: String,
     /// The creation time of the access token in Unix milliseconds.
     pub created_ms: i64,
@@ -375,7 +370,6 @@ pub(crate) fn random_name(prefix: &str) -> Result<String, Error> {
 /// A stored session ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTicketRecord {
-    /// The principal that the session ticket was created for.
     pub principal: String,
     /// The session to which the ticket is bound, or `None` if the ticket is not bound yet.
     pub session: Option<String>,

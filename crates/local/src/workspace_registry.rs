@@ -66,29 +66,19 @@ const STATE_DIRECTORY: &str = "state";
 /// The options for opening a workspace registry.
 #[derive(Clone)]
 pub struct WorkspaceRegistryOptions {
-    /// The directory of the workspace registry.
     pub directory: PathBuf,
-    /// Which failures a change of a hosted workspace survives once the change is acknowledged.
     pub durability: Durability,
-    /// The rule that the names of new files in hosted workspaces must follow.
     pub name_profile: FileNamePolicy,
-    /// Whether the kernel or the server resolves paths of hosted workspaces.
     pub resolver: stead_disk::PathResolutionMethod,
-    /// Whether searches in hosted workspaces use an index, and whether an index is built.
     pub index_mode: IndexBuildAndUseMode,
-    /// How the registry handles calls that need approval.
     pub approval_mode: ApprovalMode,
-    /// Whether the Landlock sandbox restricts the process to the registry.
     pub landlock: LandlockMode,
     /// Paths outside the registry that stay readable in the Landlock sandbox.
     pub readable_paths: Vec<PathBuf>,
-    /// The most workspaces of the registry that are open at the same time.
     pub open_workspaces_max: usize,
-    /// The time for which an unused workspace stays open.
     pub idle_timeout: Duration,
     /// The time in milliseconds for which a destroyed workspace stays in the trash.
     pub trash_retention_ms: i64,
-    /// The clock that the registry reads.
     pub clock: Arc<dyn Clock>,
 }
 

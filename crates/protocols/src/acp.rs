@@ -71,9 +71,7 @@ pub struct AcpProxyConfig {
 /// The peer that ended the ACP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcpConnectionClosedBy {
-    /// The editor closed its side of the ACP connection.
     Editor,
-    /// The agent closed its side of the ACP connection.
     Agent,
 }
 

@@ -18,9 +18,7 @@ tokio::task_local! {
 /// One engine call in the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLogCall {
-    /// The name of the operation that the logged call requested.
     pub operation: &'static str,
-    /// The error kind of the logged call, if the engine call failed.
     pub error_kind: Option<&'static str>,
     /// The number of the logged call's journal entry, if the result of the call contains an entry number.
     pub entry: Option<u64>,

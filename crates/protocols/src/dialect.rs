@@ -32,7 +32,6 @@ pub struct DialectReply {
     pub json: String,
     /// The dialect's reply as a text for the model.
     pub text: String,
-    /// Whether the dialect's reply reports an error.
     pub status: ReplyStatus,
 }
 
@@ -54,16 +53,13 @@ impl DialectReply {
 /// Whether the reply to a tool call reports success or an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyStatus {
-    /// The tool call succeeded.
     Success,
-    /// The tool call failed.
     Error,
 }
 
 /// The part of the file system that a dialect may access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DialectFilesystemReach {
-    /// The dialect may access only the workspace.
     Workspace,
     /// The dialect may access every file that the process may access. A relative path in a call of the dialect starts
     /// at the workspace.
@@ -191,26 +187,14 @@ const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
 /// The reason why a set of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DialectSetupError {
-    /// The program cannot parse a dialect definition that is compiled into it.
     #[error(transparent)]
     InvalidDefinition(#[from] DialectDefinitionParseError),
-    /// The user named a dialect that does not exist.
     #[error("unknown dialect '{0}'; available: {list}", list = dialect_names().join(", "))]
     UnknownDialect(String),
-    /// Two of the named dialects have a tool of the same name.
     #[error("the dialects {first} and {second} both have a tool '{tool}'; serve them separately")]
-    DuplicateTool {
-        /// The name of the tool that two dialects have.
-        tool: String,
-        /// Of two dialects that have the same tool, the name of the one that the user named first.
-        first: String,
-        /// Of two dialects that have the same tool, the name of the one that the user named second.
-        second: String,
-    },
-    /// A dialect that may access the whole machine must not be combined with other dialects.
+    DuplicateTool { tool: String, first: String, second: String },
     #[error("the dialect {0} is configured to access files outside the workspace; serve it without other dialects")]
     MustBeServedAlone(String),
-    /// A setting of a dialect is invalid.
     #[error(transparent)]
     InvalidSetting(#[from] DialectSettingError),
 }
@@ -218,27 +202,12 @@ pub enum DialectSetupError {
 /// The reason why a setting of a dialect is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialectSettingError {
-    /// The dialect setting is not of the form `KEY=VALUE`.
     #[error("invalid dialect option '{0}'; expected KEY=VALUE")]
     NotKeyValue(String),
-    /// The user gave an option name that none of the selected dialects has.
     #[error("no selected dialect has an option '{key}'; available: {known}")]
-    UnknownOption {
-        /// The unknown option name that the user gave.
-        key: String,
-        /// The names of the options that the selected dialects have.
-        known: String,
-    },
-    /// The dialect option does not accept the given value.
+    UnknownOption { key: String, known: String },
     #[error("invalid value '{value}' for the option '{key}'; expected {expected}")]
-    InvalidValue {
-        /// The name of the dialect option.
-        key: String,
-        /// The value that the dialect option does not accept.
-        value: String,
-        /// A description of the values that the dialect option accepts.
-        expected: String,
-    },
+    InvalidValue { key: String, value: String, expected: String },
 }
 
 /// The dialect settings from `--dialect-option KEY=VALUE`, by name. If the user gives a dialect setting twice, the

@@ -36,7 +36,6 @@ pub(crate) enum RetryAdvice {
 /// The exit status of the program, documented in `docs/reference/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandExit {
-    /// The command succeeded.
     Success,
     /// The command failed because of the state of the workspace or an error of the operating system.
     Failed,

@@ -56,12 +56,10 @@ pub enum Credential<'a> {
 pub struct AuthenticatedClientIdentity {
     /// A key that identifies the client's token.
     pub client_key: String,
-    /// The caller for all engine calls of the authenticated client.
     pub caller: Caller,
     /// The unique id of the workspace that the token gives access to. It is empty for the registry of
     /// workspaces.
     pub workspace_id: String,
-    /// The path of the workspace root, which some dialects show in their replies.
     pub location: DialectWorkspaceRootPath,
     /// The function that opens the workspace. The server calls the opener once for each client that is not in its
     /// cache. The opener may block its thread.

@@ -26,20 +26,14 @@ use crate::{
 
 /// A call whose operation is given by its name and whose arguments are JSON.
 pub struct JsonCall<'a> {
-    /// The authenticated caller and its grants.
     pub caller: &'a Caller,
-    /// The name of the requested operation, as in the operation table.
     pub operation: &'a str,
-    /// The arguments of the operation as a JSON object.
     pub arguments: Map<String, Value>,
     /// The idempotency key of the call. A call that repeats an idempotency key returns the first outcome and changes
     /// nothing.
     pub idempotency_key: Option<&'a str>,
-    /// The options that the caller's dialect sets for the call.
     pub options: CallOptions,
-    /// The deadline, cancel token and progress listener of the call.
     pub control: CallControl<'a>,
-    /// How the text of the outcome writes the call that comes next.
     pub style: CallStyle,
 }
 

@@ -15,7 +15,6 @@ use crate::{
 
 /// A call that is ready to run; its result is rendered as `T`.
 pub struct PreparedCall<T> {
-    /// The options of the prepared call, which its dialect sets.
     pub options: CallOptions,
     operation: Box<dyn PreparedOperation<T>>,
 }
@@ -54,9 +53,7 @@ impl<T> OutcomeWithBytes<T> {
 
 /// The rendered reply to a call that has run, and the facts about the call that its connection needs.
 pub struct FinishedCall<T> {
-    /// The reply to the finished call, in the form of its dialect.
     pub reply: T,
-    /// The error with which the engine refused the call.
     pub error: Option<Error>,
     /// The session to which later calls belong, if the call switched to another session.
     pub session_switch: Option<ConversationSessionSwitch>,

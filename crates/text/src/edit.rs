@@ -30,11 +30,8 @@ use select::{PlannedEditReplacement, PlannedTextEditEffect};
 /// An edit of a text: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindReplaceEdit<'a> {
-    /// The quoted text that the edit replaces.
     pub old: &'a str,
-    /// The text that the edit puts in place of the quoted text.
     pub new: &'a str,
-    /// Which matches of the quoted text the edit replaces.
     pub occurrence: OccurrenceSelector,
 }
 
@@ -100,13 +97,9 @@ pub enum NewTextLineTerminatorRule {
 pub struct EditMatchingRules {
     /// The matching passes that are tried for the quote of an edit, from first to last.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether overlapping matches of a quote are counted as separate matches.
     pub overlap_rule: MatchOverlapRule,
-    /// What an edit does if no matching pass finds its quote.
     pub recovery: QuoteNotFoundPolicy,
-    /// The rule for an edit with an empty quote.
     pub empty_quote: EmptyQuoteRule,
-    /// The rule for the line terminators in the new text of an edit.
     pub terminator_rule: NewTextLineTerminatorRule,
 }
 
@@ -199,7 +192,6 @@ pub struct ReplacedMatchLineRanges {
 /// The result of one applied edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdit {
-    /// How the quote of the applied edit was found.
     pub method: QuoteMatchMethod,
     /// The line ranges that the edit changed. If the new text was already present before the edit, the line ranges are
     /// those of the present text.
@@ -216,7 +208,6 @@ pub const RESULT_BYTES_MAX: usize = 64 << 20;
 /// The result of all edits of one call together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditedText {
-    /// The text after all edits are applied.
     pub text: String,
     /// The replacements that the edits make, in the order of their positions in the text.
     pub splices: Vec<TextSplice>,

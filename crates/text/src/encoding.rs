@@ -24,17 +24,11 @@ const CHARACTER_BUFFER_BYTES: usize = 16;
 /// A character encoding, together with the presence of a byte-order mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// The text is UTF-8 without a byte-order mark.
     Utf8,
-    /// The text is UTF-8 with a byte-order mark.
     Utf8Bom,
-    /// The text is little-endian UTF-16 without a byte-order mark.
     Utf16Le,
-    /// The text is little-endian UTF-16 with a byte-order mark.
     Utf16LeBom,
-    /// The text is big-endian UTF-16 without a byte-order mark.
     Utf16Be,
-    /// The text is big-endian UTF-16 with a byte-order mark.
     Utf16BeBom,
     /// The text is in an encoding older than Unicode, such as `windows-1252`.
     Legacy(LegacyEncoding),
@@ -48,7 +42,6 @@ pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are not valid {}", encoding.name())]
 pub struct TextDecodeError {
-    /// The encoding in which the bytes are not valid.
     pub encoding: Encoding,
 }
 
@@ -58,7 +51,6 @@ pub struct TextDecodeError {
 pub struct TextEncodeError {
     /// The first character that the encoding cannot represent.
     pub character: char,
-    /// The encoding that cannot represent the character.
     pub encoding: Encoding,
 }
 

@@ -10,15 +10,10 @@ use std::ops::{Range, RangeInclusive};
 /// The kind of line terminators in a whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineEnding {
-    /// Every line terminator of the text is `\n`.
     Lf,
-    /// Every line terminator of the text is `\r\n`.
     Crlf,
-    /// Every line terminator of the text is a lone `\r`.
     Cr,
-    /// The text has more than one kind of line terminator.
     Mixed,
-    /// The text has no line terminator.
     None,
 }
 
@@ -40,9 +35,7 @@ impl LineEnding {
 pub struct LineEndingCounts {
     /// The number of line terminators in the text that are `\n` without a `\r` before.
     pub lf: usize,
-    /// The number of line terminators in the text that are `\r\n`.
     pub crlf: usize,
-    /// The number of line terminators in the text that are a lone `\r`.
     pub cr: usize,
 }
 

@@ -75,9 +75,7 @@ pub enum MatchOverlapRule {
 /// Where in a line the match of a quote may begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchBoundaryRule {
-    /// The match of a quote may begin and end anywhere, also within a line.
     Anywhere,
-    /// The match of a quote must consist of whole lines.
     WholeLines,
 }
 
@@ -86,9 +84,7 @@ pub enum MatchBoundaryRule {
 pub struct QuoteSearchOptions {
     /// The matching passes that a search for a quote tries, from first to last.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether the search counts overlapping matches of the quote.
     pub overlap_rule: MatchOverlapRule,
-    /// Where in a line the match of the quote may begin and end.
     pub boundary: MatchBoundaryRule,
 }
 
@@ -107,7 +103,6 @@ impl QuoteSearchOptions {
 /// One match of a quote in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatch {
-    /// The byte range of the quote match in the text.
     pub bytes: Range<usize>,
     /// The 1-based lines of the quote match in the text.
     pub lines: RangeInclusive<usize>,
@@ -133,7 +128,6 @@ pub struct QuoteMatches {
     pub pass: FuzzyTextMatchPass,
     /// All matches of the quote, in the order of their positions in the text.
     pub matches: Vec<QuoteMatch>,
-    /// The limit that ended the search for the quote early, if any.
     pub limit: Option<ReachedQuoteSearchLimit>,
 }
 

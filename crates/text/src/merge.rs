@@ -16,7 +16,6 @@ use crate::lines;
 /// The result of a three-way merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeResult {
-    /// The merge is clean, with this merged text that has the changes of both sides.
     Clean(String),
     /// The merge failed, with at least one range of lines in conflict, in order of position.
     Conflict(Vec<MergeConflictLineRanges>),

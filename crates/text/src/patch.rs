@@ -50,30 +50,22 @@ impl PatchGrammar {
 pub struct FilePatch {
     /// The 1-based line of the patch where the section starts.
     pub line: usize,
-    /// The change that the section makes to the file.
     pub kind: PatchSectionKind,
 }
 
 /// The change that a patch makes to one file, with paths as written in the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchSectionKind {
-    /// The patch creates a file.
     Add {
-        /// The path of the file that the patch creates.
         path: String,
-        /// The whole content of the file that the patch creates.
         content: String,
     },
-    /// The patch changes an existing file.
     Update {
-        /// The path of the file that the patch changes.
         path: String,
         /// The chunks of the patch that change the file; the list is never empty.
         chunks: Vec<PatchChunk>,
     },
-    /// The patch deletes a file.
     Delete {
-        /// The path of the file that the patch deletes.
         path: String,
         /// The chunks with the lines that a unified diff removes. The removed lines must be the whole content of the
         /// deleted file. The list of chunks is empty if the patch does not state the removed lines.
@@ -81,9 +73,7 @@ pub enum PatchSectionKind {
     },
     /// The patch renames a file, and may also change the file's content.
     Move {
-        /// The path of the file before the patch renames it.
         from: String,
-        /// The path of the file after the patch renames it.
         to: String,
         /// The chunks of the patch that change the renamed file; the list may be empty.
         chunks: Vec<PatchChunk>,

@@ -45,7 +45,6 @@ pub struct SearchHitScorer {
 /// The role and the score of a search hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchHitScore {
-    /// The role of the hit's line: whether the line defines, uses or imports the searched name.
     pub role: SymbolRole,
     /// The points of the search hit; a hit with more points ranks higher.
     pub points: u32,
@@ -54,11 +53,8 @@ pub struct SearchHitScore {
 /// A search hit with its score, to be ranked.
 #[derive(Debug, Clone, Copy)]
 pub struct ScoredSearchHit<'a> {
-    /// The path of the file that contains the search hit.
     pub path: &'a str,
-    /// The line number of the search hit in its file.
     pub line: u64,
-    /// The role and the points of the search hit.
     pub score: SearchHitScore,
 }
 

@@ -19,13 +19,9 @@ const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
 /// The numbers of files and other items in a copied or exported workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceCopyCounts {
-    /// The number of files that were copied from the workspace.
     pub files: u64,
-    /// The number of directories that were copied from the workspace.
     pub directories: u64,
-    /// The number of symlinks that were copied from the workspace.
     pub links: u64,
-    /// The total size in bytes of the files that were copied from the workspace.
     pub bytes: u64,
     /// The number of items of the workspace that were not copied: pipes, sockets, devices, and in an archive also
     /// symlinks.

@@ -40,9 +40,7 @@ impl TokenScope {
 /// An access token and its scope in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecordWithScope {
-    /// The stored access token of the registry.
     pub token: AccessTokenRecord,
-    /// The part of the registry to which the token gives access.
     pub scope: TokenScope,
 }
 

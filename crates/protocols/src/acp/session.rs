@@ -20,7 +20,6 @@ use crate::{
 
 /// An opened root of an ACP session.
 pub struct OpenedAcpSessionRoot {
-    /// The engine of the workspace that contains the session root.
     pub engine: Engine,
     /// The absolute paths of the session root: the requested path, and the path with symbolic links resolved.
     pub root_paths: Vec<String>,

@@ -17,9 +17,7 @@ pub(super) const VERSION_WITHOUT_FILES: u64 = 2;
 /// The command that starts an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServerCommand {
-    /// The program that the command of the MCP server starts.
     pub command: String,
-    /// The arguments of the command that starts the MCP server.
     pub arguments: Vec<String>,
     /// The environment variable that assigns the MCP server's calls to an ACP session.
     pub ticket: Option<McpServerTicketEnvVar>,
@@ -28,7 +26,6 @@ pub struct McpServerCommand {
 /// The environment variable that assigns the calls of an MCP server to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServerTicketEnvVar {
-    /// The name of the environment variable that passes the session ticket to the MCP server.
     pub variable: &'static str,
     /// The random session ticket, which is the value of the environment variable.
     pub secret: String,
@@ -37,9 +34,7 @@ pub struct McpServerTicketEnvVar {
 /// The ACP file methods that a peer offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcpFileCapabilities {
-    /// Whether the ACP peer offers the method `fs/read_text_file`.
     pub read_text_file: bool,
-    /// Whether the ACP peer offers the method `fs/write_text_file`.
     pub write_text_file: bool,
 }
 

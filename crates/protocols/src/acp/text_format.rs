@@ -12,29 +12,23 @@ const META_KEY: &str = "stead";
 /// Whether a file keeps its line endings when an agent writes text with LF only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteLineEndingPolicy {
-    /// A write keeps the line endings of the existing file.
     #[default]
     Keep,
-    /// A write stores the agent's line endings unchanged.
     AsGiven,
 }
 
 /// Whether a file keeps its encoding and its byte order mark when an agent writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteEncodingPolicy {
-    /// A write keeps the encoding of the existing file.
     #[default]
     Keep,
-    /// A write stores the file in UTF-8.
     Utf8,
 }
 
 /// The line endings and the encoding of the files that agents write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteFormatPolicy {
-    /// Whether a write of an agent keeps the line endings of the file.
     pub line_endings: WriteLineEndingPolicy,
-    /// Whether a write of an agent keeps the encoding of the file.
     pub encoding: WriteEncodingPolicy,
 }
 

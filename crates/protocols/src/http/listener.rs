@@ -34,9 +34,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A listening socket of the HTTP server.
 pub enum HttpListener {
-    /// The HTTP server listens on plain TCP.
     Tcp(TcpListener),
-    /// The HTTP server listens on TCP with TLS.
     Tls(TcpListener, Arc<ReloadableTlsConfig>),
     /// The HTTP server listens on a Unix socket. Processes of the user with the given id need no token.
     Unix(UnixListener, u32),

@@ -21,7 +21,6 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// The configured authorization servers, and the URL scheme of this HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationServers {
-    /// The URLs of the configured authorization servers.
     pub servers: Vec<String>,
     /// The scheme of the URL that clients use for this HTTP server.
     pub scheme: UrlScheme,

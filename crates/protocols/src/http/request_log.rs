@@ -38,7 +38,6 @@ pub struct HttpRequestLogEntry {
     pub principal: Option<String>,
     /// The id of the workspace, if the client's token is for one workspace.
     pub workspace: Option<String>,
-    /// The engine calls that the HTTP request made.
     pub calls: LoggedCallsOfHttpRequest,
     /// The status of the HTTP response, or 499 if the client disconnected.
     pub status: u16,

@@ -31,11 +31,8 @@ use crate::{
 /// The configuration of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpServerConfig {
-    /// The path of the workspace root, which some dialects report to the client.
     pub location: DialectWorkspaceRootPath,
-    /// The names of the dialects that `/mcp` serves.
     pub mcp_dialects: Vec<String>,
-    /// The names of the dialects that `/rpc` serves.
     pub rpc_dialects: Vec<String>,
     /// The maximum number of concurrent calls that work on files, for all clients of a workspace together. Calls that
     /// wait for an event have a separate limit of the same size.
@@ -57,15 +54,12 @@ impl HttpServerConfig {
 pub struct HttpServerOptions {
     /// The receiver of a log entry for every HTTP request; `None` disables the request log.
     pub request_logger: Option<Arc<dyn RequestLogSink>>,
-    /// The additional tools, prompts and resources for MCP clients.
     pub mcp_extension: Option<Arc<McpExtensionWithParsedItems>>,
-    /// The OAuth authorization servers that the HTTP server advertises to clients.
     pub authorization_servers: Option<AuthorizationServers>,
     /// The rate limit per principal; `None` means no rate limit.
     pub rate_limit: Option<RateLimit>,
     /// The maximum number of concurrent connections; `None` means the default maximum.
     pub connections_max: Option<usize>,
-    /// The limit on unauthenticated connections per address.
     pub per_address_limit: UnauthenticatedPerAddressLimit,
 }
 

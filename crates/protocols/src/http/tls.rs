@@ -23,16 +23,12 @@ const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 /// The reason why a TLS certificate and its key cannot be used. A TLS certificate error never contains the private key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsCertificateError {
-    /// The TLS certificates are not valid PEM.
     #[error("cannot parse the certificates: {0}")]
     InvalidCertificates(pem::Error),
-    /// The PEM text of the certificate chain has no certificate.
     #[error("no certificate in the file")]
     NoCertificate,
-    /// The private key is not valid PEM.
     #[error("cannot parse the private key: {0}")]
     InvalidKey(pem::Error),
-    /// The certificate and the key do not match, or the TLS library rejects them.
     #[error("cannot use this certificate with this key: {0}")]
     Unusable(rustls::Error),
 }

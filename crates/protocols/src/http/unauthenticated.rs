@@ -16,10 +16,8 @@ const IPV6_NETWORK_BITS: u32 = 64;
 /// The limit on unauthenticated connections per address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnauthenticatedPerAddressLimit {
-    /// The server uses the default limit on unauthenticated connections per address.
     #[default]
     Default,
-    /// The server allows each address this number of unauthenticated connections.
     AtMost(usize),
     /// The server does not limit unauthenticated connections per address, for example because it is behind a proxy.
     Unlimited,

@@ -38,33 +38,24 @@ pub type McpExtensionFuture<'a> =
 /// A list of the MCP server to which an extension can add items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpListKind {
-    /// The list of tools that the method `tools/list` returns.
     Tools,
-    /// The list of prompts that the method `prompts/list` returns.
     Prompts,
-    /// The list of resources that the method `resources/list` returns.
     Resources,
-    /// The list of resource templates that the method `resources/templates/list` returns.
     ResourceTemplates,
 }
 
 /// An MCP request that the server passes to an extension.
 #[derive(Debug)]
 pub struct McpRequestForExtension<'a> {
-    /// The JSON-RPC method name of the MCP request.
     pub method: &'a str,
-    /// The JSON-RPC parameters of the MCP request.
     pub params: Value,
 }
 
 /// The error with which an extension answers an MCP request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpExtensionErrorResponse {
-    /// The JSON-RPC error code of the extension's error response.
     pub code: i32,
-    /// The message of the extension's error response, which people read.
     pub message: String,
-    /// The JSON-RPC `data` of the extension's error response, which programs read.
     pub data: Option<Value>,
 }
 

@@ -18,36 +18,26 @@ pub const DESCRIBED_MATCHES_MAX: usize = 20;
 pub struct EditError {
     /// The 0-based index of the failed edit among the edits of the call.
     pub edit_index: usize,
-    /// The reason why the edit cannot be applied.
     pub reason: EditErrorKind,
 }
 
 /// The reason why an edit cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditErrorKind {
-    /// The quote of the edit is empty.
     EmptyOld,
-    /// The quote of the edit is not in the text.
     NotFound(Box<QuoteNotFoundDetails>),
-    /// The quote of the edit matches more than once, but the edit requires exactly one match.
     Ambiguous {
-        /// The matching pass that found the matches of the ambiguous quote.
         pass: FuzzyTextMatchPass,
-        /// The number of matches that the ambiguous quote has.
         total: usize,
         /// The first matches of the ambiguous quote, at most [`DESCRIBED_MATCHES_MAX`].
         matches: Vec<AmbiguousQuoteCandidate>,
     },
-    /// The number of matches of the quote differs from the number that the edit requires.
     WrongCount {
-        /// The number of matches that the edit requires its quote to have.
         expected: usize,
-        /// The number of matches that the quote of the edit has.
         total: usize,
         /// The first matches of the quote, at most [`DESCRIBED_MATCHES_MAX`].
         matches: Vec<AmbiguousQuoteCandidate>,
     },
-    /// The edit replaces text that an earlier edit of the same call also replaces.
     Overlap {
         /// The index of the earlier edit that replaces some of the same text.
         other_edit: usize,
@@ -58,7 +48,6 @@ pub enum EditErrorKind {
     ElisionInNewText {
         /// The 1-based number of the placeholder line in the new text.
         line: usize,
-        /// The text of the placeholder line in the new text.
         text: String,
     },
     /// A line of the new text has too little indentation for the shift to the left that the match requires. The new
@@ -66,7 +55,6 @@ pub enum EditErrorKind {
     Unindentable {
         /// The 1-based number of the new line that cannot be shifted left.
         line: usize,
-        /// How the quote of the edit was found.
         method: QuoteMatchMethod,
     },
     /// The edited text would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
@@ -78,7 +66,6 @@ pub enum EditErrorKind {
 /// Details about a quote that is not in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteNotFoundDetails {
-    /// The part of the text that resembles the missing quote most.
     pub nearest: Option<NearestQuoteCandidate>,
     /// The index of another edit of the same call whose new text contains the missing quote. An edit cannot quote text
     /// that another edit inserts, because quotes are matched against the original text.
@@ -88,20 +75,16 @@ pub struct QuoteNotFoundDetails {
     pub new_text_lines: Vec<RangeInclusive<usize>>,
     /// A line of the missing quote that is a placeholder for omitted lines.
     pub elision_line: Option<String>,
-    /// The limit that ended the search for the missing quote early.
     pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
 /// A match of an ambiguous quote, as an edit error describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AmbiguousQuoteCandidate {
-    /// The byte range of the match in the text.
     pub bytes: std::ops::Range<usize>,
     /// The 1-based lines of the match in the text.
     pub lines: RangeInclusive<usize>,
-    /// The definition that encloses the match, such as a function.
     pub enclosing_definition: Option<EnclosingDefinition>,
-    /// Neighbouring lines of the match that make the quote unique if they are added to the quote.
     pub disambiguating_context: Option<SuggestedDisambiguatingLines>,
 }
 

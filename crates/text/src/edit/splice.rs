@@ -10,7 +10,6 @@ use crate::locate::{QuoteMatch, QuoteSearchHaystack};
 pub struct TextSplice {
     /// The byte range that the splice replaces, on character boundaries.
     pub bytes: Range<usize>,
-    /// The text that the splice puts in place of the byte range.
     pub text: String,
 }
 

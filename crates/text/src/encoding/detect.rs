@@ -20,10 +20,7 @@ const GUESS_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectedContentKind {
     /// The content is text, and decoding and encoding the content gives the same bytes.
-    Text {
-        /// The encoding of the detected text.
-        encoding: Encoding,
-    },
+    Text { encoding: Encoding },
     /// The content is not text, or its encoding is in doubt.
     Binary,
 }

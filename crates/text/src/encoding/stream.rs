@@ -9,9 +9,7 @@ use super::{
 /// Whether a chunk is the last chunk of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFinality {
-    /// More chunks of the text may follow the chunk.
     MoreFollows,
-    /// The chunk is the last chunk of the text.
     Last,
 }
 

@@ -52,7 +52,6 @@ pub enum DisambiguatingContextPosition {
 /// The lines to add to an ambiguous quote so that the quote matches only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedDisambiguatingLines {
-    /// The position of the lines to add, relative to the match of the quote.
     pub side: DisambiguatingContextPosition,
     /// The 1-based range of the lines to add to the quote.
     pub lines: RangeInclusive<usize>,

@@ -46,7 +46,6 @@ const DIFFERENCES_MAX: usize = 5;
 pub struct NearestQuoteCandidate {
     /// The 1-based lines of the text where the quote most likely belongs.
     pub lines: RangeInclusive<usize>,
-    /// The first lines in which the quote and the text differ.
     pub differences: Vec<QuoteLineDifference>,
 }
 

@@ -55,7 +55,6 @@ impl<'a> PatchChunkPlacementRules<'a> {
 /// The result of applying a patch to a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchedText {
-    /// The text after all chunks of the patch are applied.
     pub text: String,
     /// The place where each chunk was applied, in the order of the patch.
     pub matches: Vec<PatchChunkMatch>,
@@ -63,18 +62,14 @@ pub struct PatchedText {
     pub added: usize,
     /// The number of lines that the patch removed from the text.
     pub removed: usize,
-    /// Whether the patch added or removed the final newline of the text.
     pub final_newline: FinalNewlineChange,
 }
 
 /// Whether a patch added or removed the final newline of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalNewlineChange {
-    /// The patch did not change whether the text ends with a newline.
     Unchanged,
-    /// The patch added the final newline that the text lacked.
     TerminatorAdded,
-    /// The patch removed the final newline that the text had.
     TerminatorDropped,
 }
 
@@ -83,11 +78,8 @@ pub enum FinalNewlineChange {
 pub struct PatchChunkMatch {
     /// The 1-based line of the text where the chunk was applied.
     pub line: usize,
-    /// The matching pass that found the place of the chunk.
     pub pass: FuzzyTextMatchPass,
-    /// The repair of a typing slip in the chunk that was necessary to find its place.
     pub repair: Option<PatchChunkRepair>,
-    /// Whether the chunk was placed by its content, by a line number, or by default.
     pub basis: PatchPlacementBasis,
 }
 
@@ -110,14 +102,12 @@ pub struct PatchApplyError {
     pub chunk: usize,
     /// The 1-based line of the patch where the failed chunk starts.
     pub line: usize,
-    /// The reason why the chunk cannot be placed.
     pub reason: PatchApplyErrorKind,
 }
 
 /// The reason why a chunk cannot be placed in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchApplyErrorKind {
-    /// The quoted lines of the chunk are not in the text.
     #[error("its lines are not in the text")]
     NotFound {
         /// The context and removed lines of the chunk, each with a newline.
@@ -125,13 +115,8 @@ pub enum PatchApplyErrorKind {
         /// The only 1-based line where the text already contains the new lines of the chunk.
         already: Option<usize>,
     },
-    /// An anchor of the chunk, given after `@@`, is not in the text.
     #[error("the line {anchor:?} after @@ is not in the text")]
-    AnchorNotFound {
-        /// The anchor of the chunk that is not in the text.
-        anchor: String,
-    },
-    /// The chunk matches in several places of the text.
+    AnchorNotFound { anchor: String },
     #[error("it matches in {} places; add context lines", lines.len())]
     Ambiguous {
         /// The 1-based first lines of all places where the chunk matches.
@@ -139,7 +124,6 @@ pub enum PatchApplyErrorKind {
         /// The number of lines of the text that the ambiguous chunk quotes.
         count: usize,
     },
-    /// Another chunk of the patch changes the same lines of the text.
     #[error("it changes the same lines as chunk {other}")]
     Overlap {
         /// The 0-based index of the other chunk that changes the same lines.
@@ -147,13 +131,11 @@ pub enum PatchApplyErrorKind {
         /// The 1-based line of the text that both chunks quote and at least one of the chunks removes.
         line: usize,
     },
-    /// The chunk quotes no line, and its stated line number does not fit the text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
         /// The 1-based line after which the chunk should insert its lines, as the patch states.
         line: usize,
     },
-    /// The search for the chunk compared too many lines and was stopped.
     #[error("the search takes too long: the text repeats too many lines")]
     Exhausted,
 }

@@ -8,56 +8,40 @@ use super::envelope::{BEGIN, END};
 pub struct PatchParseError {
     /// The 1-based line of the patch that has the syntax error.
     pub line: usize,
-    /// The kind of syntax error in the line of the patch.
     pub fault: PatchParseErrorKind,
 }
 
 /// The kind of syntax error of a patch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchParseErrorKind {
-    /// The begin marker `*** Begin Patch` is missing.
     #[error("the first line of a patch must be {BEGIN:?}")]
     MissingBegin,
-    /// Text precedes the begin marker `*** Begin Patch`.
     #[error("text before {BEGIN:?} is not allowed")]
     TextBeforeBegin,
-    /// The end marker `*** End Patch` is missing.
     #[error("the last line of a patch must be {END:?}")]
     MissingEnd,
-    /// Text follows the end marker `*** End Patch`.
     #[error("text after {END:?} is not allowed")]
     TextAfterEnd,
-    /// The patch has no section that changes a file.
     #[error("the patch changes no file")]
     NoSections,
-    /// A section of the patch does not start with a known header.
     #[error("{0:?} is not a header; write *** Add File:, *** Update File:, *** Delete File: or *** Move File:")]
     UnknownHeader(String),
-    /// A header of the patch has no path.
     #[error("the header has no path")]
     MissingPath(String),
-    /// A move header of the patch has no target path.
     #[error("write a move as *** Move File: old -> new")]
     MissingArrow(String),
-    /// An update section of the patch has no chunk.
     #[error("the update has no chunk")]
     MissingChunks,
-    /// A chunk of the patch has no lines.
     #[error("no lines follow @@")]
     EmptyChunk,
-    /// A line outside a chunk is not a chunk header (`@@`).
     #[error("{0:?} is not the start of a chunk; write @@ before it")]
     NotChunkHeader(String),
-    /// A line of a new file does not start with a plus.
     #[error("{0:?} does not start with +; every line of a new file must")]
     NotAddLine(String),
-    /// The header `*** Environment ID:` is empty or repeated.
     #[error("*** Environment ID: must be given once, with a name")]
     InvalidEnvironment,
-    /// The heredoc or code fence around the patch is not closed as it was opened.
     #[error("the heredoc around the patch is not closed as it was opened")]
     MalformedWrapper,
-    /// A hunk header of a unified diff cannot be parsed.
     #[error("{0:?} is not a hunk header")]
     NotHunkHeader(String),
     /// A unified diff requests a change that a text patch cannot make, such as a binary change.

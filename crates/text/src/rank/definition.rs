@@ -9,13 +9,10 @@ use crate::is_listed;
 /// The role of a line for a name: whether the line defines, uses or imports the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolRole {
-    /// The line defines the searched name.
     Definition,
     /// The line looks like a definition of the searched name, but may be a class member, a key or a heading.
     LikelyDefinition,
-    /// The line uses or mentions the searched name.
     Usage,
-    /// The line imports the searched name.
     Import,
 }
 

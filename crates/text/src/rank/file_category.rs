@@ -6,7 +6,6 @@ use crate::is_listed;
 /// The category of a file, by which its search hits are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SearchRankFileCategory {
-    /// The file is hand-written source.
     Source,
     /// The file only declares names that are defined in other files.
     Declarations,
