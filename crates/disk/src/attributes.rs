@@ -19,23 +19,18 @@ pub enum FileAttributeSource<'a> {
         /// The permission bits that the new file gets; set-id bits are ignored.
         mode: u32,
     },
-    /// The staged file gets a copy of the attributes of the file that it replaces.
     CopyFrom(&'a OpenFile),
 }
 
 /// A file attribute that could not be copied to the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LostAttribute {
-    /// The owner of the replaced file could not be copied.
     #[error("Owner")]
     Owner,
-    /// The group of the replaced file could not be copied.
     #[error("Group")]
     Group,
-    /// The POSIX access list of the replaced file could not be copied.
     #[error("AccessList")]
     AccessList,
-    /// An extended attribute whose name starts with `user.` could not be copied.
     #[error("User")]
     User,
 }

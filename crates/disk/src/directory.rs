@@ -21,9 +21,8 @@ use crate::{
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskDirectoryEntry {
-    /// The name of the directory entry.
     pub name: FileName,
-    /// The file type of the directory entry at the time of the listing.
+    /// The type at the time of the listing.
     pub file_type: FileType,
 }
 
@@ -32,9 +31,8 @@ pub struct DiskDirectoryEntry {
 pub enum ExistingTargetPolicy {
     /// The rename fails with the error `Exists` if the target name exists.
     Refuse,
-    /// The rename exchanges the source and target names.
+    /// The source and the target exchange their names.
     Exchange,
-    /// The rename atomically replaces the file with the target name.
     Replace,
 }
 

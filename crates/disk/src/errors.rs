@@ -12,29 +12,23 @@ pub enum DiskErrorKind {
     Exists,
     #[error("not a directory")]
     NotDirectory,
-    /// The disk access failed because the path is a directory and another file type is required.
     #[error("is a directory")]
     IsDirectory,
-    /// The disk access failed because the path is a FIFO, socket or device instead of a regular file.
     #[error("not a regular file")]
     NotRegularFile,
-    /// The disk access failed because the path is a symbolic link, which the called function does not follow.
     #[error("is a symbolic link")]
     IsSymlink,
-    /// The disk access failed because the path has too many symbolic links, or a link to itself.
     #[error("too many symbolic links")]
     SymlinkLoop,
     #[error("outside the root")]
     OutsideRoot,
-    /// The disk access failed because the path would cross into a mount that is not allowed.
     #[error("crosses a mount")]
     CrossesMount,
-    /// The disk access failed because the path enters or names a hidden directory.
     #[error("hidden")]
     Hidden,
     #[error("not empty")]
     NotEmpty,
-    /// The disk access failed because the path changed meanwhile; the caller should resolve the path again.
+    /// The caller should resolve the path again.
     #[error("changed concurrently")]
     ChangedConcurrently,
     #[error("busy")]
@@ -55,7 +49,6 @@ pub enum DiskErrorKind {
     TooLarge,
     #[error("not supported here")]
     Unsupported,
-    /// The disk access failed for another reason; the field `errno` may have the error number.
     #[error("input/output error")]
     Io,
 }
@@ -64,11 +57,9 @@ pub enum DiskErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{step}: {kind}")]
 pub struct DiskError {
-    /// The kind of the disk error.
     pub kind: DiskErrorKind,
     /// The name of the system call or internal step that failed.
     pub step: &'static str,
-    /// The error number of the operating system, if the operating system reported the disk error.
     pub errno: Option<i32>,
 }
 

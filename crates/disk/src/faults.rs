@@ -103,18 +103,14 @@ mod armed {
     /// The threads whose system calls a fault plan counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultPlanThreadFilter {
-        /// The fault plan counts only system calls of the thread that activated it.
         ThisThread,
-        /// The fault plan counts the system calls of every thread.
         AllThreads,
     }
 
     /// The kinds of system calls that a fault plan counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultFilter {
-        /// The fault plan counts every system call.
         All,
-        /// The fault plan counts only one kind of system call.
         Only(SystemCall),
     }
 
@@ -123,20 +119,15 @@ mod armed {
     pub struct FaultPlan {
         /// Which of the counted system calls fails, counted from 1; with 0, no system call fails.
         pub call_number: u64,
-        /// The effect of the fault that the fault plan injects.
         pub action: InjectedFaultEffect,
-        /// The threads whose system calls the fault plan counts.
         pub scope: FaultPlanThreadFilter,
-        /// The kinds of system calls that a fault plan counts.
         pub calls: FaultFilter,
     }
 
     /// The report of a fault plan: how many system calls were counted, and which one failed first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FaultPlanSystemCallReport {
-        /// The number of system calls that the fault plan counted.
         pub counted_calls: u64,
-        /// The first system call that the fault plan let fail, if any.
         pub hit_call: Option<SystemCall>,
     }
 

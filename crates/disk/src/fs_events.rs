@@ -37,7 +37,6 @@ pub struct InotifyWatchId(i32);
 /// The kind of change that an inotify event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FsEventKind {
-    /// A name was created in the watched directory.
     Created,
     /// The content of a file in the watched directory changed.
     Modified,
@@ -49,11 +48,8 @@ pub enum FsEventKind {
     MovedFrom(u32),
     /// A name was moved into the watched directory; the `MovedFrom` event of the same rename has the same cookie.
     MovedTo(u32),
-    /// A name was removed from the watched directory.
     Deleted,
-    /// The watched directory itself was moved.
     SelfMoved,
-    /// The watched directory itself was removed.
     SelfDeleted,
     /// The inotify watch ended and reports no more events.
     WatchRemoved,
@@ -64,9 +60,7 @@ pub enum FsEventKind {
 /// Whether a file change event is about a directory or about another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FsEventFileType {
-    /// The file change event is about a directory.
     Directory,
-    /// The file change event is not about a directory.
     Other,
 }
 
@@ -77,9 +71,7 @@ pub struct FsEvent {
     pub watch: Option<InotifyWatchId>,
     /// The changed name in the watched directory; `None` if the event names no directory entry.
     pub name: Option<FileName>,
-    /// Whether the file change event is about a directory or about another file.
     pub subject: FsEventFileType,
-    /// The kind of change that the file change event reports.
     pub kind: FsEventKind,
 }
 
@@ -161,7 +153,6 @@ impl FsEventQueueWaker {
 /// Whether [`FsEventQueue::drain`] emptied the event queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsEventDrainEndReason {
-    /// [`FsEventQueue::drain`] returned all queued events.
     Complete,
     /// [`FsEventQueue::drain`] returned [`EVENTS_PER_DRAIN_MAX`] events, and the event queue may have more.
     Partial,

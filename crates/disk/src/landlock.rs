@@ -16,18 +16,15 @@ const PROC_SELF: &str = "/proc/self";
 /// How many of the sandbox rules the kernel enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandlockOutcome {
-    /// The kernel enforces all sandbox rules.
     Full,
-    /// The kernel enforces only the sandbox rules that it supports.
+    /// The kernel enforces only the rules that it supports.
     Partial,
-    /// The kernel enforces no sandbox rule.
     None,
 }
 
 /// The result of activating the Landlock sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandlockReport {
-    /// How many of the sandbox rules the kernel enforces.
     pub status: LandlockOutcome,
     /// The Landlock ABI of the kernel; `None` if the kernel has no Landlock.
     pub abi: Option<i32>,

@@ -25,7 +25,6 @@ use crate::{
 /// The options for opening a root directory.
 #[derive(Debug, Clone, Default)]
 pub struct RootDirectoryOptions {
-    /// Whether the kernel or this crate resolves paths below the root directory.
     pub resolver: PathResolutionMethod,
     /// The mount points inside the root directory that paths may cross; no other mount may be crossed.
     pub allowed_mounts: Vec<RelPath>,

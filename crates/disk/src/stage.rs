@@ -26,7 +26,6 @@ const OWNER_ONLY_MODE: u32 = 0o600;
 /// The source of the content of a staged file.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedContentSource<'a> {
-    /// The content of the staged file is given as bytes in memory.
     Bytes(&'a [u8]),
     /// The content of the staged file is copied from an open file; if possible, the copy shares the blocks of the open
     /// file.

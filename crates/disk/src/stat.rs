@@ -5,45 +5,35 @@ use rustix::fs::{FileType, Statx, StatxFlags, StatxTimestamp};
 /// The device and inode numbers of a file, which identify the file as long as it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId {
-    /// The number of the device that contains the file.
     pub dev: u64,
-    /// The inode number of the file on its device.
     pub ino: u64,
 }
 
 /// File metadata by which callers detect a change: different fingerprints mean that the file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InodeFingerprint {
-    /// The device and inode numbers of the file.
     pub id: InodeId,
-    /// The size of the file in bytes.
     pub size: u64,
-    /// The time when the file content last changed, in nanoseconds since 1970.
+    /// When the content last changed, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// The time when the file's content or metadata last changed (ctime), in nanoseconds since 1970.
+    /// When the content or metadata last changed (ctime), in nanoseconds since 1970.
     pub changed_ns: i128,
 }
 
 /// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskStat {
-    /// The type of the file.
     pub file_type: FileType,
-    /// The size of the file in bytes.
     pub size: u64,
     /// The permission bits of the file with the set-id and sticky bits, but without the file type.
     pub mode: u32,
-    /// The user id of the file's owner.
     pub uid: u32,
-    /// The group id of the file.
     pub gid: u32,
-    /// The number of hard links of the file.
     pub hard_links: u64,
-    /// The time when the file content last changed, in nanoseconds since 1970.
+    /// When the content last changed, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// The time when the file was created, in nanoseconds since 1970, if the file system records it.
+    /// In nanoseconds since 1970; `None` if the file system does not record it.
     pub created_ns: Option<i128>,
-    /// The fingerprint by which callers detect a change of the file.
     pub fingerprint: InodeFingerprint,
 }
 
@@ -52,7 +42,6 @@ pub struct DiskStat {
 pub struct DiskSpace {
     /// The number of free bytes on the file system that this user may write.
     pub free_bytes: u64,
-    /// The total size of the file system in bytes.
     pub total_bytes: u64,
 }
 

@@ -12,7 +12,6 @@ pub struct DiskTreeSize {
     pub files: u64,
     /// The number of counted directories of the tree, without the start directory.
     pub directories: u64,
-    /// The total size of the counted regular files, in bytes.
     pub bytes: u64,
     /// The number of directories that could not be read.
     pub unreadable: u64,

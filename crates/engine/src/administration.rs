@@ -18,7 +18,6 @@ use crate::{
 pub enum RequiredAuthority {
     /// The operation works with files. A token that administers may not call it.
     Use,
-    /// The operation needs the right to administer.
     Administer,
     /// The operation needs the right to administer and, on the command line, the approver's secret if one is set.
     AdministerConfirmed,
@@ -32,11 +31,9 @@ pub enum RequiredAuthority {
 
 /// The call of an operation that administers, as its storage sees it.
 pub struct AdministrationCall<'a> {
-    /// The caller, in whose name the storage records a change.
     pub caller: &'a Caller,
     /// The control of the call, which also holds the stream of an export or import.
     pub control: &'a CallControl<'a>,
-    /// The name of the called operation.
     pub operation: &'static str,
 }
 

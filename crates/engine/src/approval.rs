@@ -16,19 +16,12 @@ pub(crate) use preview::{preview_plan, preview_reads};
 /// A stored approval request with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The id of the approval request.
     pub id: String,
-    /// The principal, call, plan and preview for which approval is requested.
     pub request: ApprovalRequest,
-    /// The time when the approval was requested, in Unix milliseconds.
     pub created_ms: i64,
-    /// The time when the approval request expires, in Unix milliseconds.
     pub expires_ms: i64,
-    /// Whether the approval request is pending, answered, used, stale or expired.
     pub state: ApprovalState,
-    /// The principal who answered the approval request, and the reason for the answer; `None` if it is unanswered.
     pub resolution: Option<ApproverAndReason>,
-    /// The number of the journal entry of the call that used the approval.
     pub used_by_entry: Option<u64>,
 }
 
@@ -42,22 +35,16 @@ impl Approval {
 /// The principal who answered an approval request, and the reason for the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApproverAndReason {
-    /// The principal who answered the approval request.
     pub resolved_by: String,
-    /// The reason that the principal gave for the answer to the approval request.
     pub reason: Option<String>,
 }
 
 /// The state of an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nobody has answered the approval request yet.
     Pending,
-    /// A person approved the plan of the call, and the call may run once.
     Approved,
-    /// A person denied the call that needs approval.
     Denied,
-    /// The approved call ran and used up its approval.
     Used,
     /// The approval request was replaced by a newer request, because the files or the policy changed.
     Stale,
@@ -93,15 +80,10 @@ impl ApprovalState {
 /// stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
-    /// The principal who made the call that needs approval.
     pub principal: String,
-    /// The session of the call that needs approval.
     pub session: String,
-    /// The name of the operation that needs approval.
     pub operation: String,
-    /// The name of the dialect's tool that the client called, if any.
     pub tool: Option<String>,
-    /// The digest of the operation, tool and arguments of the call that needs approval.
     pub call_digest: Digest,
     /// The digest of the call, its planned changes, the expected versions of the changed files, and the policy version.
     pub plan_digest: Digest,
@@ -109,20 +91,15 @@ pub struct ApprovalRequest {
     pub plan_preview: String,
     /// The description of the policy rule that requires approval.
     pub reason: String,
-    /// The version of the policy that requires approval.
     pub policy_version: u64,
-    /// The time in milliseconds during which the approval request can be answered and used.
     pub valid_for_ms: i64,
 }
 
 /// A person's answer to an approval request.
 #[derive(Debug, Clone)]
 pub struct ApprovalAnswer {
-    /// The id of the approval request that the person answers.
     pub id: String,
-    /// Whether the person approves or denies the call.
     pub decision: ApprovalDecision,
-    /// The person's reason for the approval decision, if given.
     pub reason: Option<String>,
 }
 
@@ -138,13 +115,9 @@ pub enum ApprovalDecision {
 /// A filter for stored approvals, which are returned from the newest to the oldest.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// The filter selects only approval requests of this principal.
     pub principal: Option<String>,
-    /// The filter selects only approval requests for the call with this digest.
     pub call_digest: Option<Digest>,
-    /// The filter selects only approval requests in this state.
     pub state: Option<ApprovalState>,
-    /// The largest number of approvals that the filter returns.
     pub limit: usize,
 }
 

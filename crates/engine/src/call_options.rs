@@ -12,26 +12,18 @@ use crate::{glob::GlobPatternSet, plan::FileModeSource, policy::SupervisionTier}
 /// The options that a dialect sets for one call; stead's own dialect uses the default options.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
-    /// The name of the called tool, as recorded in the journal, for example `comma/edit_file`.
+    /// The name as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
     /// The supervision tier that the dialect declares for the tool; the policy may set a stricter tier. A tool without
     /// a declared tier has the tier [`SupervisionTier::Autonomous`].
     pub declared_tier: Option<SupervisionTier>,
-    /// The syntax of the path arguments of the call.
     pub path_spelling: PathSyntax,
-    /// Whether a call creates the missing parent directories of a file.
     pub missing_parents: MissingParentPolicy,
-    /// The page size of a directory listing, and the attributes that the listing includes.
     pub listing_style: ListingPageSizeAndDetail,
-    /// The glob patterns that further restrict the files that `find` and `search` visit.
     pub walk_filter: WalkFilter,
-    /// The permissions of files that the call writes.
     pub written_file_mode: WrittenFileMode,
-    /// Which secrets of administration the protocol of the call carries.
     pub secrets: SecretTransport,
-    /// Whether the outcome of the call contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
-    /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
 }
 
@@ -43,16 +35,13 @@ pub enum SecretTransport {
     None,
     /// The protocol returns new secrets, such as tokens, but takes none.
     NewSecrets,
-    /// The command line takes and returns secrets.
     CommandLine,
 }
 
 /// A tool that a dialect offers to its client, and the operation that the tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedToolAndOperation {
-    /// The name of the operation that the offered tool calls.
     pub operation: String,
-    /// The name of the offered tool, as recorded in the journal.
     pub tool: Option<String>,
 }
 
@@ -61,7 +50,6 @@ pub struct OfferedToolAndOperation {
 pub struct WalkFilter {
     /// The walk includes only files that match one of these patterns; an empty set includes all files.
     pub include: GlobPatternSet,
-    /// The walk excludes files that match one of these patterns.
     pub exclude: GlobPatternSet,
 }
 
@@ -79,17 +67,14 @@ pub enum ChangeApplierChoice {
 /// Whether a call creates the missing parent directories of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingParentPolicy {
-    /// The call creates the missing parent directories of a file.
     #[default]
     Create,
-    /// The call is refused if a parent directory of the file is missing.
     Refuse,
 }
 
 /// Whether new text takes over the line endings and byte order mark of the replaced text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineEndingAndBomPolicy {
-    /// The new text is written exactly as given.
     #[default]
     AsGiven,
     /// The new text gets the line endings and the byte order mark of the replaced text.
@@ -126,26 +111,22 @@ pub enum SearchHitOrder {
     /// Search hits are sorted by path in byte order, then by line number.
     #[default]
     ByPath,
-    /// The most relevant search hits come first.
     ByRelevance,
 }
 
 /// The page size of a directory listing, and the attributes that the listing includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingPageSizeAndDetail {
-    /// A page of a directory listing has the size and the attributes of stead's own dialect.
     #[default]
     NativePage,
-    /// A listing page has at most the given number of entries, each with its modification time and symlink target.
+    /// At most this many entries, each with its modification time and symlink target.
     DetailedEntries(usize),
 }
 
 /// Whether the outcome of the call contains the file content before and after the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BeforeAfterContentInclusion {
-    /// The outcome of the call does not contain file content.
     #[default]
     Omit,
-    /// The outcome of the call contains the file content before and after the call.
     Include,
 }

@@ -25,9 +25,7 @@ use crate::{
 /// The principal: the identity under which a call is authorized and recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Principal {
-    /// The principal is a person with this name.
     User(String),
-    /// The principal is a program with this name that acts for a person.
     Agent(String),
     /// The principal is the server itself, which expires data, prunes the journal and rotates keys.
     System,
@@ -83,9 +81,7 @@ impl fmt::Display for Principal {
 /// Whether a caller may change files at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerAccessMode {
-    /// The caller may read and change files.
     ReadWrite,
-    /// The caller may read files but not change them.
     ReadOnly,
 }
 
@@ -116,19 +112,15 @@ pub enum CallerAuthority {
 /// The paths that a caller may read and change, and the caller's other rights.
 #[derive(Debug, Clone)]
 pub struct Grants {
-    /// Whether the caller may change files at all.
     pub access: CallerAccessMode,
-    /// The subtrees that the caller may read.
     pub readable: Vec<RelPath>,
-    /// The subtrees that the caller may change.
     pub writable: Vec<RelPath>,
     /// The paths that the caller can neither see nor change, even inside a granted subtree.
     pub hidden: GlobPatternSet,
     /// The paths that the caller may read but not change, even inside a granted subtree.
     pub read_only: GlobPatternSet,
-    /// Whether the caller may answer approval requests; protocols never grant this right.
+    /// Protocols never grant this right.
     pub approver: CallerApproverStatus,
-    /// Whether the caller may use files and administer.
     pub authority: CallerAuthority,
 }
 
@@ -151,15 +143,11 @@ impl Default for Grants {
 pub struct Caller {
     /// The identity under which the call is authorized and recorded.
     pub principal: Principal,
-    /// The person for whom the calling agent acts, if known.
     pub on_behalf_of: Option<Principal>,
-    /// The id of the caller's session.
     pub session: String,
-    /// The name of the protocol of the call, for example `mcp`, `cli` or `library`.
+    /// For example `mcp`, `cli` or `library`.
     pub protocol: &'static str,
-    /// The paths that the caller may read and change, and the caller's other rights.
     pub grants: Grants,
-    /// How long the resources of the caller, such as buffer locks, are kept.
     pub lifetime: CallerResourceLifetime,
     /// The start of the caller's session, in Unix milliseconds; zero if the start is unknown.
     pub session_started_ms: i64,

@@ -28,20 +28,16 @@ use crate::{
 /// The data of a call apart from its operation.
 #[derive(Clone, Copy)]
 pub struct CallMetadata<'a> {
-    /// The authenticated caller and its grants.
     pub caller: &'a Caller,
     /// The caller's idempotency key; a call that repeats a key returns the first outcome and changes nothing.
     pub idempotency_key: Option<&'a str>,
-    /// The options that the caller's dialect sets for the call.
     pub options: &'a CallOptions,
-    /// The deadline, cancel token and progress listener of the call.
     pub control: &'a CallControl<'a>,
 }
 
 /// The reply of the engine to a call that succeeded.
 #[derive(Debug)]
 pub struct CallReply<T> {
-    /// The outcome of the operation, or how the call ended without one.
     pub result: SuccessfulCallResult<T>,
     /// The number of the journal entry with the change of the call, if the call made a change.
     pub entry: Option<u64>,
@@ -49,9 +45,7 @@ pub struct CallReply<T> {
     pub before_after: Vec<BeforeAfterBytes>,
     /// Later calls of the conversation belong to this session, if the call switched to it.
     pub session_switch: Option<ConversationSessionSwitch>,
-    /// The unsaved texts that the outcome shows, and the drafts of the files of the call.
     pub unsaved: UnsavedAndDraftNotices,
-    /// The files that others changed since the session read them.
     pub changed_since_read: Vec<StaleReadNotice>,
 }
 
@@ -89,7 +83,6 @@ pub enum ConversationSessionSwitch {
 /// The content of one file before and after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeforeAfterBytes {
-    /// The path of the file whose content is shown before and after the call.
     pub path: RelPath,
     /// The file content before the call, or the content that the call read.
     pub before: Option<Vec<u8>>,

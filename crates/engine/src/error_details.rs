@@ -108,7 +108,6 @@ error_details! {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum ExpectedCountOrText {
-    /// The number of matches that an edit expects.
     Count(usize),
     /// The version of a file, or the text that a line of a patch should have.
     Text(String),
@@ -130,9 +129,7 @@ impl From<&str> for ExpectedCountOrText {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum RemainingQuotaOrFiles {
-    /// The number of bytes or files that the quota still allows.
     Quota(u64),
-    /// The files that cannot be rejected.
     Files(Vec<UnrevertedFileRow>),
 }
 
@@ -141,7 +138,6 @@ pub enum RemainingQuotaOrFiles {
 pub struct TextMatchPlace {
     /// The first line of the match.
     pub line: usize,
-    /// The definition that encloses the match.
     #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
     pub enclosing_definition: Option<String>,
     /// The text around the match that occurs at no other match.
@@ -159,33 +155,26 @@ pub struct TextMatchPlace {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DistinguishingText {
-    /// The whole lines of the match.
     WholeLine(String),
-    /// The lines before the match.
     Before(String),
-    /// The lines after the match.
     After(String),
 }
 
 /// The first character of a line in which a quoted text differs from the file.
 #[derive(Debug, Clone, Serialize)]
 pub struct QuotedCharacterDifference {
-    /// The line of the file.
     pub line: usize,
-    /// The column of the line.
     pub column: usize,
-    /// The quoted character; `None` at the end of the quoted line.
+    /// `None` at the end of the quoted line.
     pub quoted: Option<String>,
-    /// The character in the file; `None` at the end of the line.
+    /// `None` at the end of the line.
     pub actual: Option<String>,
 }
 
 /// The older revision of a file that contains a quoted text.
 #[derive(Debug, Clone, Serialize)]
 pub struct OlderRevisionDetails {
-    /// The older revision.
     pub rev: String,
-    /// The changes since the older revision.
     pub diff: String,
     /// The principal that changed the older revision.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,11 +202,8 @@ pub struct ConflictingTexts {
 pub struct FurtherEditRefusal {
     /// The index of the refused edit.
     pub edit: usize,
-    /// Why the edit is refused.
     pub kind: ErrorKind,
-    /// The message of the error.
     pub detail: String,
-    /// The further fields of the error.
     #[serde(flatten)]
     pub details: Box<ErrorDetails>,
 }

@@ -52,11 +52,8 @@ include!("generated/error_kind.rs");
 /// The error of a failed call.
 #[derive(Debug, Clone)]
 pub struct Error {
-    /// The kind of the error, by which programs distinguish errors.
     pub kind: ErrorKind,
-    /// The message that explains the error to people.
     pub message: String,
-    /// What the caller can do after the error.
     pub next_step: Option<Box<NextStep>>,
     /// The further fields of the error, for example the current version, the holder of a lease, or a diff.
     pub details: Box<ErrorDetails>,

@@ -47,10 +47,8 @@ pub fn is_indexable(text: &str) -> bool {
 pub enum IndexBasedFileSkipReason {
     /// The file is a text file that cannot match the search pattern, so a search skips it.
     TextWithoutMatch {
-        /// The size of the skipped file in bytes.
         bytes: u64,
     },
-    /// The file is binary, so a search skips it.
     Binary,
 }
 
@@ -79,11 +77,9 @@ pub struct IndexedSearchCandidates {
     pub text_files: u64,
     /// The total size in bytes of the text files that cannot match the search pattern.
     pub bytes: u64,
-    /// The number of binary files below the directory.
     pub binary_files: u64,
     /// The number of directory entries that ignore files or a leading dot exclude from the search.
     pub ignored: u64,
-    /// The number of directories that the index could not list.
     pub unlistable_directories: u64,
 }
 

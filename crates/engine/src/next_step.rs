@@ -19,24 +19,29 @@ use crate::{
 pub enum NextStep {
     /// A sentence that names no call and no command.
     Advice(Cow<'static, str>),
-    /// Another call that helps.
-    Call { call: SuggestedCall, purpose: Cow<'static, str> },
+    Call {
+        call: SuggestedCall,
+        purpose: Cow<'static, str>,
+    },
     /// The failed call again, with another value of an argument if one is given.
-    Repeat { argument: Option<SuggestedArgument>, purpose: Cow<'static, str> },
+    Repeat {
+        argument: Option<SuggestedArgument>,
+        purpose: Cow<'static, str>,
+    },
     /// A task for a person, which completes "ask a person to".
     AskPerson(Cow<'static, str>),
     /// A command for a person: the words after `stead`.
-    PersonCommand { words: Vec<Cow<'static, str>>, purpose: Cow<'static, str> },
-    /// Two steps.
+    PersonCommand {
+        words: Vec<Cow<'static, str>>,
+        purpose: Cow<'static, str>,
+    },
     Both(Box<[NextStep; 2]>, NextStepOrder),
 }
 
 /// How two steps belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStepOrder {
-    /// The second step follows the first.
     Then,
-    /// Either step is enough.
     Or,
 }
 
@@ -54,7 +59,6 @@ pub enum SuggestedArgumentValue {
     Text(String),
     /// A description of the value, such as "from 1 to 50".
     Described(Cow<'static, str>),
-    /// The repeated call leaves the argument out.
     Omitted,
 }
 

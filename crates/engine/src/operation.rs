@@ -258,9 +258,7 @@ impl<O: 'static> OperationPlanningResult<O> {
 /// What the duration of a call depends on, so that a host can choose a thread for the call before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallDurationFactor<'a> {
-    /// The call reads one file.
     FileSize {
-        /// The path of the file as the caller wrote it.
         path: &'a str,
         /// The range of bytes that the call reads, such as `0-99`; `None` if it reads the whole file.
         bytes: Option<&'a str>,
@@ -269,7 +267,6 @@ pub enum CallDurationFactor<'a> {
     ContentBytes(usize),
     /// The call waits for an event for up to this many milliseconds.
     WaitMs(Option<u64>),
-    /// The duration of the call is unknown.
     Unknown,
 }
 

@@ -158,11 +158,9 @@ pub trait OperationWithDefinition:
 pub struct OperationDefinition {
     /// Operation name, the same in every protocol.
     pub name: &'static str,
-    /// What the operation does to files.
     pub effect: OperationEffectClass,
     /// Names of the arguments that carry file content; the journal records only the size of this content.
     pub content_arguments: &'static [&'static str],
-    /// The right that a caller needs for the operation.
     pub authority: RequiredAuthority,
 }
 

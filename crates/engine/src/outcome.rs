@@ -130,20 +130,17 @@ impl<'a> FileShownInOutcome<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completeness<A> {
     Complete,
-    /// The limit with this name cut the outcome.
-    Truncated {
-        limit: &'static str,
-        next: TruncatedOutcomeNextStep<A>,
-    },
+    Truncated { limit: &'static str, next: TruncatedOutcomeNextStep<A> },
 }
 
 /// How a caller gets what a truncated outcome leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TruncatedOutcomeNextStep<A> {
-    /// A call with these arguments returns the next part.
     Call(A),
     /// No call returns the rest. The caller must narrow this argument.
-    Narrow { argument: &'static str },
+    Narrow {
+        argument: &'static str,
+    },
 }
 
 impl<A> Completeness<A> {

@@ -57,12 +57,9 @@ pub(crate) struct PipelineReply {
 /// Where the outcome of a successful call is.
 #[derive(Debug, Default)]
 pub(crate) enum SuccessfulCallOutcomeSource {
-    /// The operation has built its outcome.
     #[default]
     Done,
-    /// An earlier call with the same idempotency key has made the change.
     AlreadyDone(Box<ReplayedCallOutcome>),
-    /// The editor applies the change.
     LeftToEditor(Vec<BeforeAfterBytes>),
 }
 

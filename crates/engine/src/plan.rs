@@ -14,7 +14,7 @@ pub const NEW_DIRECTORY_MODE: u32 = 0o755;
 /// The planned changes of one call, which a commit applies.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The planned changes of files, in the order in which the commit applies them.
+    /// In the order in which the commit applies them.
     pub changes: Vec<PlannedChange>,
     /// The journal entry or trash item that the plan refers to, for example the entry that the plan undoes.
     pub link: JournalEntryRelation,
@@ -47,7 +47,6 @@ impl Plan {
 /// The version and the stat fingerprint of a file, as observed during planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanTimeFileVersion {
-    /// The version of the file's bytes during planning.
     pub version: Version,
     /// The stat fingerprint of the file during planning. The commit does not hash a file whose fingerprint is unchanged
     /// since planning.
@@ -57,7 +56,6 @@ pub struct PlanTimeFileVersion {
 /// The state that a path must have at the commit; otherwise the commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitExpectation {
-    /// The commit requires that the path does not exist.
     Absent,
     /// The commit requires that the path is a file with this version.
     File(PlanTimeFileVersion),
@@ -68,7 +66,6 @@ pub enum CommitExpectation {
 /// The source of the new content of a written file.
 #[derive(Debug, Clone)]
 pub enum PlannedContent {
-    /// The new content of the file is given as bytes.
     Bytes(Vec<u8>),
     /// The new content of the file is the content of this stored version.
     Retained(Version),
@@ -91,73 +88,39 @@ pub enum FileModeSource {
 /// One planned change of a file, directory or symlink.
 #[derive(Debug, Clone)]
 pub enum PlannedChange {
-    /// The planned change writes a file.
     Put {
-        /// The path of the written file.
         path: RelPath,
-        /// The state that the path of the written file must have at the commit.
         expectation: CommitExpectation,
-        /// The source of the written file's new content.
         content: PlannedContent,
-        /// The version of the written file's new content.
         version: Version,
-        /// The size of the written file's new content in bytes.
         size: u64,
-        /// The source of the written file's permission bits.
         mode: FileModeSource,
     },
     /// The planned change creates an empty directory at an unused path.
-    MakeDirectory {
-        /// The path of the new directory.
-        path: RelPath,
-        /// The permission bits of the new directory.
-        mode: u32,
-    },
+    MakeDirectory { path: RelPath, mode: u32 },
     /// The planned change recreates a recorded symlink at an unused path.
-    MakeLink {
-        /// The path of the recreated symlink.
-        path: RelPath,
-        /// The target of the recreated symlink.
-        target: Vec<u8>,
-    },
+    MakeLink { path: RelPath, target: Vec<u8> },
     /// The planned change renames a file, symlink or tree.
     Move {
-        /// The path of the file, symlink or tree before the move.
         from: RelPath,
-        /// The path of the file, symlink or tree after the move.
         to: RelPath,
-        /// The state that the old path of a move must have at the commit.
         expectation: CommitExpectation,
         /// The state that the new path of a move must have at the commit: absent, or a file that the move replaces.
         replaced: CommitExpectation,
-        /// The size of the moved file or tree.
         tree: TreeSummary,
     },
     /// The planned change moves a file, symlink or tree to the trash.
     Remove {
-        /// The path of the file, symlink or tree that moves to the trash.
         path: RelPath,
-        /// The state that the removed path must have at the commit.
         expectation: CommitExpectation,
         /// The time in Unix milliseconds from which the trash may purge the removed file or tree.
         retain_until_ms: i64,
-        /// The size of the removed file or tree.
         tree: TreeSummary,
     },
     /// The planned change removes an empty directory that an undone call created.
-    RemoveDirectory {
-        /// The path of the removed directory.
-        path: RelPath,
-    },
+    RemoveDirectory { path: RelPath },
     /// The planned change restores a trash item to an unused path.
-    Restore {
-        /// The id of the restored trash item.
-        trash: String,
-        /// The path to which the trash item is restored.
-        path: RelPath,
-        /// The size of the restored file or tree.
-        tree: TreeSummary,
-    },
+    Restore { trash: String, path: RelPath, tree: TreeSummary },
 }
 
 impl PlannedChange {
@@ -179,25 +142,19 @@ impl PlannedChange {
 /// The number of entries and bytes of a file, symlink or directory tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeSummary {
-    /// The kind of the entry at the top of the tree.
     pub kind: FileKind,
     /// The number of entries of the tree that are not directories, such as files and symlinks.
     pub files: u64,
     /// The number of directories in the tree, including the top directory.
     pub directories: u64,
-    /// The total size of the tree's files in bytes.
     pub bytes: u64,
 }
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// The directory entry is a regular file.
     File,
-    /// The directory entry is a directory.
     Directory,
-    /// The directory entry is a symlink.
     Link,
-    /// The directory entry is a pipe, socket or device.
     Special,
 }

@@ -70,7 +70,6 @@ struct PolicyTrashRetention {
 /// The policy in force, and the location of the policy file if the file is inside the workspace.
 #[derive(Debug, Clone)]
 pub struct ActivePolicy {
-    /// The parsed policy that is in force.
     pub policy: Arc<Policy>,
     /// The location of the policy file; `None` if the file is not inside the workspace.
     pub file_location: Option<InWorkspacePolicyFileLocation>,
@@ -79,7 +78,6 @@ pub struct ActivePolicy {
 /// The location of a policy file inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InWorkspacePolicyFileLocation {
-    /// The path of the policy file in the workspace.
     pub path: RelPath,
     /// The device and inode of the policy file, which identify the file even at another path.
     pub device_and_inode: (u64, u64),

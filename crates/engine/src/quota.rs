@@ -74,9 +74,7 @@ impl WorkspaceUsage {
 /// The usage of the workspace and of one principal's trash, to compare with the principal's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PrincipalUsage {
-    /// The usage of the whole workspace.
     pub workspace: WorkspaceUsage,
-    /// The number of bytes in the trash of the principal.
     pub trash_bytes: u64,
 }
 

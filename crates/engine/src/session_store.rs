@@ -16,15 +16,11 @@ use crate::{
 /// A session that a caller created explicitly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// The id of the session.
     pub id: String,
-    /// The principal who owns the session.
     pub principal: String,
-    /// The protocol through which the session was created.
     pub protocol: String,
-    /// The time when the session was created, in Unix milliseconds.
     pub created_ms: i64,
-    /// The time when the session ended, in Unix milliseconds; `None` while the session is open.
+    /// `None` while the session is open.
     pub ended_ms: Option<i64>,
     /// The number of the journal entry that created the session.
     pub first_entry: u64,
@@ -77,37 +73,27 @@ impl FromStr for AlertSeverity {
 /// An alert from an agent to a person, with the person's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSentAlertAndResponse {
-    /// The id of the alert.
     pub id: String,
-    /// The principal who sent the alert.
     pub sender: String,
-    /// The session in which the alert was sent.
     pub session: String,
-    /// The urgency of the alert.
     pub severity: AlertSeverity,
-    /// The text of the alert.
     pub message: String,
-    /// The time when the alert was sent, in Unix milliseconds.
     pub time_ms: i64,
-    /// The person's response to the alert; `None` if nobody has responded.
+    /// `None` if nobody has responded.
     pub response: Option<HumanResponseToAlert>,
 }
 
 /// A person's response to an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HumanResponseToAlert {
-    /// The person who responded to the alert.
     pub responder: String,
-    /// The text of the response to the alert.
     pub text: String,
-    /// The time when the response to the alert was sent, in Unix milliseconds.
     pub time_ms: i64,
 }
 
 /// The text of a file when a person last accepted a session's changes to the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewAcceptedFileText {
-    /// The path of the reviewed file.
     pub path: RelPath,
     /// The accepted text of the reviewed file; `None` if the person accepted that no file exists.
     pub text: Option<Vec<u8>>,
@@ -116,36 +102,25 @@ pub struct ReviewAcceptedFileText {
 /// A request that writes to the session store.
 #[derive(Debug, Clone)]
 pub enum SessionStoreWriteRequest {
-    /// The request creates a session for the caller.
     Begin,
-    /// The request ends a session of the caller.
     End {
-        /// The id of the session that the request ends.
         session_id: String,
     },
-    /// The request sends an alert from the caller.
     SendAlert {
-        /// The urgency of the alert.
         severity: AlertSeverity,
-        /// The text of the alert.
         message: String,
     },
     /// The request marks a session's changes to files as accepted by a person.
     AcceptChanges {
-        /// The principal who owns the reviewed session.
         principal: String,
-        /// The id of the reviewed session.
         session: String,
-        /// The text of each file that the person accepts.
         baselines: Vec<ReviewAcceptedFileText>,
     },
     /// The request marks the start of a turn in the caller's session.
     BeginTurn,
     /// The request responds to an alert; the session store does not check that the caller may respond.
     AnswerAlert {
-        /// The id of the alert that the request answers.
         alert_id: String,
-        /// The text of the response to the alert.
         text: String,
     },
 }
@@ -153,9 +128,7 @@ pub enum SessionStoreWriteRequest {
 /// The result of a request to the session store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStoreReply {
-    /// The reply contains the session that the request created or ended.
     Session(SessionRecord),
-    /// The reply contains the alert that the request sent or answered.
     Alert(AgentSentAlertAndResponse),
     /// The reply contains no value; the request was only recorded in the journal.
     RecordedOnly,
@@ -164,11 +137,8 @@ pub enum SessionStoreReply {
 /// A query for the totals of a session ([`SessionTotals`]), which are computed from journal entries.
 #[derive(Debug, Clone)]
 pub struct SessionTotalsQuery<'a> {
-    /// The principal whose calls are counted.
     pub principal: &'a Principal,
-    /// The session whose calls are counted.
     pub session: &'a str,
-    /// The number of the first journal entry that is counted.
     pub from_entry: u64,
 }
 
@@ -177,9 +147,7 @@ pub struct SessionTotalsQuery<'a> {
 pub struct SessionTotals {
     /// The number of calls of the session, including failed calls.
     pub calls: u64,
-    /// The number of bytes that the session read.
     pub bytes_read: u64,
-    /// The number of bytes that the session wrote to files.
     pub bytes_written: u64,
     /// The number and the time, in unix milliseconds, of the session's first journal entry.
     pub first_call: Option<(u64, i64)>,
@@ -215,15 +183,11 @@ fn bytes_written(change: &stead_journal::RecordedChange) -> u64 {
 pub struct FilesystemTrashAndHistorySizes {
     /// The size in bytes of the file system that contains the workspace.
     pub total_bytes: u64,
-    /// The number of free bytes in the file system that contains the workspace.
     pub free_bytes: u64,
     /// The number of items in the trash of the workspace.
     pub trash_items: u64,
-    /// The number of bytes in the trash of the workspace.
     pub trash_bytes: u64,
-    /// The number of bytes that stored file versions use.
     pub history_bytes: u64,
-    /// The maximum number of bytes that stored file versions may use.
     pub history_bytes_max: u64,
 }
 

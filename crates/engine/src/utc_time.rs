@@ -17,7 +17,6 @@ const YEAR_MAX: i64 = 9999;
 /// A time in UTC that is shown to the second, for example `2026-05-09T07:29:33Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UtcSecond {
-    /// The time in Unix milliseconds.
     pub unix_ms: i64,
 }
 

@@ -16,13 +16,10 @@ pub enum WatchDepth {
 /// The kind of a watch event. A client can exclude every kind of watch event except [`WatchEventKind::Rescan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
-    /// A file, directory or symlink was created.
     Create,
     /// The content or the permission bits of a file or directory changed.
     Modify,
-    /// A file, directory or symlink was removed.
     Delete,
-    /// A file, directory or symlink was renamed.
     Rename,
     /// Watch events were lost, so the client must read the files at and below the event's path again.
     Rescan,
@@ -59,13 +56,9 @@ impl Serialize for WatchEventKind {
 /// A client's request to report changes at a path, as the workspace stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
-    /// The id of the watch.
     pub id: String,
-    /// The principal who owns the watch.
     pub owner: String,
-    /// The session that began the watch.
     pub session: String,
-    /// The path that the watch observes.
     pub path: RelPath,
     /// Whether the watch includes subdirectories.
     pub depth: WatchDepth,
@@ -105,22 +98,14 @@ pub enum WatchLifetimeKind {
 /// A request to begin or end a watch.
 #[derive(Debug, Clone)]
 pub enum WatchBeginOrEndRequest {
-    /// The caller begins a watch.
     Begin {
-        /// The path that the new watch observes.
         path: RelPath,
-        /// Whether the new watch includes subdirectories.
         depth: WatchDepth,
-        /// The kinds of events that the new watch reports; an empty list means every kind.
+        /// An empty list means every kind.
         event_kinds: Vec<WatchEventKind>,
-        /// The glob pattern that a path must match to be reported by the new watch.
         glob: Option<String>,
-        /// How long the new watch exists if its owner does not end it.
         lifetime: WatchLifetimeKind,
     },
     /// The caller ends one of its own watches.
-    End {
-        /// The id of the watch to end.
-        id: String,
-    },
+    End { id: String },
 }

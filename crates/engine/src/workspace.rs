@@ -30,26 +30,22 @@ use crate::{
 pub struct FileStatFingerprint {
     /// The device and inode number of the file, or an equivalent identifier.
     pub device_and_inode: (u64, u64),
-    /// The size of the file in bytes.
     pub size: u64,
-    /// The time of the last change of the file's content, in unix nanoseconds.
+    /// The last change of the content, in Unix nanoseconds.
     pub modified_ns: i128,
-    /// The time of the last change of the file's metadata, in unix nanoseconds.
+    /// The last change of the metadata, in Unix nanoseconds.
     pub changed_ns: i128,
 }
 
 /// The attributes of one file, directory, symlink or special file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Whether the entry is a file, a directory, a symlink or a special file.
     pub kind: FileKind,
     /// The size of the file in bytes; a directory has the size zero.
     pub size: u64,
     /// The permission bits of the file.
     pub mode: u32,
-    /// The number of hard links of the file.
     pub link_count: u64,
-    /// The time of the last change of the file's content, in unix milliseconds.
     pub modified_ms: i64,
     /// The fingerprint that shows whether the file was replaced or written.
     pub identity: FileStatFingerprint,
@@ -58,7 +54,6 @@ pub struct FileStat {
 /// The creation time and the owner of a file, which few operations need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileOwnerAndCreationTime {
-    /// The creation time of the file in unix milliseconds, if known.
     pub created_ms: Option<i64>,
     /// The user name of the file's owner, or the owner's user id if the user id has no name.
     pub owner: Option<String>,
@@ -67,9 +62,7 @@ pub struct FileOwnerAndCreationTime {
 /// The name and the kind of one entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// The name of the directory entry.
     pub name: FileName,
-    /// Whether the entry is a file, a directory, a symlink or a special file.
     pub kind: FileKind,
 }
 
@@ -115,13 +108,9 @@ pub type OpenDirectoryWithEntries<'w> = (Box<dyn OpenDirectoryForWalk<'w> + 'w>,
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BytesToRead {
     /// The read returns the whole file and fails if the file is larger than `limit_bytes`.
-    Whole {
-        /// The size in bytes of the largest file that is read whole.
-        limit_bytes: u64,
-    },
+    Whole { limit_bytes: u64 },
     /// The read returns a byte range of the file.
     Range {
-        /// The offset in the file of the first byte to read.
         offset: u64,
         /// The largest number of bytes to read from the file.
         length: u64,
@@ -133,7 +122,6 @@ pub enum BytesToRead {
 /// Bytes read from a file, with the version of the whole file.
 #[derive(Debug, Clone)]
 pub struct FileBytesWithVersion {
-    /// The bytes that were requested from the file.
     pub bytes: Vec<u8>,
     /// The version of the whole file, even if only a part was read.
     pub version: Version,
@@ -155,34 +143,26 @@ pub trait CallLockGuard: Send {}
 /// The journal fields that describe a call, without the changes of the call.
 #[derive(Debug, Clone)]
 pub struct JournalCallRecord<'a> {
-    /// The caller of the recorded call: its principal, session and protocol.
     pub caller: &'a Caller,
-    /// The name of the operation that was called.
     pub operation: &'static str,
     /// The name of the dialect's tool, if the call came through a dialect.
     pub tool: Option<&'a str>,
     /// The arguments of the caller as compact JSON, without file contents.
     pub caller_arguments: String,
-    /// The facts about the call that the engine adds to the journal entry.
     pub facts: EngineFactsAboutCall,
-    /// The paths of the call, with symlinks resolved.
+    /// With symlinks resolved.
     pub paths: Vec<RelPath>,
-    /// The idempotency key that the caller sent with the call.
     pub idempotency_key: Option<&'a str>,
-    /// The error kind of a call that was refused or failed.
     pub error_kind: Option<ErrorKind>,
-    /// The supervision tier that the policy gives to the call.
     pub policy_tier: SupervisionTier,
     /// The id of the approval that the call used up, or of the approval request if the call was refused.
     pub approval: Option<String>,
-    /// The version of the policy that authorized or refused the call.
     pub policy_version: u64,
     /// The storage quota of the caller; `None` if the policy sets no quota for anybody. If the policy sets no quota,
     /// the workspace need not count its usage.
     pub quota: Option<StorageQuotaLimits>,
     /// The number of bytes that the call read or wrote.
     pub bytes: u64,
-    /// The time at which the call started.
     pub started: Instant,
 }
 
@@ -218,16 +198,13 @@ impl<'a> JournalCallRecord<'a> {
 pub struct JournalHead {
     /// The number of the last journal entry, or zero if the journal is empty.
     pub number: u64,
-    /// The chain hash of the last journal entry.
     pub hash: Digest,
 }
 
 /// The result of a successful commit.
 #[derive(Debug, Clone)]
 pub struct CommitReceipt {
-    /// The number of the journal entry that records the commit.
     pub entry: u64,
-    /// The chain hash of the journal entry that records the commit.
     pub hash: Digest,
     /// The ids of the trash items that the commit created, in the order of the plan's removals.
     pub trash_ids: Vec<String>,
@@ -242,7 +219,7 @@ pub enum CommitError {
     ExpectationFailed(RelPath),
     /// A call with the same idempotency key was already committed as the journal entry with this number.
     KeyAlreadyUsed(u64),
-    /// The commit failed and nothing was changed.
+    /// Nothing was changed.
     Failed(Error),
     /// The journal recorded the commit, but applying the commit failed; a second journal entry records the failure.
     RecordedThenFailed(Error),
@@ -257,9 +234,7 @@ impl From<Error> for CommitError {
 /// A journal entry with its chain hash.
 #[derive(Debug, Clone)]
 pub struct StoredJournalEntry {
-    /// The journal entry without its chain hash.
     pub entry: JournalEntry,
-    /// The chain hash of the journal entry.
     pub hash: Digest,
 }
 
@@ -268,9 +243,7 @@ pub struct StoredJournalEntry {
 pub struct JournalEntryQuery {
     /// The query selects only journal entries about this path or paths below it.
     pub path: Option<RelPath>,
-    /// The query selects only journal entries of calls by this principal.
     pub principal: Option<String>,
-    /// The query selects only journal entries of calls of this operation.
     pub operation: Option<String>,
     /// The query selects only journal entries with a number higher than this one.
     pub after: Option<u64>,
@@ -282,48 +255,37 @@ pub struct JournalEntryQuery {
     pub until_ms: Option<i64>,
     /// Whether the query also returns journal entries of calls that changed nothing.
     pub selection: JournalNoChangeEntryFilter,
-    /// Whether the query returns the newest or the oldest journal entry first.
     pub order: JournalEntryOrder,
-    /// The largest number of journal entries that the query returns.
     pub limit: usize,
 }
 
 /// Whether a journal query includes calls that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JournalNoChangeEntryFilter {
-    /// The query returns the journal entries of all calls.
     #[default]
     All,
-    /// The query returns only journal entries of calls that changed something.
     WithChanges,
 }
 
 /// The order of the journal entries that a query returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JournalEntryOrder {
-    /// The newest journal entry comes first.
     #[default]
     NewestFirst,
-    /// The oldest journal entry comes first.
     OldestFirst,
 }
 
 /// A removed file or directory that can be restored from the trash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrashItem {
-    /// The id of the trash item.
     pub id: String,
-    /// The principal who moved the item to the trash.
     pub owner: String,
-    /// The path that the trash item had before it was removed.
     pub path: RelPath,
     /// The number and total size of the files in the trash item.
     pub summary: TreeSummary,
-    /// The time at which the item was moved to the trash, in unix milliseconds.
     pub removed_ms: i64,
     /// The time from which the trash item may be purged, in unix milliseconds.
     pub retain_until_ms: i64,
-    /// The number of the journal entry that moved the item to the trash.
     pub entry: u64,
 }
 
@@ -333,12 +295,10 @@ pub struct TrashItem {
 pub struct Lease {
     /// The leased path; the lease includes everything below the path.
     pub path: RelPath,
-    /// The principal who holds the lease.
     pub holder: String,
     /// The fencing token of the lease: a number that increases with every new lease. Another system can reject a former
     /// lease holder, whose fencing token is lower.
     pub fencing_token: u64,
-    /// The time at which the lease ends, in unix milliseconds.
     pub ends_ms: i64,
 }
 
@@ -347,14 +307,10 @@ pub struct Lease {
 pub enum LeaseAcquireOrReleaseRequest {
     /// The caller acquires or extends a lease.
     Acquire {
-        /// The path to lease.
         path: RelPath,
-        /// The time at which the requested lease ends, in unix milliseconds.
         ends_ms: i64,
     },
-    /// The caller releases a lease.
     Release {
-        /// The path of the lease to release.
         path: RelPath,
     },
 }
@@ -380,11 +336,9 @@ pub enum FileNamePolicy {
 /// The properties of a workspace that do not change while the workspace is open.
 #[derive(Debug, Clone)]
 pub struct ImmutableWorkspaceProperties {
-    /// The id of the workspace.
     pub id: String,
     /// All absolute paths of the workspace root with which a path argument may start.
     pub root_spellings: Vec<String>,
-    /// Which names new files and directories may have.
     pub name_policy: FileNamePolicy,
     /// The paths of the server's own files, which calls cannot access; the case of letters is ignored.
     pub internal_paths: Vec<RelPath>,

@@ -16,37 +16,29 @@ use crate::{Digest, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 /// A checkpoint states the hashes of a journal at a certain size and is signed with the journal's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalCheckpoint {
-    /// The workspace of the journal that the checkpoint covers.
     pub origin: JournalWorkspaceId,
-    /// The number of entries that the checkpoint covers.
     pub size: u64,
     /// The Merkle root over the hashes of the entries that the checkpoint covers.
     pub root: Digest,
     /// The chain hash of the last entry that the checkpoint covers.
     pub head: Digest,
-    /// The time at which the checkpoint was signed, in Unix milliseconds.
     pub time_ms: i64,
 }
 
 /// The reason why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalCheckpointVerifyError {
-    /// The text is not a checkpoint; the error message names the rule that the text violates.
+    /// The error message names the rule that the text violates.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The checkpoint names a different workspace than the keys that verify it.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// The signature line of a known key does not match the text of the checkpoint.
     #[error("the signature on checkpoint {0} is not valid")]
     BadSignature(u64),
-    /// The checkpoint has no signature by a key of the workspace.
     #[error("checkpoint {0} is signed by an unknown key")]
     UnknownKey(u64),
-    /// The checkpoint is signed by a key that was already replaced at the size of the checkpoint.
     #[error("checkpoint {0} is signed by a retired key")]
     RetiredKey(u64),
-    /// The checkpoint is signed by a key that becomes active only at a larger journal size.
     #[error("checkpoint {0} is signed by a key that is not active yet")]
     KeyNotYetActive(u64),
 }

@@ -22,32 +22,21 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JournalExportLine {
-    /// The header is the first line of an export.
     Header {
-        /// The number of the export format, which must be [`EXPORT_FORMAT`].
         format: u32,
-        /// The workspace of the exported journal.
         workspace: JournalWorkspaceId,
-        /// All keys of the workspace, oldest first.
+        /// Oldest first.
         keys: Vec<JournalKeyRecord>,
     },
-    /// The export line contains a journal entry and its chain hash.
     Entry {
-        /// The recorded chain hash of the exported journal entry.
         hash: Digest,
-        /// The exported journal entry.
         record: Box<JournalEntry>,
     },
-    /// The export line contains a signed checkpoint.
     Checkpoint {
-        /// The signed note of the checkpoint.
         note: String,
     },
-    /// The end line is the last line of an export.
     End {
-        /// The number of entries in the export.
         size: u64,
-        /// The hash of the last entry in the export.
         head: Digest,
     },
 }
@@ -55,9 +44,7 @@ pub enum JournalExportLine {
 /// Facts about the journal that the reader of an export already knows.
 #[derive(Debug, Clone, Default)]
 pub struct JournalTrustAnchors {
-    /// The workspace that the journal must belong to.
     pub origin: Option<JournalWorkspaceId>,
-    /// The first key that the workspace must have.
     pub first_key: Option<VerifyingKey>,
     /// The signed notes of checkpoints that the reader saved earlier.
     pub checkpoints: Vec<String>,
@@ -68,47 +55,36 @@ pub struct JournalTrustAnchors {
 /// The result of the successful verification of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportVerificationReport {
-    /// The workspace of the verified export.
     pub origin: JournalWorkspaceId,
     /// The first key of the workspace, on which the trust in all later keys depends.
     pub first_key: VerifyingKey,
-    /// The size and root of the verified journal, and the last journal entry that a checkpoint covers.
     pub verification: VerifiedJournalSummary,
 }
 
 /// The reason why an export is rejected or cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalExportFileError {
-    /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// A line of the export is longer than [`MAX_LINE_BYTES`]; the line number is 0 while the export is written.
+    /// The line number is 0 while the export is written.
     #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong(u64),
-    /// A line of the export cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// The 1-based number of the invalid line, or 0 while the export is written.
+        /// Counted from 1; 0 while the export is written.
         line: u64,
-        /// The error message of the JSON parser for the invalid line.
         detail: String,
     },
-    /// A line of the export is not allowed at its position, for example a second header.
     #[error("line {0} is not allowed at this position")]
     MisplacedLine(u64),
-    /// This version of stead does not know the format of the export.
     #[error("unknown export format {0}")]
     UnsupportedFormat(u32),
-    /// The keys of the export are not a chain of trust.
     #[error("the keys are not a chain of trust: {0}")]
     InvalidKeys(#[from] JournalKeyTrustChainError),
-    /// The journal does not belong to the expected workspace.
     #[error("the journal does not belong to the expected workspace")]
     OtherWorkspace,
-    /// The first key of the journal is not the key that the reader expects.
     #[error("the first key of the journal is not the expected one")]
     OtherFirstKey,
-    /// The exported journal fails verification.
     #[error(transparent)]
     Integrity(#[from] JournalIntegrityError),
 }

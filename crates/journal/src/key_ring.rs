@@ -17,7 +17,6 @@ const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalKeyRecord {
-    /// The public part of the workspace's key.
     pub public: VerifyingKey,
     /// The smallest tree size that the key signs; 0 for the first key of the workspace.
     pub from_entry: u64,
@@ -47,16 +46,15 @@ fn endorsement_message(origin: &JournalWorkspaceId, public: &VerifyingKey, from_
 /// The reason why a list of keys is not a chain of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalKeyTrustChainError {
-    /// The list of keys is empty.
     #[error("there is no key")]
     NoKeys,
     /// The first key has an endorsement, or its smallest tree size is not 0.
     #[error("the first key must start at entry 0 and have no endorsement")]
     InvalidFirstKey,
-    /// The key at this 0-based index of the list has a smallest tree size that is not above its predecessor's.
+    /// The 0-based index of the key in the list.
     #[error("key {0} does not start at a later entry than the key before it")]
     NotAscending(usize),
-    /// The key at this 0-based index is not endorsed by its predecessor.
+    /// The 0-based index of the key in the list.
     #[error("key {0} is not endorsed by the key before it")]
     NotEndorsed(usize),
 }

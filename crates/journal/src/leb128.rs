@@ -5,7 +5,6 @@ const NUMBER_BYTES_MAX: usize = 10;
 /// The reason why bytes could not be decoded as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leb128Error {
-    /// The input ends inside the encoded number.
     UnexpectedEnd,
     /// The encoded number has more than 64 bits or is not in its shortest encoding.
     InvalidNumber,

@@ -26,7 +26,7 @@ pub(crate) struct SignedNoteParseError(pub(crate) &'static str);
 /// The signatures of a parsed note are not verified yet.
 #[derive(Debug)]
 pub(crate) struct SignedNote<'a> {
-    /// The signed text of a note includes the final newline.
+    /// Includes the final newline.
     pub(crate) text: &'a str,
     pub(crate) signatures: Vec<SignedNoteSignature<'a>>,
 }

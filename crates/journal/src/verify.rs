@@ -21,7 +21,6 @@ pub const AWAITED_MAX: usize = 65_536;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("entry {number}: {kind}")]
 pub struct JournalIntegrityError {
-    /// The kind of the integrity error.
     pub kind: JournalIntegrityErrorKind,
     /// The number of the first journal entry that is not verified. After a checkpoint mismatch, the number is that of
     /// the first entry after the last matching checkpoint.
@@ -35,52 +34,38 @@ pub struct JournalIntegrityError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalIntegrityErrorKind {
-    /// A journal entry is missing.
     #[error("missing")]
     Missing,
-    /// A journal entry occurs twice.
     #[error("duplicate")]
     Duplicate,
-    /// A journal entry is at the position of another entry.
     #[error("out of order")]
     OutOfOrder,
     /// The bytes of a journal entry and the previous hash do not give the recorded hash.
     #[error("its bytes do not match the recorded hash")]
     HashMismatch,
-    /// The recorded hash of a journal entry matches, but its bytes cannot be decoded.
     #[error("its bytes are not a valid record")]
     Malformed,
-    /// The Merkle root over the journal entries differs from the root in a checkpoint.
     #[error("the entries do not match the root of the checkpoint")]
     RootMismatch,
     /// The chain hash of a journal entry differs from a checkpoint or from a head saved elsewhere.
     #[error("the chain hash differs from the saved one")]
     HeadMismatch,
-    /// Two signed checkpoints of the same journal size differ.
     #[error("two signed checkpoints of one size differ")]
     Fork,
-    /// The journal ends before a known checkpoint or head.
     #[error("the journal ends before a known checkpoint or head")]
     Truncated,
-    /// The signature of a checkpoint is not valid.
     #[error("the signature of a checkpoint is not valid")]
     BadSignature,
-    /// A checkpoint is signed by a key that does not belong to the workspace.
     #[error("a checkpoint is signed by an unknown key")]
     UnknownKey,
-    /// A checkpoint is signed by a key that was already replaced.
     #[error("a checkpoint is signed by a retired key")]
     RetiredKey,
-    /// A checkpoint is signed by a key that becomes active later.
     #[error("a checkpoint is signed by a key that is not active yet")]
     PrematureKey,
-    /// A checkpoint belongs to another workspace.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// A checkpoint cannot be parsed.
     #[error("a checkpoint cannot be parsed")]
     BadCheckpoint,
-    /// A checkpoint or head was added too late, after the entries that it covers.
     #[error("a checkpoint or head was added after the entries that it covers")]
     Late,
     /// More than [`AWAITED_MAX`] checkpoints and heads wait for later entries.
@@ -117,7 +102,6 @@ impl JournalIntegrityError {
 pub struct VerifiedJournalPrefix {
     /// The chain hash of the last entry of the prefix, or the genesis hash of an empty prefix.
     pub head: Digest,
-    /// The Merkle frontier over all entries of the prefix.
     pub frontier: MerkleFrontier,
 }
 
@@ -138,12 +122,10 @@ impl VerifiedJournalPrefix {
 /// The result of the successful verification of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedJournalSummary {
-    /// The verified prefix at the end of the journal.
     pub prefix: VerifiedJournalPrefix,
     /// The number of the last journal entry that a signed checkpoint covers. Only the hash chain covers entries after
     /// the last checkpoint.
     pub covered_by_checkpoint: u64,
-    /// The number of verified checkpoints of the journal.
     pub checkpoint_count: u64,
 }
 

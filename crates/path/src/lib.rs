@@ -22,40 +22,30 @@ pub use rel_path::{DEPTH_MAX, FileName, NAME_BYTES_MAX, PATH_BYTES_MAX, RelPath}
 /// How a symbolic link in the last component of a path is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinalSymlink {
-    /// The path refers to the target of the symbolic link.
     Follow,
-    /// The path refers to the symbolic link itself.
     Keep,
 }
 
 /// The reason why a path is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The path is empty.
     #[error("the path is empty")]
     Empty,
-    /// The path contains a NUL byte.
     #[error("the path contains a NUL byte")]
     Nul,
-    /// The path contains a `..` component.
     #[error("the path contains '..'")]
     DotDot,
     /// The path is absolute and not below the root, or it names a drive, a share or a URI.
     #[error("the path is not below the workspace root")]
     ForeignSyntax,
-    /// The path is absolute, but the dialect accepts only relative paths.
     #[error("the path is absolute; it must be relative to the workspace root")]
     Absolute,
-    /// The path contains a backslash that does not start a valid escape.
     #[error("the path contains a backslash that is not an escape (\\\\ or \\xHH)")]
     Backslash,
-    /// A component of the path is longer than [`NAME_BYTES_MAX`].
     #[error("a name in the path is longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,
-    /// The path is longer than [`PATH_BYTES_MAX`].
     #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
     PathTooLong,
-    /// The path has more than [`DEPTH_MAX`] components.
     #[error("the path has more than {DEPTH_MAX} components")]
     TooDeep,
 }

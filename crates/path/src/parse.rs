@@ -21,7 +21,6 @@ pub enum DotDotRule {
 pub enum AbsolutePathRule {
     /// An absolute path must start with one of the workspace's root paths, and the parser removes this prefix.
     BelowRoot,
-    /// The parser refuses a path with a leading slash.
     Refuse,
 }
 
@@ -30,23 +29,19 @@ pub enum AbsolutePathRule {
 pub enum PathBackslashRule {
     /// A backslash starts an escape sequence of [`RelPath::to_wire`], and the parser refuses any other backslash.
     Escape,
-    /// A backslash in a path is an ordinary character.
     Literal,
 }
 
 /// A trailing-slash rule says what a slash at the end of a path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrailingSlashRule {
-    /// A path with a trailing slash must be a directory.
     RequiresDirectory,
-    /// The parser ignores a slash at the end of a path.
     Ignored,
 }
 
 /// An empty-path rule says how the path parser handles an empty path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmptyPathRule {
-    /// The parser refuses an empty path.
     Refuse,
     /// An empty path means the directory that relative paths start from.
     DefaultDirectory,
@@ -57,15 +52,10 @@ pub enum EmptyPathRule {
 pub struct PathSyntax {
     /// The directory below the workspace root from which relative paths of the dialect start.
     pub default_directory: RelPath,
-    /// The dialect's rule for `..` in a path.
     pub dot_dot: DotDotRule,
-    /// The dialect's rule for a path with a leading slash.
     pub absolute_paths: AbsolutePathRule,
-    /// The dialect's rule for a backslash in a path.
     pub backslash: PathBackslashRule,
-    /// The dialect's rule for a slash at the end of a path.
     pub trailing_slash: TrailingSlashRule,
-    /// The dialect's rule for an empty path.
     pub empty_path: EmptyPathRule,
 }
 
@@ -85,7 +75,6 @@ impl Default for PathSyntax {
 /// The caller's spelling of a path can imply that the path must be a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKindImpliedBySpelling {
-    /// The spelling of the path does not say whether the path is a directory.
     Any,
     /// The caller's path ends in `/` or `/.`, so it must be a directory.
     Directory,
@@ -94,9 +83,7 @@ pub enum PathKindImpliedBySpelling {
 /// A parsed path is the checked form of a path that a caller wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPath {
-    /// The parsed path is relative to the workspace root.
     pub path: RelPath,
-    /// The caller's spelling can require that the parsed path is a directory.
     pub required_kind: PathKindImpliedBySpelling,
 }
 

@@ -21,13 +21,9 @@ const NESTING_DEPTH_MAX: u32 = 100;
 /// A condition on the trigrams of a text, which every text with a match satisfies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredTrigrams {
-    /// The trigram condition is true for every text.
     Anything,
-    /// The trigram condition is true for texts that contain this trigram.
     Trigram(Trigram),
-    /// The trigram condition is true for texts that satisfy all of the listed conditions.
     All(Vec<RequiredTrigrams>),
-    /// The trigram condition is true for texts that satisfy at least one of the listed conditions.
     Any(Vec<RequiredTrigrams>),
 }
 

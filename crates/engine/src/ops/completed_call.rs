@@ -18,7 +18,6 @@ pub struct ReplayedCallOutcome {
     /// Always true, so that a program can recognize an outcome that was rebuilt from the journal.
     pub replayed: bool,
     pub operation: String,
-    /// The version of the file, if the call wrote only one file.
     #[serde(flatten)]
     pub version: Option<FileVersionFields>,
     pub changes: Vec<VisibleChange>,

@@ -205,7 +205,6 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
 
 struct FindFallbackNearMatches {
     substring_matches: Vec<RelPath>,
-    /// The number of paths that contain the `find` pattern, including paths that are not listed.
     total: u64,
     nearest_names: Vec<RelPath>,
 }

@@ -110,7 +110,6 @@ pub struct InspectedPolicyRuleRow {
 #[derive(Debug, Serialize)]
 pub struct ExplainedCall {
     pub principal: String,
-    /// The name of the operation or tool whose call is explained.
     pub operation: String,
     pub version: String,
     #[serde(flatten)]
@@ -122,9 +121,11 @@ pub struct ExplainedCall {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ExplainedVerdict {
-    /// The policy gives the call a supervision tier.
-    Tier { tier: SupervisionTier, rule: String, why: String },
-    /// The call would fail with an error.
+    Tier {
+        tier: SupervisionTier,
+        rule: String,
+        why: String,
+    },
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         tier: Option<SupervisionTier>,

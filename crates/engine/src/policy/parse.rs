@@ -28,7 +28,7 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PolicyParseError {
-    /// The number of the invalid line in the policy file, counted from 1.
+    /// Counted from 1.
     pub line: usize,
     /// The problem in the invalid line of the policy file, and how to fix it.
     pub reason: String,

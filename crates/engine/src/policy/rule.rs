@@ -16,11 +16,9 @@ pub enum PathAccessRight {
     List,
     /// The right to read a file or the metadata of an entry.
     Read,
-    /// The right to create a file, directory or symlink.
     Create,
     /// The right to change an existing file, directory or symlink.
     Modify,
-    /// The right to remove a file, directory or symlink.
     Delete,
 }
 

@@ -17,7 +17,6 @@ pub enum SupervisionTier {
     Notify,
     /// A call of this supervision tier runs only after a person has approved exactly its plan.
     ApprovalRequired,
-    /// The policy blocks every call of this supervision tier.
     Blocked,
 }
 
@@ -63,9 +62,7 @@ impl FromStr for SupervisionTier {
 /// The supervision tier of a call, and the reason for the tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyVerdict {
-    /// The supervision tier of the call.
     pub tier: SupervisionTier,
-    /// The policy rule or default that gave the call its tier.
     pub reason: PolicyVerdictReason,
 }
 
@@ -76,21 +73,16 @@ pub enum PolicyVerdictReason {
     ToolDefault,
     /// The default tier of a policy layer applies, because no policy rule matched.
     LayerDefault {
-        /// The index of the policy layer whose default tier applies.
         layer: usize,
     },
-    /// A rule of the policy file matched.
     Rule {
-        /// The index of the policy layer that contains the matching rule.
         layer: usize,
-        /// The index of the matching rule within the policy layer.
         rule: usize,
     },
     /// The built-in rule applies, because files at this protected path can execute code.
     ProtectedPath(&'static [&'static str]),
     /// The call exceeds a rate limit of the policy.
     RateLimit {
-        /// The index of the policy layer that sets the rate limit.
         layer: usize,
     },
     /// The operation never needs approval, because agents and people communicate through operations such as `approve`.

@@ -26,9 +26,9 @@ pub struct InclusionProof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
-    /// The number of leaves of the earlier tree.
+    /// Leaves of the earlier tree.
     pub from: u64,
-    /// The number of leaves of the later tree.
+    /// Leaves of the later tree.
     pub to: u64,
     /// The subtree hashes of the consistency proof, in the order of RFC 9162.
     pub path: Vec<Digest>,
@@ -42,19 +42,10 @@ pub struct InvalidMerkleProofError;
 /// The reason why a Merkle proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MerkleProofCreationError<E> {
-    /// The tree does not contain the requested leaf or the requested smaller tree.
     #[error("the requested proof is outside a tree of {size} entries")]
-    OutOfRange {
-        /// The number of leaves of the tree for which a proof was requested.
-        size: u64,
-    },
-    /// The leaves ended before the Merkle tree was complete.
+    OutOfRange { size: u64 },
     #[error("only {found} leaves are available")]
-    TooFewLeaves {
-        /// The number of leaves that were available for the proof.
-        found: u64,
-    },
-    /// Reading a leaf of the tree failed.
+    TooFewLeaves { found: u64 },
     #[error("a leaf could not be read")]
     Source(E),
 }

@@ -22,7 +22,6 @@ const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 struct FileByteSlice {
     offset: u64,
     requested_length: u64,
-    /// The maximum number of bytes that the next `read` call requests.
     next_length: u64,
     limit: &'static str,
 }

@@ -144,7 +144,6 @@ enum LargeFileSearchStreamEnd {
     Stopped(IncompleteSearchReason),
     /// The file's bytes at this offset are not valid in the detected encoding.
     NotText(u64),
-    /// Reading the file failed, or the call was cancelled.
     Failed(Error),
 }
 

@@ -73,7 +73,6 @@ pub struct NativeSearchOutcome {
 pub struct NoHitsSearchSuggestions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<AlternativeQuerySearchHits>,
-    /// Files whose names are similar to the query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<RelPath>,
     /// The alternative interpretations of the query that were tried without finding hits.
