@@ -13,10 +13,7 @@ use std::{
 use stead_engine::{ApprovalMode, Caller};
 use stead_local::LandlockMode;
 use stead_protocols::{
-    acp::{
-        self, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig, WriteEncodingPolicy,
-        WriteFormatPolicy, WriteLineEndingPolicy,
-    },
+    acp::{self, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig, WriteFormatPolicy},
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
 };
 
@@ -30,10 +27,7 @@ mod root_opener;
 use root_opener::LocalSessionRootOpener;
 
 use crate::{
-    cli::{
-        AcpFlags, AcpLineEndingsCliArg, AcpWriteEncodingCliArg, ApprovalModeArg, CallerAccessCliFlags, FlagSource,
-        WorkspaceFlags,
-    },
+    cli::{AcpFlags, CallerAccessCliFlags, FlagSource, WorkspaceFlags},
     open_workspace::{self, CallerProtocol},
     output::{self, CliCommandResult, CommandError, CommandExit},
     stdio_server,
@@ -54,16 +48,15 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
         ..open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?
     };
     let callers = AcpConnectionCallers { agent, person };
-    let root_opener = LocalSessionRootOpener::new(
-        flags,
-        workspace,
-        acp,
-        callers.agent.principal.clone(),
-        approval_mode(acp.approve),
-    )?;
-    let root_opener = Arc::new(root_opener);
+    // The client is the editor and not the agent, so it may answer approval requests without a warning.
+    if acp.approve != ApprovalMode::TrustClient {
+        open_workspace::print_approval_warning(acp.approve);
+    }
+    let principal = callers.agent.principal.clone();
+    let root_opener = Arc::new(LocalSessionRootOpener::new(flags, workspace, acp, principal)?);
     let file_capabilities = AcpFileCapabilities { read_text_file: true, write_text_file: !acp.caller.read_only };
-    let options = AcpProxyConfig { file_capabilities, text_format: text_format_policy(acp) };
+    let text_format = WriteFormatPolicy { line_endings: acp.line_endings, encoding: acp.encoding };
+    let options = AcpProxyConfig { file_capabilities, text_format };
     let threads = CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS;
     let runtime = stdio_server::build_runtime(Builder::new_current_thread(), threads)?;
     let served = runtime.block_on(async {
@@ -85,27 +78,6 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     root_opener.close_workspaces();
     served
-}
-
-/// Returns the approval mode of the flag `--approve`. For `stead acp`, the value `client` prints no warning, because
-/// the client is the editor and not the agent.
-fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
-    match approve {
-        ApprovalModeArg::Client => ApprovalMode::TrustClient,
-        ApprovalModeArg::Ask | ApprovalModeArg::Deny | ApprovalModeArg::Allow => open_workspace::approval_mode(approve),
-    }
-}
-
-fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
-    let line_endings = match acp.line_endings {
-        AcpLineEndingsCliArg::Kept => WriteLineEndingPolicy::Keep,
-        AcpLineEndingsCliArg::Given => WriteLineEndingPolicy::AsGiven,
-    };
-    let encoding = match acp.encoding {
-        AcpWriteEncodingCliArg::Kept => WriteEncodingPolicy::Keep,
-        AcpWriteEncodingCliArg::Utf8 => WriteEncodingPolicy::Utf8,
-    };
-    WriteFormatPolicy { line_endings, encoding }
 }
 
 struct AcpProxiedAgentProcess(Child);

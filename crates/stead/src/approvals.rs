@@ -25,7 +25,7 @@ use crate::{
     host_files,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     operation::{call_operation, print_answer},
-    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat, usage_error},
+    output::{self, AnswerFormatFlag, CliCommandResult, CommandError, CommandExit, usage_error},
     workspaces,
 };
 
@@ -59,17 +59,15 @@ enum ApprovalsSubcommand {
         /// Include requests that were answered, used or have expired
         #[arg(long)]
         all: bool,
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
     /// Show one approval request with all changes that the call would make
     Show {
         /// Id of the approval request, as stead approvals list prints it
         id: String,
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
     /// Approve a call: it may run once, exactly as planned
     Approve {
@@ -104,9 +102,8 @@ struct ApprovalAnswerFlags {
     /// Read the approver's secret from this file instead of the terminal
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
-    /// Print the answer as one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormatFlag,
 }
 
 #[derive(Debug, Args)]
@@ -141,9 +138,8 @@ enum AlertsSubcommand {
 struct AlertsFlags {
     #[command(flatten)]
     caller: CallerAccessCliFlags,
-    /// Print the answer as one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormatFlag,
 }
 
 pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> CliCommandResult {
@@ -155,7 +151,7 @@ pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> C
     let caller = local_person(&call_flags.caller)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let answer = call_operation(&opened, &caller, operation, call_arguments)?;
-    print_answer(&answer, OutputFormat::from(call_flags.json))
+    print_answer(&answer, call_flags.format.into())
 }
 
 pub(crate) fn run_approvals(
@@ -183,15 +179,15 @@ pub(crate) fn run_approvals(
             output::print_note("the approver's secret is set; store it where no agent can read it");
             Ok(CommandExit::Success)
         }
-        ApprovalsSubcommand::List { all, json } => {
+        ApprovalsSubcommand::List { all, format } => {
             let state = json!({ "state": if *all { "all" } else { "pending" } });
             let answer = call_operation(&opened, &local_person(&CallerAccessCliFlags::default())?, "approvals", state)?;
-            print_answer(&answer, OutputFormat::from(*json))
+            print_answer(&answer, (*format).into())
         }
-        ApprovalsSubcommand::Show { id, json } => {
+        ApprovalsSubcommand::Show { id, format } => {
             let mut answer = load_approval(&opened, &local_person(&CallerAccessCliFlags::default())?, id)?;
             answer.text = approval_text(&answer.json_fields());
-            print_answer(&answer, OutputFormat::from(*json))
+            print_answer(&answer, (*format).into())
         }
         ApprovalsSubcommand::Approve { answer, always, paths, yes } => {
             let caller = authenticated_approver(&opened, answer)?;
@@ -268,7 +264,7 @@ fn answer_approval(
     answer: &ApprovalAnswerFlags,
 ) -> CliCommandResult {
     let arguments = json!({ "id": answer.id, "reason": answer.reason });
-    print_answer(&call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
+    print_answer(&call_operation(opened, caller, operation, arguments)?, answer.format.into())
 }
 
 fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Result<DialectReply, CommandError> {

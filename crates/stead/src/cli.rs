@@ -3,12 +3,23 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgMatches, Args, Command, Subcommand, ValueEnum, parser::ValueSource};
+use clap::{Arg, ArgMatches, Args, Command, Subcommand, parser::ValueSource};
 use clap_complete::Shell;
-use stead_protocols::definition::DialectDefinition;
+use stead_disk::PathResolutionMethod;
+use stead_engine::{ApprovalMode, FileNamePolicy};
+use stead_local::{Durability, IndexBuildAndUseMode};
+use stead_protocols::{
+    acp::{WriteEncodingPolicy, WriteLineEndingPolicy},
+    definition::DialectDefinition,
+    dialect::DialectFilesystemReach,
+};
 
 use crate::{
     approvals::{AlertsCliArgs, ApprovalsCliArgs},
+    choices::{
+        APPROVAL_MODES, DURABILITIES, ENCODING_POLICIES, FILE_NAME_POLICIES, FILESYSTEM_REACHES, INDEX_MODES,
+        LINE_ENDING_POLICIES, RESOLVERS, choice,
+    },
     config::ConfigCommandArgs,
     host_files, operation,
     output::{self, CliCommandResult, CommandExit},
@@ -40,24 +51,24 @@ pub(crate) struct WorkspaceFlags {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
     /// When to acknowledge a change: full = synced to disk, fast = survives a crash of stead but not a power cut
-    #[arg(long, global = true, value_enum, default_value = "full")]
-    pub(crate) durability: DurabilityArg,
+    #[arg(long, global = true, value_parser = choice(DURABILITIES), default_value = "full")]
+    pub(crate) durability: Durability,
     /// Names allowed for new files: portable = valid on all common file systems, posix = any
-    #[arg(long, global = true, value_enum, default_value = "portable")]
-    pub(crate) names: FileNameProfileArg,
+    #[arg(long, global = true, value_parser = choice(FILE_NAME_POLICIES), default_value = "portable")]
+    pub(crate) names: FileNamePolicy,
     /// Let callers use the file system mounted at this path of the workspace; other mounts are refused (repeatable)
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
     /// Journal to open: workspace = the usual one, machine = the one of callers that may access the whole machine
     /// (dialect weaver with restrict=false)
-    #[arg(long, global = true, value_enum, default_value = "workspace")]
-    pub(crate) reach: FilesystemReachArg,
+    #[arg(long, global = true, value_parser = choice(FILESYSTEM_REACHES), default_value = "workspace")]
+    pub(crate) reach: DialectFilesystemReach,
     /// Search index: on = servers keep it up to date, use = searches read an existing one, off = no index
-    #[arg(long, global = true, value_enum, default_value = "on")]
-    pub(crate) index: IndexModeArg,
+    #[arg(long, global = true, value_parser = choice(INDEX_MODES), default_value = "on")]
+    pub(crate) index: IndexBuildAndUseMode,
     /// How paths are resolved: kernel = openat2, walker = one component at a time, auto = kernel if it is available
-    #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
-    pub(crate) resolver: PathResolverKindCliArg,
+    #[arg(long, global = true, value_parser = choice(RESOLVERS), default_value = "auto", hide = true)]
+    pub(crate) resolver: PathResolutionMethod,
 }
 
 /// The help heading is set on each flag, because clap would also apply a heading of the struct to later flags.
@@ -77,38 +88,6 @@ pub(crate) struct CallerAccessCliFlags {
     pub(crate) writable: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DurabilityArg {
-    Full,
-    Fast,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FileNameProfileArg {
-    Portable,
-    Posix,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FilesystemReachArg {
-    Workspace,
-    Machine,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum IndexModeArg {
-    On,
-    Use,
-    Off,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PathResolverKindCliArg {
-    Auto,
-    Kernel,
-    Walker,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct DialectFlags {
     /// Dialect: the set of tools to offer (repeatable if tool names do not collide)
@@ -119,24 +98,11 @@ pub(crate) struct DialectFlags {
     pub(crate) dialect_option: Vec<String>,
 }
 
-/// Handling of calls that need a person's approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApprovalModeArg {
-    /// Wait for a decision by `stead approvals`
-    Ask,
-    /// Refuse the call without asking
-    Deny,
-    /// Run the call as if approved, and record that in the journal
-    Allow,
-    /// Accept the client's answer as a person's decision
-    Client,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalCliFlags {
     /// How to handle calls that need a person's approval
-    #[arg(long, value_enum, default_value = "ask")]
-    pub(crate) approve: ApprovalModeArg,
+    #[arg(long, value_parser = choice(APPROVAL_MODES), default_value = "ask")]
+    pub(crate) approve: ApprovalMode,
 }
 
 #[derive(Debug, Args)]
@@ -144,37 +110,20 @@ pub(crate) struct AcpFlags {
     #[command(flatten)]
     pub(crate) caller: CallerAccessCliFlags,
     /// How to handle writes that need a person's approval; client asks the user of the editor
-    #[arg(long, value_enum, default_value = "client")]
-    pub(crate) approve: ApprovalModeArg,
+    #[arg(long, value_parser = choice(APPROVAL_MODES), default_value = "client")]
+    pub(crate) approve: ApprovalMode,
     /// Line endings of an existing file after an agent writes text with LF only
-    #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) line_endings: AcpLineEndingsCliArg,
+    #[arg(long, value_parser = choice(LINE_ENDING_POLICIES), default_value = "kept")]
+    pub(crate) line_endings: WriteLineEndingPolicy,
     /// Encoding of an existing file after an agent writes it
-    #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) encoding: AcpWriteEncodingCliArg,
+    #[arg(long, value_parser = choice(ENCODING_POLICIES), default_value = "kept")]
+    pub(crate) encoding: WriteEncodingPolicy,
     /// Do not offer stead's own MCP tools to the agent
     #[arg(long)]
     pub(crate) no_mcp: bool,
     /// Command that starts the agent, with its arguments; omit it if an ACP conductor starts stead acp
     #[arg(last = true, value_name = "AGENT")]
     pub(crate) agent: Vec<std::ffi::OsString>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcpLineEndingsCliArg {
-    /// Keep the line endings of the file
-    Kept,
-    /// Use the line endings that the agent sent
-    Given,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcpWriteEncodingCliArg {
-    /// Keep the encoding of the file, including a byte order mark
-    Kept,
-    /// Write UTF-8
-    #[value(name = "utf-8")]
-    Utf8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

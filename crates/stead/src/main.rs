@@ -7,6 +7,7 @@ use stead_protocols::definition::DialectDefinition;
 
 mod acp;
 mod approvals;
+mod choices;
 mod cli;
 mod command_stream;
 mod command_style;

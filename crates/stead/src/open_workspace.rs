@@ -7,18 +7,17 @@ use std::{
 
 use stead_disk::{RootDirectory, RootDirectoryOptions};
 use stead_engine::{
-    ApprovalMode, Caller, CallerAccessMode, CallerAuthority, Engine, Error, ErrorKind, FileNamePolicy, Grants,
-    Principal, Version,
+    ApprovalMode, Caller, CallerAccessMode, CallerAuthority, Engine, Error, ErrorKind, Grants, Principal, Version,
 };
-use stead_local::{ExternalChangeRecordingStartPolicy, LandlockMode, LocalWorkspace, LocalWorkspaceOptions};
+use stead_local::{
+    Durability, ExternalChangeRecordingStartPolicy, IndexBuildAndUseMode, LandlockMode, LocalWorkspace,
+    LocalWorkspaceOptions,
+};
 use stead_path::RelPath;
 use stead_protocols::dialect::{DialectFilesystemReach, DialectSet, DialectWorkspaceRootPath};
 
 use crate::{
-    cli::{
-        self, ApprovalCliFlags, ApprovalModeArg, CallerAccessCliFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
-        IndexModeArg, PathResolverKindCliArg, WorkspaceFlags,
-    },
+    cli::{ApprovalCliFlags, CallerAccessCliFlags, DialectFlags, WorkspaceFlags},
     host_files,
     output::{self, CommandError},
 };
@@ -54,11 +53,7 @@ pub(crate) fn open_workspace(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
 ) -> Result<CommandLineWorkspace, CommandError> {
-    let reach = match flags.reach {
-        cli::FilesystemReachArg::Workspace => DialectFilesystemReach::Workspace,
-        cli::FilesystemReachArg::Machine => DialectFilesystemReach::WholeMachine,
-    };
-    open_with_reach(flags, landlock, &reach)
+    open_with_reach(flags, landlock, &flags.reach)
 }
 
 pub(crate) fn open_with_reach(
@@ -88,22 +83,18 @@ pub(crate) fn open_options(
         .map(std::path::absolute)
         .transpose()
         .map_err(|error| CommandError::System(error.to_string()))?;
-    options.durability = flags.durability.into();
-    options.name_profile = flags.names.into();
-    options.resolver = flags.resolver.into();
+    options.durability = flags.durability;
+    options.name_profile = flags.names;
+    options.resolver = flags.resolver;
     options.allowed_mounts.extend(parse_relative_paths(&options.default_directory, &flags.mount)?);
     options.index_mode = match (flags.index, reach, landlock) {
         // With the reach `WholeMachine`, the index would walk and watch the whole machine.
-        (IndexModeArg::Off, _, _) | (_, DialectFilesystemReach::WholeMachine, _) => {
-            stead_local::IndexBuildAndUseMode::Off
-        }
+        (_, DialectFilesystemReach::WholeMachine, _) => IndexBuildAndUseMode::Off,
         // Only a server runs long enough to build an index.
-        (IndexModeArg::On, DialectFilesystemReach::Workspace, LandlockMode::Restrict) => {
-            stead_local::IndexBuildAndUseMode::Maintain
+        (IndexBuildAndUseMode::Maintain, DialectFilesystemReach::Workspace, LandlockMode::Off) => {
+            IndexBuildAndUseMode::UseExisting
         }
-        (IndexModeArg::On | IndexModeArg::Use, DialectFilesystemReach::Workspace, _) => {
-            stead_local::IndexBuildAndUseMode::UseExisting
-        }
+        (mode, DialectFilesystemReach::Workspace, LandlockMode::Restrict | LandlockMode::Off) => mode,
     };
     options.watch_start = match landlock {
         // Only servers use the sandbox, so `Restrict` means that a server opens the workspace.
@@ -115,34 +106,6 @@ pub(crate) fn open_options(
         DialectFilesystemReach::WholeMachine => LandlockMode::Off,
     };
     Ok(options)
-}
-
-impl From<DurabilityArg> for stead_local::Durability {
-    fn from(flag: DurabilityArg) -> Self {
-        match flag {
-            DurabilityArg::Full => Self::Full,
-            DurabilityArg::Fast => Self::Fast,
-        }
-    }
-}
-
-impl From<FileNameProfileArg> for FileNamePolicy {
-    fn from(flag: FileNameProfileArg) -> Self {
-        match flag {
-            FileNameProfileArg::Portable => Self::Portable,
-            FileNameProfileArg::Posix => Self::Posix,
-        }
-    }
-}
-
-impl From<PathResolverKindCliArg> for stead_disk::PathResolutionMethod {
-    fn from(flag: PathResolverKindCliArg) -> Self {
-        match flag {
-            PathResolverKindCliArg::Auto => Self::Auto,
-            PathResolverKindCliArg::Kernel => Self::Kernel,
-            PathResolverKindCliArg::Walker => Self::Walker,
-        }
-    }
 }
 
 pub(crate) fn state_directory(
@@ -180,26 +143,21 @@ pub(crate) fn open_sandboxed(
     let mut options = open_options(flags, LandlockMode::Restrict, &DialectFilesystemReach::Workspace)?;
     options.readable_paths = readable_paths;
     let mut opened = open_with_options(options)?;
-    opened.engine = opened.engine.clone().with_approval_mode(approval_mode(approval.approve));
+    print_approval_warning(approval.approve);
+    opened.engine = opened.engine.clone().with_approval_mode(approval.approve);
     Ok(opened)
 }
 
-pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
-    match approve {
-        ApprovalModeArg::Ask => ApprovalMode::AskPerson,
-        ApprovalModeArg::Deny => ApprovalMode::DenyAll,
-        ApprovalModeArg::Allow => {
-            output::print_note(
-                "--approve allow: calls that need a person's approval run without it; the journal records this",
-            );
-            ApprovalMode::AllowAll
-        }
-        ApprovalModeArg::Client => {
-            output::print_note(
-                "--approve client: the client answers approval requests; if the client is the agent itself, it approves its own calls",
-            );
-            ApprovalMode::TrustClient
-        }
+/// Prints a note for an approval mode in which calls need no decision of a person.
+pub(crate) fn print_approval_warning(mode: ApprovalMode) {
+    match mode {
+        ApprovalMode::AskPerson | ApprovalMode::DenyAll => {}
+        ApprovalMode::AllowAll => output::print_note(
+            "--approve allow: calls that need a person's approval run without it; the journal records this",
+        ),
+        ApprovalMode::TrustClient => output::print_note(
+            "--approve client: the client answers approval requests; if the client is the agent itself, it approves its own calls",
+        ),
     }
 }
 
@@ -214,7 +172,7 @@ pub(crate) fn print_warnings(flags: &WorkspaceFlags, landlock: LandlockMode) {
              callers in the workspace. Run stead as a dedicated user if possible"
         ));
     }
-    if flags.durability == DurabilityArg::Fast {
+    if flags.durability == Durability::Fast {
         output::print_note(
             "--durability fast: completed changes survive a crash of stead, but a power cut can lose the latest ones",
         );
@@ -229,7 +187,7 @@ pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<
             .map_err(|error| CommandError::System(format!("{}: {error}", path.display())))
     };
     let mut options = LocalWorkspaceOptions::new(PathBuf::from("/"), state);
-    options.index_mode = stead_local::IndexBuildAndUseMode::Off;
+    options.index_mode = IndexBuildAndUseMode::Off;
     (options.default_directory, options.allowed_mounts) = resolve(workspace)?;
     if let Ok(states) = state_home() {
         options.reserved_paths.push(resolve(&states.join(STATE_DIRECTORY))?.0);

@@ -29,7 +29,7 @@ use crate::{
     command_style::COMMAND_STYLE,
     host_files,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
-    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
+    output::{self, AnswerFormatFlag, CliCommandResult, CommandError, CommandExit, OutputFormat},
     progress_line::ProgressLinePrinter,
     workspaces,
 };
@@ -55,13 +55,6 @@ struct ApproverSecretCliFlag {
     /// Read the approver's secret, if one is set, from this file instead of the terminal
     #[arg(long, value_name = "FILE", help_heading = CALLER_HEADING)]
     secret_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct AnswerFormatCliFlag {
-    /// Print the answer as one JSON object
-    #[arg(long)]
-    json: bool,
 }
 
 /// Builds the command of an operation, unless its definition has no help for a command.
@@ -93,7 +86,7 @@ pub(crate) fn operation_command(operation: &ToolDefinition) -> Option<Command> {
     };
     let details = if help.details.is_empty() { String::new() } else { format!("\n\n{}", help.details) };
     // `augment_args` sets a description from the doc comment of the flags, so the description is set afterwards.
-    let command = AnswerFormatCliFlag::augment_args(command)
+    let command = AnswerFormatFlag::augment_args(command)
         .mut_args(|flag| {
             let id = flag.get_id().as_str();
             let is_own = operation.inputs.iter().any(|input| input.name == id);

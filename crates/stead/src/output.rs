@@ -7,6 +7,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use clap::Args;
 use serde_json::Value;
 use stead_engine::Error;
 pub(crate) use stead_protocols::error_rows::CommandExit;
@@ -152,6 +153,19 @@ pub(crate) fn print_as(
 pub(crate) enum OutputFormat {
     Text,
     Json,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct AnswerFormatFlag {
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl From<AnswerFormatFlag> for OutputFormat {
+    fn from(flag: AnswerFormatFlag) -> Self {
+        flag.json.into()
+    }
 }
 
 impl From<bool> for OutputFormat {

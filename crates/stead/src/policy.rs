@@ -15,7 +15,7 @@ use crate::{
     command_style::COMMAND_STYLE,
     open_workspace::{self, CallerProtocol},
     operation::print_answer,
-    output::{self, CliCommandResult, CommandError, OutputFormat},
+    output::{self, AnswerFormatFlag, CliCommandResult, CommandError},
 };
 
 const CHECK_USAGE: &str = "stead policy check [OPTIONS] <OPERATION> [ARGUMENTS]...
@@ -40,32 +40,30 @@ enum PolicySubcommand {
         operation: String,
         /// Arguments of the call, such as path=notes.txt, or one JSON object
         arguments: Vec<String>,
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
     /// List the rules that apply to a principal
     List {
         /// Principal: user:NAME or agent:NAME
         #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]
         principal: String,
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliCommandResult {
-    let (call, json) = match &arguments.action {
-        PolicySubcommand::Check { principal, operation, arguments, json } => {
-            (inspecting_call(flags, operation, parse_arguments(arguments)?, principal)?, *json)
+    let (call, format) = match &arguments.action {
+        PolicySubcommand::Check { principal, operation, arguments, format } => {
+            (inspecting_call(flags, operation, parse_arguments(arguments)?, principal)?, *format)
         }
-        PolicySubcommand::List { principal, json } => (policy_call(principal, None), *json),
+        PolicySubcommand::List { principal, format } => (policy_call(principal, None), *format),
     };
     let caller = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let answer = call.run(&opened.engine, &caller, None, &CallControl::default()).into_result()?;
-    print_answer(&answer, OutputFormat::from(json))
+    print_answer(&answer, format.into())
 }
 
 fn policy_call(principal: &str, inspected: Option<PreparedCall<DialectReply>>) -> PreparedCall<DialectReply> {

@@ -142,7 +142,8 @@ fn serve_hosted(
     (options.landlock, options.idle_timeout) = (LandlockMode::Restrict, idle);
     options.readable_paths = bound.readable_paths();
     options.open_workspaces_max = serve_flags.open_max.max(1);
-    options.approval_mode = open_workspace::approval_mode(serve_flags.approval.approve);
+    open_workspace::print_approval_warning(serve_flags.approval.approve);
+    options.approval_mode = serve_flags.approval.approve;
     let registry = WorkspaceRegistry::open(options)?;
     let authenticator = Arc::new(WorkspaceRegistryAuthenticator::new(&registry, serve_flags)?);
     let path = registry.path().to_string_lossy().into_owned();

@@ -8,14 +8,13 @@ use stead_local::{IndexStatus, LandlockMode};
 use crate::{
     cli::WorkspaceFlags,
     open_workspace,
-    output::{self, CliCommandResult, CommandExit, OutputFormat},
+    output::{self, AnswerFormatFlag, CliCommandResult, CommandExit, OutputFormat},
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusCliArgs {
-    /// Print the answer as one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: AnswerFormatFlag,
 }
 
 pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CliCommandResult {
@@ -33,7 +32,7 @@ pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> C
     }
     facts.sort_all_objects();
     let text = render_status(&facts);
-    output::print_as(OutputFormat::from(arguments.json), || facts, || text)?;
+    output::print_as(arguments.format.into(), || facts, || text)?;
     Ok(CommandExit::Success)
 }
 
@@ -71,15 +70,13 @@ pub(crate) struct IndexCliArgs {
 enum IndexSubcommand {
     /// Build or update the index and wait until it is complete
     Build {
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
     /// Show the size of the index and how many files it covers
     Show {
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
     /// Delete the index; search results stay the same, searches take longer
     Drop,
@@ -88,8 +85,8 @@ enum IndexSubcommand {
 pub(crate) fn run_index(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> CliCommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match arguments.action {
-        IndexSubcommand::Build { json } => print_index(&opened.local.build_index()?, OutputFormat::from(json)),
-        IndexSubcommand::Show { json } => print_index(&opened.local.index_status(), OutputFormat::from(json)),
+        IndexSubcommand::Build { format } => print_index(&opened.local.build_index()?, format.into()),
+        IndexSubcommand::Show { format } => print_index(&opened.local.index_status(), format.into()),
         IndexSubcommand::Drop => {
             opened.local.drop_index()?;
             output::print_text("index deleted")?;

@@ -102,8 +102,8 @@ impl StdioServerParts {
         }
         let mut workspace = open_workspace::open_with_reach(flags, LandlockMode::Restrict, &reach)?;
         spans::start_export();
-        let approval_mode = open_workspace::approval_mode(approval.approve);
-        workspace.engine = workspace.engine.clone().with_approval_mode(approval_mode);
+        open_workspace::print_approval_warning(approval.approve);
+        workspace.engine = workspace.engine.clone().with_approval_mode(approval.approve);
         let caller = open_workspace::caller_with_home(caller, kind, &workspace.home)?;
         Ok(Self { runtime, input, output, dialects, workspace, caller })
     }

@@ -8,7 +8,7 @@ use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
     open_workspace::{self, CallerProtocol},
     operation::{call_operation, print_answer},
-    output::{CliCommandResult, OutputFormat},
+    output::{AnswerFormatFlag, CliCommandResult},
 };
 
 #[derive(Debug, Args)]
@@ -28,16 +28,15 @@ enum TrashSubcommand {
         /// Destination [default: the original path]
         #[arg(long, value_name = "PATH")]
         to: Option<String>,
-        /// Print the answer as one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: AnswerFormatFlag,
     },
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CliCommandResult {
-    let TrashSubcommand::Restore { caller, id, to, json } = &arguments.action;
+    let TrashSubcommand::Restore { caller, id, to, format } = &arguments.action;
     let caller = open_workspace::caller_from_flags(caller, CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let answer = call_operation(&opened, &caller, "restore", json!({ "trash": id, "to": to }))?;
-    print_answer(&answer, OutputFormat::from(*json))
+    print_answer(&answer, (*format).into())
 }

@@ -11,7 +11,7 @@ use stead_local::{LandlockMode, WorkspaceRegistry, WorkspaceRegistryOptions};
 use stead_path::RelPath;
 
 use crate::{
-    cli::{IndexModeArg, WorkspaceFlags},
+    cli::WorkspaceFlags,
     host_files,
     open_workspace::{self, CommandLineWorkspace},
     output::{self, CommandError},
@@ -47,14 +47,10 @@ pub(crate) struct TokenCliArgs {
 
 pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> WorkspaceRegistryOptions {
     let mut options = WorkspaceRegistryOptions::new(directory.to_owned());
-    options.durability = flags.durability.into();
-    options.name_profile = flags.names.into();
-    options.resolver = flags.resolver.into();
-    options.index_mode = match flags.index {
-        IndexModeArg::On => stead_local::IndexBuildAndUseMode::Maintain,
-        IndexModeArg::Use => stead_local::IndexBuildAndUseMode::UseExisting,
-        IndexModeArg::Off => stead_local::IndexBuildAndUseMode::Off,
-    };
+    options.durability = flags.durability;
+    options.name_profile = flags.names;
+    options.resolver = flags.resolver;
+    options.index_mode = flags.index;
     options
 }
 

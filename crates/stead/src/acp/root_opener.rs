@@ -8,8 +8,8 @@ use std::{
 };
 
 use stead_disk::{DiskErrorKind, RootDirectory, RootDirectoryOptions};
-use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FinalSymlink, Principal};
-use stead_local::{LandlockMode, LocalWorkspace};
+use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FileNamePolicy, FinalSymlink, Principal};
+use stead_local::{Durability, LandlockMode, LocalWorkspace};
 use stead_path::RelPath;
 use stead_protocols::{
     acp::{AcpSingleFileRoot, McpServerCommand, McpServerTicketEnvVar, OpenedAcpSessionRoot, SessionRootOpener},
@@ -18,9 +18,7 @@ use stead_protocols::{
 
 use crate::{
     approvals,
-    cli::{
-        AcpFlags, ApprovalModeArg, CallerAccessCliFlags, DurabilityArg, FileNameProfileArg, FlagSource, WorkspaceFlags,
-    },
+    cli::{AcpFlags, CallerAccessCliFlags, FlagSource, WorkspaceFlags},
     open_workspace,
     output::CommandError,
     stdio_server::TICKET_VARIABLE,
@@ -30,7 +28,6 @@ pub(super) struct LocalSessionRootOpener {
     flags: WorkspaceFlags,
     caller: CallerAccessCliFlags,
     agent_principal: Principal,
-    approve: ApprovalModeArg,
     approval_mode: ApprovalMode,
     /// The directory that must contain every session root if `--workspace` is given.
     enclosing_directory: Option<PathBuf>,
@@ -51,7 +48,6 @@ impl LocalSessionRootOpener {
         workspace: FlagSource,
         acp: &AcpFlags,
         agent_principal: Principal,
-        approval_mode: ApprovalMode,
     ) -> Result<Self, CommandError> {
         let enclosing_directory = match workspace {
             FlagSource::CommandLine => Some(open_root_directory(&flags.workspace)?.canonical_path),
@@ -62,8 +58,7 @@ impl LocalSessionRootOpener {
             flags: flags.clone(),
             caller: acp.caller.clone(),
             agent_principal,
-            approve: acp.approve,
-            approval_mode,
+            approval_mode: acp.approve,
             enclosing_directory,
             server_program: program.filter(|_| !acp.no_mcp),
             open_workspaces: Mutex::default(),
@@ -153,18 +148,18 @@ impl SessionRootOpener for LocalSessionRootOpener {
             add("--policy", std::path::absolute(policy).ok()?.to_str()?);
         }
         match flags.durability {
-            DurabilityArg::Full => {}
-            DurabilityArg::Fast => add("--durability", "fast"),
+            Durability::Full => {}
+            Durability::Fast => add("--durability", "fast"),
         }
         match flags.names {
-            FileNameProfileArg::Portable => {}
-            FileNameProfileArg::Posix => add("--names", "posix"),
+            FileNamePolicy::Portable => {}
+            FileNamePolicy::Posix => add("--names", "posix"),
         }
-        match self.approve {
+        match self.approval_mode {
             // The client of the MCP server is the agent, which must not approve its own calls.
-            ApprovalModeArg::Ask | ApprovalModeArg::Client => {}
-            ApprovalModeArg::Deny => add("--approve", "deny"),
-            ApprovalModeArg::Allow => add("--approve", "allow"),
+            ApprovalMode::AskPerson | ApprovalMode::TrustClient => {}
+            ApprovalMode::DenyAll => add("--approve", "deny"),
+            ApprovalMode::AllowAll => add("--approve", "allow"),
         }
         for (name, paths) in
             [("--readable", &self.caller.readable), ("--writable", &self.caller.writable), ("--mount", &flags.mount)]

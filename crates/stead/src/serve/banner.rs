@@ -3,9 +3,13 @@
 use std::{io::IsTerminal, net::SocketAddr};
 
 use serde_json::json;
+use stead_local::Durability;
 
 use super::{ServeFlags, listener::BoundListener};
-use crate::{cli::DurabilityArg, output};
+use crate::{
+    choices::{DURABILITIES, word_for},
+    output,
+};
 
 /// Prints the startup text to standard error. The server's token is a secret, so the startup text contains the token
 /// only at a terminal or with `--print-token`.
@@ -13,10 +17,10 @@ pub(crate) fn print_banner(
     bound: &BoundListener,
     flags: &ServeFlags,
     workspace: &str,
-    durability: DurabilityArg,
+    durability: Durability,
     token: &str,
 ) {
-    output::print_note(&format!("serving {workspace}, durability {}", durability_name(durability)));
+    output::print_note(&format!("serving {workspace}, durability {}", word_for(DURABILITIES, &durability)));
     let Some(address) = public_address(bound, flags, "need no token") else { return };
     output::print_note(&format!(
         "listening on {address}: /mcp, /rpc, /v1 ({address}/v1/openapi.json), /events, /health, /metrics"
@@ -47,13 +51,6 @@ fn client_config_snippets(address: &str, token: &str) -> [(&'static str, String)
         ("settings.json (Zed)", json!({ "context_servers": { "stead": plain } }).to_string()),
         ("config.toml (Codex, with the token in STEAD_TOKEN)", codex),
     ]
-}
-
-fn durability_name(durability: DurabilityArg) -> &'static str {
-    match durability {
-        DurabilityArg::Full => "full",
-        DurabilityArg::Fast => "fast",
-    }
 }
 
 fn may_print_token(flags: &ServeFlags) -> bool {
@@ -89,10 +86,13 @@ pub(crate) fn print_registry_banner(
     bound: &BoundListener,
     flags: &ServeFlags,
     directory: &str,
-    durability: DurabilityArg,
+    durability: Durability,
     token: &str,
 ) {
-    output::print_note(&format!("serving the workspaces in {directory}, durability {}", durability_name(durability)));
+    output::print_note(&format!(
+        "serving the workspaces in {directory}, durability {}",
+        word_for(DURABILITIES, &durability)
+    ));
     let Some(address) = public_address(bound, flags, "are administrators") else { return };
     output::print_note(&format!(
         "listening on {address}: /v1/workspaces; with a workspace token: /mcp, /rpc, /v1, /events"
