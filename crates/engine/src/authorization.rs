@@ -24,7 +24,7 @@ use crate::{
         read_right_for,
     },
     quota,
-    workspace::{FileNamePolicy, FileStatFingerprint},
+    workspace::{FileIdentity, FileNamePolicy},
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -169,11 +169,7 @@ pub(crate) fn out_of_scope_error(verb: &str) -> Error {
 }
 
 /// Checks whether the caller's grants allow changing a path; agents may never change the policy file.
-fn check_writable(
-    context: &CallContext<'_>,
-    path: &RelPath,
-    identity: Option<FileStatFingerprint>,
-) -> Result<(), Error> {
+fn check_writable(context: &CallContext<'_>, path: &RelPath, identity: Option<FileIdentity>) -> Result<(), Error> {
     let grants = &context.caller.grants;
     let excluded = grants.hidden.covers(path) || grants.read_only.covers(path);
     if excluded || !grants.writable.iter().any(|granted| path.is_within(granted)) {
@@ -241,7 +237,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
     Ok(verdict)
 }
 
-fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileStatFingerprint>, Error> {
+fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileIdentity>, Error> {
     if context.policy.file_location.is_none() {
         return Ok(None);
     }

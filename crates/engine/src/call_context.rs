@@ -218,7 +218,7 @@ impl<'a> CallContext<'a> {
             return Ok(unsaved.observed_version());
         }
         let file = self.read_saved(path, BytesToRead::VersionOnly)?;
-        Ok(PlanTimeFileVersion { version: file.version, identity: file.stat.identity })
+        Ok(file.observed())
     }
 
     pub(crate) fn list_visible(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {

@@ -14,7 +14,7 @@ use crate::{
     limits::INDEXED_LINE_BYTES_MAX,
     ops::walk::{IgnoreRules, is_included},
     plan::FileKind,
-    workspace::{DirectoryEntry, FileStatFingerprint},
+    workspace::{DirectoryEntry, FileStamp},
 };
 
 /// The format version of the trigram index, which must increase when text detection or trigram extraction changes.
@@ -64,8 +64,8 @@ pub trait IndexBasedFileFilter: Send {
     /// without calling [`IndexBasedFileFilter::verdict`].
     fn may_know(&self, name: &FileName) -> bool;
 
-    /// Returns the reason to skip the file with the given name and identity; `None` if a search must read the file.
-    fn verdict(&self, name: &FileName, identity: &FileStatFingerprint) -> Option<IndexBasedFileSkipReason>;
+    /// Returns the reason to skip the file with the given name and stamp; `None` if a search must read the file.
+    fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<IndexBasedFileSkipReason>;
 }
 
 /// The files below a directory that a search must read according to a live index, and the numbers of skipped files.

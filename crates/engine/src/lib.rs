@@ -106,8 +106,8 @@ pub use utc_time::{UtcSecond, parse_duration_ms, parse_utc_time};
 pub use version::{BaseVersion, Version};
 pub use watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind};
 pub use workspace::{
-    BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, FileBytesWithVersion, FileNamePolicy,
-    FileOwnerAndCreationTime, FileReader, FileStat, FileStatFingerprint, FileStatLookupResult, FinalSymlink,
+    BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, FileBytesWithVersion, FileIdentity,
+    FileNamePolicy, FileOwnerAndCreationTime, FileReader, FileStamp, FileStat, FileStatLookupResult, FinalSymlink,
     ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead,
     JournalNoChangeEntryFilter, Lease, LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries,
     PathLockRequest, StoredJournalEntry, TrashItem, Workspace,

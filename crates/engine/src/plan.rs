@@ -4,7 +4,11 @@
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
-use crate::{buffers::PlannedBufferChange, version::Version, workspace::FileStatFingerprint};
+use crate::{
+    buffers::PlannedBufferChange,
+    version::Version,
+    workspace::{FileIdentity, FileStamp},
+};
 
 /// The permission bits that a new file gets.
 pub const NEW_FILE_MODE: u32 = 0o644;
@@ -44,13 +48,13 @@ impl Plan {
     }
 }
 
-/// The version and the stat fingerprint of a file, as observed during planning.
+/// The version, size and stamp of a file, as observed during planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanTimeFileVersion {
     pub version: Version,
-    /// The stat fingerprint of the file during planning. The commit does not hash a file whose fingerprint is unchanged
-    /// since planning.
-    pub identity: FileStatFingerprint,
+    pub size: u64,
+    /// The stamp of the file during planning. The commit does not hash a file whose stamp is unchanged since planning.
+    pub stamp: FileStamp,
 }
 
 /// The state that a path must have at the commit; otherwise the commit fails.
@@ -60,7 +64,7 @@ pub enum CommitExpectation {
     /// The commit requires that the path is a file with this version.
     File(PlanTimeFileVersion),
     /// The commit requires that the path is the same directory or symlink as during planning.
-    SameEntry(FileStatFingerprint),
+    SameEntry(FileIdentity),
 }
 
 /// The source of the new content of a written file.

@@ -21,7 +21,7 @@ use rule::{OperationOrPrincipalPatterns, PolicyRule};
 pub(crate) use rule::{PolicyCallAttributes, RequiredPathAccess};
 pub use verdict::{PolicyVerdict, PolicyVerdictReason, SupervisionTier, UnknownPolicyTier};
 
-use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, workspace::FileStatFingerprint};
+use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, workspace::FileIdentity};
 
 /// A parsed policy file, or the built-in policy.
 #[derive(Debug, Clone)]
@@ -79,8 +79,7 @@ pub struct ActivePolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InWorkspacePolicyFileLocation {
     pub path: RelPath,
-    /// The device and inode of the policy file, which identify the file even at another path.
-    pub device_and_inode: (u64, u64),
+    pub identity: FileIdentity,
 }
 
 impl ActivePolicy {
@@ -90,11 +89,10 @@ impl ActivePolicy {
     }
 
     /// Whether a path is the policy file or a hard link to the policy file.
-    pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileStatFingerprint>) -> bool {
-        self.file_location.as_ref().is_some_and(|location| {
-            location.path == *path
-                || identity.is_some_and(|identity| identity.device_and_inode == location.device_and_inode)
-        })
+    pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileIdentity>) -> bool {
+        self.file_location
+            .as_ref()
+            .is_some_and(|location| location.path == *path || identity == Some(location.identity))
     }
 
     pub(crate) fn contains_policy_file(&self, path: &RelPath) -> bool {

@@ -131,7 +131,7 @@ impl QuotaCharge {
 
     fn count_replaced(&mut self, replaced: &CommitExpectation) {
         match replaced {
-            CommitExpectation::File(seen) => self.freed.add(WorkspaceUsage::one_file(seen.identity.size)),
+            CommitExpectation::File(seen) => self.freed.add(WorkspaceUsage::one_file(seen.size)),
             CommitExpectation::SameEntry(_) => self.freed.add(WorkspaceUsage::one_file(0)),
             CommitExpectation::Absent => {}
         }
@@ -323,7 +323,7 @@ mod tests {
     use crate::{
         plan::{FileKind, FileModeSource, PlanTimeFileVersion, PlannedContent},
         version::Version,
-        workspace::FileStatFingerprint,
+        workspace::FileStamp,
     };
 
     fn rel_path(name: &str) -> RelPath {
@@ -331,8 +331,11 @@ mod tests {
     }
 
     fn expect_file_of_size(size: u64) -> CommitExpectation {
-        let identity = FileStatFingerprint { device_and_inode: (1, 1), size, modified_ns: 0, changed_ns: 0 };
-        CommitExpectation::File(PlanTimeFileVersion { version: Version::hash_bytes(b""), identity })
+        CommitExpectation::File(PlanTimeFileVersion {
+            version: Version::hash_bytes(b""),
+            size,
+            stamp: FileStamp([0; 56]),
+        })
     }
 
     fn put_of_size(size: u64, expectation: CommitExpectation) -> PlannedChange {

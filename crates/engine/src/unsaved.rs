@@ -35,9 +35,9 @@ pub(crate) struct UnsavedFile {
 }
 
 impl UnsavedFile {
-    /// The version of the unsaved text, with the identity of the file on disk.
+    /// The version of the unsaved text, with the stamp of the file on disk.
     pub(crate) fn observed_version(&self) -> PlanTimeFileVersion {
-        PlanTimeFileVersion { version: self.buffer.version, identity: self.saved_version.identity }
+        PlanTimeFileVersion { version: self.buffer.version, ..self.saved_version }
     }
 
     pub(crate) fn read(&self, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
@@ -167,7 +167,7 @@ fn read_unsaved(workspace: &WorkspaceReader<'_>, buffer: &EditorBufferMetadata) 
         return Ok(None);
     }
     let Some(texts) = workspace.buffer_text(&buffer.id)? else { return Ok(None) };
-    let saved = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
+    let saved = file.observed();
     // The editor may have changed the text after the snapshot, so the text and its version come from `texts`.
     let unsaved = texts.buffer.is_unsaved(Some(saved.version));
     Ok(unsaved.then_some(UnsavedFile { buffer: texts.buffer, text: texts.text, saved_version: saved, stat: file.stat }))

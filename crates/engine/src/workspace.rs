@@ -15,7 +15,7 @@ use crate::{
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
-    plan::{FileKind, Plan, TreeSummary},
+    plan::{FileKind, Plan, PlanTimeFileVersion, TreeSummary},
     policy::{ActivePolicy, SupervisionTier},
     quota::StorageQuotaLimits,
     recorded_arguments::EngineFactsAboutCall,
@@ -24,18 +24,15 @@ use crate::{
     watches::{Watch, WatchBeginOrEndRequest},
 };
 
-/// File attributes that are cheap to read and change whenever a file is replaced or written. A commit does not hash a
-/// file again if its fingerprint is the same as during planning. File fingerprints are never compared across calls.
+/// A value by which a workspace recognises a file, directory or symlink under any of its names, whatever its content.
+/// Only the workspace that made the value knows what its bytes mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileStatFingerprint {
-    /// The device and inode number of the file, or an equivalent identifier.
-    pub device_and_inode: (u64, u64),
-    pub size: u64,
-    /// The last change of the content, in Unix nanoseconds.
-    pub modified_ns: i128,
-    /// The last change of the metadata, in Unix nanoseconds.
-    pub changed_ns: i128,
-}
+pub struct FileIdentity(pub [u8; 16]);
+
+/// A value that changes whenever a file is replaced or written, or its metadata changes. A commit does not hash a file
+/// again if its stamp is the same as during planning. Only the workspace that made the value knows what its bytes mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp(pub [u8; 56]);
 
 /// The attributes of one file, directory, symlink or special file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +44,8 @@ pub struct FileStat {
     pub mode: u32,
     pub link_count: u64,
     pub modified_ms: i64,
-    /// The fingerprint that shows whether the file was replaced or written.
-    pub identity: FileStatFingerprint,
+    pub identity: FileIdentity,
+    pub stamp: FileStamp,
 }
 
 /// The creation time and the owner of a file, which few operations need.
@@ -127,6 +124,13 @@ pub struct FileBytesWithVersion {
     pub version: Version,
     /// The attributes that the file had when it was read.
     pub stat: FileStat,
+}
+
+impl FileBytesWithVersion {
+    /// The version that was read, for the plan of a change.
+    pub fn observed(&self) -> PlanTimeFileVersion {
+        PlanTimeFileVersion { version: self.version, size: self.stat.size, stamp: self.stat.stamp }
+    }
 }
 
 /// A path to lock for the duration of a call.

@@ -12,7 +12,7 @@ use stead_engine::{
 };
 use stead_path::{FileName, RelPath};
 
-use crate::store::lock_ignoring_poison;
+use crate::{store::lock_ignoring_poison, workspace::to_engine_identity};
 
 pub(crate) const POLICY_FILE: &str = "policy.toml";
 const POLICY_MODE: u32 = 0o600;
@@ -83,9 +83,8 @@ impl PolicyFileLoader {
             })?;
         let policy = Policy::parse(&self.read_text(&file)?)
             .map_err(|error| self.unusable_policy_error(&error).with_line(error.line).with_reason(error.reason))?;
-        let device_and_inode = (fingerprint.id.dev, fingerprint.id.ino);
-        let file_location =
-            self.path_in_workspace.clone().map(|path| InWorkspacePolicyFileLocation { path, device_and_inode });
+        let identity = to_engine_identity(fingerprint.id);
+        let file_location = self.path_in_workspace.clone().map(|path| InWorkspacePolicyFileLocation { path, identity });
         Ok(ActivePolicy { policy: Arc::new(policy), file_location })
     }
 

@@ -24,7 +24,7 @@ use crate::{
     open::LocalWorkspace,
     options::Durability,
     trash,
-    workspace::{to_engine_file_type, to_engine_fingerprint},
+    workspace::{to_engine_file_type, to_engine_identity, to_engine_stamp},
 };
 
 #[derive(Default)]
@@ -221,7 +221,7 @@ impl LocalWorkspace {
 
     fn open_expected(&self, path: &RelPath, seen: &PlanTimeFileVersion) -> Result<OpenFile, CommitError> {
         let file = self.open_current(path)?;
-        if to_engine_fingerprint(&file.stat().fingerprint) == seen.identity { Ok(file) } else { Err(changed(path)) }
+        if to_engine_stamp(&file.stat().fingerprint) == seen.stamp { Ok(file) } else { Err(changed(path)) }
     }
 
     /// Small new content goes into the database; large new content is in a staged file, which is synced now.
@@ -423,12 +423,12 @@ impl LocalWorkspace {
         match (expect, stat) {
             (CommitExpectation::Absent, None) => Ok(None),
             (CommitExpectation::File(seen), Some(stat)) => {
-                let is_same = to_engine_fingerprint(&stat.fingerprint) == seen.identity
+                let is_same = to_engine_stamp(&stat.fingerprint) == seen.stamp
                     || (stat.file_type == FileType::RegularFile && self.has_version(path, &seen.version)?);
                 if is_same { Ok(Some(stat)) } else { Err(changed(path)) }
             }
             (CommitExpectation::SameEntry(identity), Some(stat))
-                if to_engine_fingerprint(&stat.fingerprint).device_and_inode == identity.device_and_inode =>
+                if to_engine_identity(stat.fingerprint.id) == *identity =>
             {
                 Ok(Some(stat))
             }

@@ -4,14 +4,16 @@
 use std::time::Instant;
 
 use rusqlite::params;
-use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, OpenFile};
+use stead_disk::{
+    DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, InodeId, OpenFile,
+};
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
-    CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileKind, FileOwnerAndCreationTime,
-    FileReader, FileStat, FileStatFingerprint, FileStatLookupResult, FinalSymlink, ImmutableWorkspaceProperties,
-    JournalCallRecord, JournalEntryQuery, JournalHead, Lease, LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk,
-    OpenDirectoryWithEntries, PathLockRequest, Plan, Principal, StoredJournalEntry, TrashItem, Version, Watch,
-    WatchBeginOrEndRequest, Workspace,
+    CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileIdentity, FileKind,
+    FileOwnerAndCreationTime, FileReader, FileStamp, FileStat, FileStatLookupResult, FinalSymlink,
+    ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead, Lease,
+    LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, Plan, Principal,
+    StoredJournalEntry, TrashItem, Version, Watch, WatchBeginOrEndRequest, Workspace,
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
 };
 use stead_journal::Digest;
@@ -282,13 +284,21 @@ impl Workspace for LocalWorkspace {
     }
 }
 
-pub(crate) fn to_engine_fingerprint(fingerprint: &InodeFingerprint) -> FileStatFingerprint {
-    FileStatFingerprint {
-        device_and_inode: (fingerprint.id.dev, fingerprint.id.ino),
-        size: fingerprint.size,
-        modified_ns: fingerprint.modified_ns,
-        changed_ns: fingerprint.changed_ns,
-    }
+/// The bytes of identities and stamps must never change, because the digests of pending approvals contain them.
+pub(crate) fn to_engine_identity(id: InodeId) -> FileIdentity {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&id.dev.to_be_bytes());
+    bytes[8..].copy_from_slice(&id.ino.to_be_bytes());
+    FileIdentity(bytes)
+}
+
+pub(crate) fn to_engine_stamp(fingerprint: &InodeFingerprint) -> FileStamp {
+    let mut bytes = [0; 56];
+    bytes[..16].copy_from_slice(&to_engine_identity(fingerprint.id).0);
+    bytes[16..24].copy_from_slice(&fingerprint.size.to_be_bytes());
+    bytes[24..40].copy_from_slice(&fingerprint.modified_ns.to_be_bytes());
+    bytes[40..].copy_from_slice(&fingerprint.changed_ns.to_be_bytes());
+    FileStamp(bytes)
 }
 
 pub(crate) fn to_engine_file_type(file_type: FileType) -> FileKind {
@@ -310,7 +320,8 @@ fn to_engine_stat(stat: &DiskStat) -> FileStat {
         mode: stat.mode,
         link_count: stat.hard_links,
         modified_ms: i64::try_from(stat.modified_ns / 1_000_000).unwrap_or(i64::MAX),
-        identity: to_engine_fingerprint(&stat.fingerprint),
+        identity: to_engine_identity(stat.fingerprint.id),
+        stamp: to_engine_stamp(&stat.fingerprint),
     }
 }
 
@@ -386,5 +397,18 @@ impl FileReader for LocalFileReader {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.file.read_at(offset, buffer).map_err(errors::at_path(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_and_stamps_keep_the_bytes_of_stored_digests() {
+        let id = InodeId { dev: 1, ino: 0x0203 };
+        let stamp = to_engine_stamp(&InodeFingerprint { id, size: 4, modified_ns: -1, changed_ns: 0x0506 });
+        let expected = [&[0; 7][..], &[1], &[0; 6], &[2, 3], &[0; 7], &[4], &[255; 16], &[0; 14], &[5, 6]].concat();
+        assert_eq!((&stamp.0[..], &to_engine_identity(id).0[..]), (&expected[..], &expected[..16]));
     }
 }

@@ -34,7 +34,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use fixture::{
     LARGE_FILE_BYTES, TRASH_KEEP_MS, WorkspaceUnderConformanceTest, assert_commit_fails, assert_fails, move_change,
-    put_change, put_change_with_mode, rel_path, remove_change, single_file_tree, unmatched_stamp,
+    put_change, put_change_with_mode, rel_path, remove_change, single_file_tree, unmatched_identity, unmatched_stamp,
 };
 use stead_engine::{AdministrationStore, Workspace};
 pub use tokens::ConformanceTokenStore;

@@ -15,7 +15,7 @@ use crate::{
     },
     recorded_arguments::UnredactedCallArguments,
     version::Version,
-    workspace::FileStatFingerprint,
+    workspace::FileIdentity,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,9 +169,8 @@ impl ApprovalDigestWriter {
         }
     }
 
-    fn write_identity(&mut self, identity: &FileStatFingerprint) {
-        self.write_number(identity.device_and_inode.0);
-        self.write_number(identity.device_and_inode.1);
+    fn write_identity(&mut self, identity: &FileIdentity) {
+        self.0.extend(identity.0);
     }
 
     fn write_content(&mut self, content: &PlannedContent) {
@@ -217,7 +216,8 @@ impl ApprovalDigestWriter {
         self.write_number(tree.bytes);
     }
 
-    /// Hashes the metadata of every entry of a tree, so that the digest changes if an entry is replaced or written.
+    /// Hashes the stamp of every entry of a tree, so that the digest changes if an entry is replaced or written. A directory
+    /// counts as itself, because the entries in it are hashed anyway.
     fn write_tree(
         &mut self,
         context: &CallContext<'_>,
@@ -233,11 +233,9 @@ impl ApprovalDigestWriter {
         let mut inner = ApprovalDigestWriter::new("tree");
         context.walk_skipping_deep_entries(top, stat, &mut |entry| {
             inner.write_path(entry.path);
-            inner.write_identity(&entry.stat.identity);
-            if entry.stat.kind != FileKind::Directory {
-                inner.write_number(entry.stat.size);
-                inner.0.extend(entry.stat.identity.modified_ns.to_be_bytes());
-                inner.0.extend(entry.stat.identity.changed_ns.to_be_bytes());
+            match entry.stat.kind {
+                FileKind::Directory => inner.write_identity(&entry.stat.identity),
+                FileKind::File | FileKind::Link | FileKind::Special => inner.0.extend(entry.stat.stamp.0),
             }
             Ok(())
         })?;

@@ -14,7 +14,7 @@ use crate::{
         PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
-    plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
 };
@@ -79,9 +79,7 @@ impl Operation for AppendArgs {
                 let file = context
                     .read_for_change(&target.path, extent)
                     .map_err(|error| too_large_to_change_error(&target.path, error))?;
-                let observed = target
-                    .observed
-                    .unwrap_or(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
+                let observed = target.observed.unwrap_or(file.observed());
                 (file.bytes, CommitExpectation::File(observed))
             }
         };

@@ -142,7 +142,7 @@ impl CopyArgs {
             return Ok(unchanged_outcome(context, &from, &to, &observed));
         }
         let created = expectation == CommitExpectation::Absent;
-        let size = observed.identity.size;
+        let size = observed.size;
         check_copy_size(size)?;
         let mut changes = planning::create_missing_parents(context, &to)?;
         let (path, content) = (to.clone(), PlannedContent::CopyOf(from.clone(), observed));
@@ -169,7 +169,7 @@ fn unchanged_outcome(
         from: from.clone(),
         path: to.clone(),
         version: FileVersionFields::new(observed.version, rev),
-        size: observed.identity.size,
+        size: observed.size,
         created: false,
         changed: false,
         recorded: None,
@@ -253,7 +253,7 @@ fn collect_tree(
             }
             FileKind::File => {
                 let observed = context.observe_version(entry.path)?;
-                let size = observed.identity.size;
+                let size = observed.size;
                 tree.files += 1;
                 tree.bytes = tree.bytes.saturating_add(size);
                 check_copy_size(tree.bytes)?;

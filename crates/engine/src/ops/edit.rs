@@ -37,7 +37,7 @@ use crate::{
         planning::{self, too_large_to_change_error},
         write,
     },
-    plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     version::{BaseVersion, Version},
     workspace::{BytesToRead, CommitReceipt},
 };
@@ -128,7 +128,7 @@ impl EditArgs {
             .map_err(|error| too_large_to_change_error(&target.path, error))?;
         let text = diff::decode_diff_text(&file.bytes).map(Cow::into_owned);
         let text = text.ok_or_else(|| errors::not_text_error(&target.path))?;
-        let observed = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
+        let observed = file.observed();
         Ok(FileToEdit {
             text,
             version: file.version,

@@ -16,7 +16,7 @@ use crate::{
     errors::Error,
     limits,
     plan::FileKind,
-    workspace::{FileReader, FileStat, FileStatFingerprint, OpenDirectoryForWalk},
+    workspace::{FileReader, FileStamp, FileStat, OpenDirectoryForWalk},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,8 @@ impl ParallelWalkEntry<'_, '_> {
         self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
     }
 
-    pub(super) fn identity(&self) -> Option<FileStatFingerprint> {
-        self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
+    pub(super) fn stamp(&self) -> Option<FileStamp> {
+        self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.stamp)
     }
 
     /// Reads the visited file, or only its first bytes if `wants_rest` returns false for the first bytes.

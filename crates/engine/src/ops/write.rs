@@ -226,8 +226,7 @@ impl WriteArgs {
             return Err(base_required_error(context, target, &file.version));
         }
         // The commit fails unless the file still has the version that was compared with the base.
-        let observed =
-            target.observed.unwrap_or(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
+        let observed = target.observed.unwrap_or(file.observed());
         Ok(FileBeforeWrite { observed, bytes: readable.then_some(file.bytes) })
     }
 }

@@ -17,7 +17,7 @@ use super::{
     segment::{IndexSegmentWriter, IndexedFile, IndexedFileKind, is_encodable},
     snapshot::{IndexCoverage, IndexSnapshot, SEGMENTS_MAX, manifest_fingerprint, needed_file_names},
 };
-use crate::{limits::INDEX_BYTES_MAX, workspace::to_engine_fingerprint};
+use crate::limits::INDEX_BYTES_MAX;
 
 const FREE_BYTES_MIN: u64 = 1 << 30;
 /// The largest number of distinct trigrams of an indexed text. A search could rarely skip a text with very many
@@ -105,7 +105,7 @@ fn index_file<'g>(
     grams: &'g mut TrigramExtractor,
 ) -> Result<(IndexedFile, &'g [Trigram]), IndexSkipReason> {
     let file = directory.open_listed_file(name).map_err(|_| IndexSkipReason::NotIndexable)?;
-    let stamp = to_engine_fingerprint(&file.stat().fingerprint);
+    let stamp = file.stat().fingerprint;
     if !is_encodable(&stamp) {
         return Err(IndexSkipReason::NotIndexable);
     }
@@ -118,7 +118,7 @@ fn index_file<'g>(
     file.read_into(bytes, limits::SEARCH_IN_MEMORY_BYTES_MAX, &may_be_text)
         .map_err(|_| IndexSkipReason::NotIndexable)?;
     let text = decode_indexable_text(bytes);
-    if !file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == stamp) {
+    if !file.restat().is_ok_and(|now| now.fingerprint == stamp) {
         return Err(IndexSkipReason::RecentlyModified);
     }
     if text.is_some() && bytes.len() as u64 != stamp.size {

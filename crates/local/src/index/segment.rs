@@ -7,11 +7,8 @@
 
 mod write;
 
-use stead_disk::{DirectoryHandle, OpenFile};
-use stead_engine::{
-    FileStatFingerprint,
-    index::{RequiredTrigrams, Trigram},
-};
+use stead_disk::{DirectoryHandle, InodeFingerprint, InodeId, OpenFile};
+use stead_engine::index::{RequiredTrigrams, Trigram};
 use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
 
@@ -283,7 +280,7 @@ impl IndexedFileKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexedFile {
     pub(super) kind: IndexedFileKind,
-    pub(super) fingerprint: FileStatFingerprint,
+    pub(super) fingerprint: InodeFingerprint,
 }
 
 type NamedIndexedFile = (Vec<u8>, IndexedFile);
@@ -307,8 +304,8 @@ impl IndexedDirectoryFiles {
             let kind = IndexedFileKind::from_number(reading.read_byte()?)?;
             let (inode, size) = (reading.read_number()?, reading.read_number()?);
             let (modified_ns, changed_ns) = (read_time(&mut reading)?, read_time(&mut reading)?);
-            let device_and_inode = (device, inode);
-            let fingerprint = FileStatFingerprint { device_and_inode, size, modified_ns, changed_ns };
+            let id = InodeId { dev: device, ino: inode };
+            let fingerprint = InodeFingerprint { id, size, modified_ns, changed_ns };
             rows.push((at, IndexedFile { kind, fingerprint }));
         }
         Some(Self { bytes, files: rows, first_number: first })
@@ -332,7 +329,7 @@ fn encode_directory_files(out: &mut Vec<u8>, device: u64, rows: &[NamedIndexedFi
     for (name, IndexedFile { kind, fingerprint: stamp }) in rows {
         write_bytes(out, name);
         out.push(*kind as u8);
-        write_leb128(out, stamp.device_and_inode.1);
+        write_leb128(out, stamp.id.ino);
         write_leb128(out, stamp.size);
         for time in [stamp.modified_ns, stamp.changed_ns] {
             write_leb128(out, u64::try_from(time).unwrap_or(0));
@@ -344,6 +341,6 @@ fn read_time(reading: &mut IndexByteReader<'_>) -> Option<i128> {
     reading.read_number().map(i128::from)
 }
 
-pub(super) fn is_encodable(stamp: &FileStatFingerprint) -> bool {
+pub(super) fn is_encodable(stamp: &InodeFingerprint) -> bool {
     [stamp.modified_ns, stamp.changed_ns].iter().all(|time| u64::try_from(*time).is_ok())
 }

@@ -11,7 +11,7 @@ use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, StagedContentSource,
 };
 use stead_engine::{
-    FileStatFingerprint as FileStamp,
+    FileStamp,
     index::{IndexBasedFileFilter, IndexBasedFileSkipReason, IndexBasedSearchFilter, RequiredTrigrams},
 };
 use stead_journal::write_leb128;
@@ -23,6 +23,7 @@ use super::{
         self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind, MatchingFilesOfSegment,
     },
 };
+use crate::workspace::to_engine_stamp;
 
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
@@ -145,11 +146,11 @@ impl DirectoryFilesBySegment {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// If several segments contain a file with the same name and fingerprint, the first of these segments is used.
+    /// If several segments contain a file with the same name and stamp, the first of these segments is used.
     pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;
-            (row.fingerprint == *stamp).then_some((*at, number, row))
+            (to_engine_stamp(&row.fingerprint) == *stamp).then_some((*at, number, row))
         })
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use stead_engine::{
     BytesToRead, Caller, CallerResourceLifetime, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind,
-    FileKind, FileModeSource, FileStat, FileStatFingerprint, JournalCallRecord, PathLockRequest, Plan,
+    FileIdentity, FileKind, FileModeSource, FileStamp, FileStat, JournalCallRecord, PathLockRequest, Plan,
     PlanTimeFileVersion, PlannedChange, PlannedContent, Principal, TreeSummary, Version, Workspace,
 };
 use stead_journal::{JournalEntry, JournalEntryRelation};
@@ -118,7 +118,7 @@ impl WorkspaceUnderConformanceTest {
     #[track_caller]
     pub(super) fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
-        PlanTimeFileVersion { version: file.version, identity: file.stat.identity }
+        file.observed()
     }
 
     #[track_caller]
@@ -222,9 +222,14 @@ pub(super) fn single_file_tree(bytes: u64) -> TreeSummary {
     TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes }
 }
 
-/// Returns a stat fingerprint that matches no real file.
-pub(super) fn unmatched_stamp() -> FileStatFingerprint {
-    FileStatFingerprint { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
+/// Returns an identity that no real file has.
+pub(super) fn unmatched_identity() -> FileIdentity {
+    FileIdentity([0; 16])
+}
+
+/// Returns a stamp that no real file has.
+pub(super) fn unmatched_stamp() -> FileStamp {
+    FileStamp([0; 56])
 }
 
 #[track_caller]

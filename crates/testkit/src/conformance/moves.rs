@@ -4,7 +4,7 @@ use stead_engine::{CommitExpectation, FileKind, PlannedChange, TreeSummary, Vers
 
 use super::{
     ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
-    move_change, put_change, rel_path, single_file_tree, unmatched_stamp,
+    move_change, put_change, rel_path, single_file_tree, unmatched_identity,
 };
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
@@ -105,7 +105,7 @@ fn changed_source_is_not_moved(factory: &dyn ConformanceWorkspaceFactory) {
         vec![move_change(
             "none",
             "x",
-            CommitExpectation::SameEntry(unmatched_stamp()),
+            CommitExpectation::SameEntry(unmatched_identity()),
             CommitExpectation::Absent,
             MOVED_TREE,
         )],
@@ -115,7 +115,7 @@ fn changed_source_is_not_moved(factory: &dyn ConformanceWorkspaceFactory) {
         vec![move_change(
             "d",
             "x",
-            CommitExpectation::SameEntry(unmatched_stamp()),
+            CommitExpectation::SameEntry(unmatched_identity()),
             CommitExpectation::Absent,
             MOVED_TREE,
         )],

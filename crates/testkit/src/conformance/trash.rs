@@ -4,7 +4,7 @@ use stead_engine::{CommitExpectation, ErrorKind, FileKind, PlannedChange, TreeSu
 
 use super::{
     ConformanceWorkspaceFactory, TRASH_KEEP_MS, WorkspaceConformanceCaseTable, WorkspaceUnderConformanceTest,
-    assert_commit_fails, put_change, rel_path, remove_change, single_file_tree, unmatched_stamp,
+    assert_commit_fails, put_change, rel_path, remove_change, single_file_tree, unmatched_identity,
 };
 
 pub(super) const CASES: WorkspaceConformanceCaseTable = &[
@@ -107,11 +107,11 @@ fn changed_file_is_not_removed(factory: &dyn ConformanceWorkspaceFactory) {
     fixture.create_directory("d");
     fixture.assert_changed_since(vec![remove_change("f", old, single_file_tree(3))], "f");
     fixture.assert_changed_since(
-        vec![remove_change("d", CommitExpectation::SameEntry(unmatched_stamp()), single_file_tree(0))],
+        vec![remove_change("d", CommitExpectation::SameEntry(unmatched_identity()), single_file_tree(0))],
         "d",
     );
     fixture.assert_changed_since(
-        vec![remove_change("none", CommitExpectation::SameEntry(unmatched_stamp()), single_file_tree(0))],
+        vec![remove_change("none", CommitExpectation::SameEntry(unmatched_identity()), single_file_tree(0))],
         "none",
     );
     assert_eq!(fixture.workspace.trash(None).unwrap(), Vec::new());

@@ -44,8 +44,8 @@ fn replaced_file_must_be_the_seen_one(factory: &dyn ConformanceWorkspaceFactory)
     fixture.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
     assert_eq!(fixture.read_bytes("f"), b"two");
     fixture.assert_changed_since(vec![put_change("f", CommitExpectation::File(first), b"three")], "f");
-    // The version decides whether a file has changed; a matching fingerprint only avoids a second read.
-    let other_stamp = PlanTimeFileVersion { version: Version::hash_bytes(b"two"), identity: unmatched_stamp() };
+    // The version decides whether a file has changed; an equal stamp only avoids a second read.
+    let other_stamp = PlanTimeFileVersion { version: Version::hash_bytes(b"two"), stamp: unmatched_stamp(), ..first };
     fixture.commit(vec![put_change("f", CommitExpectation::File(other_stamp), b"three")]);
     assert_eq!(fixture.read_bytes("f"), b"three");
     fixture.assert_changed_since(vec![put_change("none", CommitExpectation::File(first), b"x")], "none");

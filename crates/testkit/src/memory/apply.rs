@@ -238,9 +238,7 @@ impl MemoryPlanApplication<'_> {
             (CommitExpectation::File(seen), Some(MemoryNode { item: InMemoryTreeNodeContent::File(bytes), .. })) => {
                 Version::hash_bytes(bytes) == seen.version
             }
-            (CommitExpectation::SameEntry(stamp), Some(placed)) => {
-                placed.node().identity.device_and_inode == stamp.device_and_inode
-            }
+            (CommitExpectation::SameEntry(identity), Some(placed)) => placed.node().identity == identity,
             (CommitExpectation::Absent, Some(_))
             | (CommitExpectation::File(_), Some(_) | None)
             | (CommitExpectation::SameEntry(_), None) => false,

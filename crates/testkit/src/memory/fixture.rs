@@ -88,8 +88,8 @@ impl MemoryWorkspace {
     pub fn protect_policy_file(&self, wire: &str) {
         let path = rel_path(wire);
         let mut state = self.lock_state();
-        let identity = state.tree.get(&path).expect("the policy file").node().identity.device_and_inode;
-        state.policy.file_location = Some(InWorkspacePolicyFileLocation { path, device_and_inode: identity });
+        let identity = state.tree.get(&path).expect("the policy file").node().identity;
+        state.policy.file_location = Some(InWorkspacePolicyFileLocation { path, identity });
     }
 
     /// Deletes a retained file version, as happens when the quota for retained versions is exceeded.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stead_engine::{
-    DirectoryEntry, Error, ErrorKind, FileKind, FileReader, FileStat, FileStatFingerprint, FinalSymlink,
+    DirectoryEntry, Error, ErrorKind, FileIdentity, FileKind, FileReader, FileStamp, FileStat, FinalSymlink,
 };
 use stead_path::{FileName, RelPath};
 
@@ -23,7 +23,7 @@ pub(super) struct MemoryNode {
     pub(super) mode: u32,
     pub(super) links: u64,
     pub(super) modified_ms: i64,
-    /// The inode number of the node, which a move keeps and a replacement of the file changes.
+    /// The number of the node, which a move keeps and a replacement of the file changes.
     pub(super) id: u64,
 }
 
@@ -42,15 +42,21 @@ impl MemoryNode {
             InMemoryTreeNodeContent::File(bytes) | InMemoryTreeNodeContent::Link(bytes) => bytes.len() as u64,
             InMemoryTreeNodeContent::Directory | InMemoryTreeNodeContent::Special => 0,
         };
-        let modified_ns = i128::from(self.modified_ms) * 1_000_000;
-        let stamp = FileStatFingerprint { device_and_inode: (1, self.id), size, modified_ns, changed_ns: modified_ns };
+        // The digests of approvals contain these bytes, so they must never change.
+        let (id, modified) = (u128::from(self.id) | 1 << 64, i128::from(self.modified_ms) * 1_000_000);
+        let (id, modified) = (id.to_be_bytes(), modified.to_be_bytes());
+        let mut stamp = [0; 56];
+        for (at, bytes) in [(0, &id[..]), (16, &size.to_be_bytes()[..]), (24, &modified[..]), (40, &modified[..])] {
+            stamp[at..][..bytes.len()].copy_from_slice(bytes);
+        }
         FileStat {
             kind: self.tree_top(),
             size,
             mode: self.mode,
             link_count: self.links,
             modified_ms: self.modified_ms,
-            identity: stamp,
+            identity: FileIdentity(id),
+            stamp: FileStamp(stamp),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     },
     ops::{decode_diff_text, encode_like, planning},
     outcome::{OperationOutcome, RecordedEntryFields},
-    plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     version::Version,
     workspace::{CommitReceipt, FileBytesWithVersion},
 };
@@ -79,9 +79,7 @@ impl Operation for BufferSaveArgs {
         let size = bytes.len() as u64;
         changes.push(PlannedChange::Put {
             path: target.path.clone(),
-            expectation: file.map_or(CommitExpectation::Absent, |file| {
-                CommitExpectation::File(PlanTimeFileVersion { version: file.version, identity: file.stat.identity })
-            }),
+            expectation: file.map_or(CommitExpectation::Absent, |file| CommitExpectation::File(file.observed())),
             content: PlannedContent::Bytes(bytes),
             version,
             size,

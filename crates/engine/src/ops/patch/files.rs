@@ -119,7 +119,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         let file = context
             .read(path, BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
             .map_err(|error| too_large_to_change_error(path, error))?;
-        tracked.observed.get_or_insert(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
+        tracked.observed.get_or_insert(file.observed());
         tracked.read_bytes = Some(file.bytes.clone());
         Ok(file.bytes)
     }

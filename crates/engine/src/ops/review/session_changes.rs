@@ -321,7 +321,7 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
         return Ok(None);
     }
     let file = context.read(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
-    let observed = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
+    let observed = file.observed();
     Ok(Some(ReviewedFileCurrentContent { observed, bytes: file.bytes }))
 }
 

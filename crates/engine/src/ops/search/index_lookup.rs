@@ -28,7 +28,7 @@ impl<'s> IndexBasedFileSkipChecker<'s> {
             self.current = Some((entry.directory.clone(), index_filter.directory_index(entry.directory)));
         }
         let index = self.current.as_ref()?.1.as_deref()?;
-        if index.may_know(entry.name) { index.verdict(entry.name, &entry.identity()?) } else { None }
+        if index.may_know(entry.name) { index.verdict(entry.name, &entry.stamp()?) } else { None }
     }
 }
 

@@ -109,9 +109,9 @@ impl<'d> IndexSegmentWriter<'d> {
         row: IndexedFile,
         grams: &[Trigram],
     ) -> Result<(), DiskError> {
-        let device = |rows: &[NamedIndexedFile]| rows.first().map(|(_, row)| row.fingerprint.device_and_inode.0);
+        let device = |rows: &[NamedIndexedFile]| rows.first().map(|(_, row)| row.fingerprint.id.dev);
         if self.current_directory.as_ref().is_some_and(|(path, rows)| {
-            path != directory || device(rows).is_some_and(|device| device != row.fingerprint.device_and_inode.0)
+            path != directory || device(rows).is_some_and(|device| device != row.fingerprint.id.dev)
         }) {
             self.close_directory()?;
         }
@@ -130,7 +130,7 @@ impl<'d> IndexSegmentWriter<'d> {
 
     fn close_directory(&mut self) -> Result<(), DiskError> {
         let Some((path, rows)) = self.current_directory.take() else { return Ok(()) };
-        let device = rows.first().map_or(0, |(_, row)| row.fingerprint.device_and_inode.0);
+        let device = rows.first().map_or(0, |(_, row)| row.fingerprint.id.dev);
         let mut block = Vec::new();
         encode_directory_files(&mut block, device, &rows);
         let first = self.files - u32::try_from(rows.len()).unwrap_or(self.files);

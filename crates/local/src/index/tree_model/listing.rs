@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     index::{IndexContext, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
-    workspace::to_engine_fingerprint,
+    workspace::to_engine_stamp,
 };
 
 const GIT_DIRECTORY: &[u8] = b".git";
@@ -244,7 +244,7 @@ impl IndexedDirectoryContents {
         telling: FileWatchHardLinkCoverage,
     ) {
         let stat = directory.stat(name).ok().flatten().filter(|stat| stat.file_type == FileType::RegularFile);
-        let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
+        let stamp = stat.as_ref().map(|stat| to_engine_stamp(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
         let linked = telling == FileWatchHardLinkCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
         if linked {

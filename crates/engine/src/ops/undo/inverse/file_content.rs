@@ -92,7 +92,7 @@ impl InversePlanner<'_> {
         if version == current.version {
             return Ok(Some(RevertSkipReason::AlreadyReverted));
         }
-        let seen = PlanTimeFileVersion { version: current.version, identity: current.stat.identity };
+        let seen = current.observed();
         let size = bytes.len() as u64;
         self.plan_put(path, seen, PlannedContent::Bytes(bytes), version, size, FileModeSource::KeepExisting);
         self.inverse.merged.push(path.clone());
