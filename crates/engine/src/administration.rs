@@ -4,12 +4,13 @@
 use std::io;
 
 use crate::{
+    call_context::CallContext,
     call_options::SecretTransport,
     caller::{Caller, CallerApproverStatus, CallerAuthority, Principal},
     control::CallControl,
     errors::{Error, ErrorKind},
     next_step::NextStep,
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{OperationPlanningResult, PathlessOperation, PlanResult},
     ops::{self, OperationDefinition},
 };
 
@@ -104,24 +105,10 @@ macro_rules! administration_operations {
             )+
         }
 
-        $(impl Operation for ops::$args {
-            type Resolved = ();
+        $(impl PathlessOperation for ops::$args {
             type Outcome = ops::$outcome;
 
-            fn resolve(
-                &self,
-                _context: &crate::call_context::CallContext<'_>,
-                _paths: &mut PathAccessRequestList,
-            ) -> Result<(), Error> {
-                Ok(())
-            }
-
-            fn plan(
-                &self,
-                _context: &crate::call_context::CallContext<'_>,
-                (): (),
-                _targets: &ResolvedTargets,
-            ) -> PlanResult<Self> {
+            fn plan(&self, _context: &CallContext<'_>) -> PlanResult<Self> {
                 let args = self.clone();
                 Ok(OperationPlanningResult::Administration(Box::new(move |store, call| store.$method(&args, call))))
             }

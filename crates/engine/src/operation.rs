@@ -1,10 +1,6 @@
 //! The trait of operations: an operation names the paths of a call and makes a plan, but cannot write files.
 
-use std::{
-    cell::Cell,
-    ops::{Deref, Index, Range},
-    rc::Rc,
-};
+use std::{cell::Cell, rc::Rc};
 
 use stead_path::RelPath;
 
@@ -100,67 +96,80 @@ impl PathAccessRequest {
     }
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct PathAccessRequestList(Vec<PathAccessRequest>);
+/// The paths that an operation requests. The pipeline resolves and authorizes them, and `plan` gets their targets.
+pub(crate) trait RequestedPaths: 'static {
+    type Targets<'t>;
 
-/// The resolved target of a requested path has the same position in [`ResolvedTargets`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PathAccessRequestIndex(usize);
+    fn requests(&self) -> Vec<PathAccessRequest>;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PathAccessRequestIndexRange(Range<usize>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FromAndToPathIndexes {
-    pub(crate) from: PathAccessRequestIndex,
-    pub(crate) to: PathAccessRequestIndex,
+    /// Takes the targets of the requests from the start of `resolved`, where they are in the order of the requests.
+    fn take_targets<'t>(self, resolved: &mut &'t [ResolvedTarget]) -> Self::Targets<'t>;
 }
 
-impl PathAccessRequestList {
-    pub(crate) fn add(&mut self, request: PathAccessRequest) -> PathAccessRequestIndex {
-        self.0.push(request);
-        PathAccessRequestIndex(self.0.len() - 1)
+impl RequestedPaths for PathAccessRequest {
+    type Targets<'t> = &'t ResolvedTarget;
+
+    fn requests(&self) -> Vec<PathAccessRequest> {
+        vec![self.clone()]
     }
 
-    pub(crate) fn add_all(&mut self, requests: Vec<PathAccessRequest>) -> PathAccessRequestIndexRange {
-        let first = self.0.len();
-        self.0.extend(requests);
-        PathAccessRequestIndexRange(first..self.0.len())
+    fn take_targets<'t>(self, resolved: &mut &'t [ResolvedTarget]) -> &'t ResolvedTarget {
+        let (target, rest) = (&resolved[0], &resolved[1..]);
+        *resolved = rest;
+        target
     }
 }
 
-impl Deref for PathAccessRequestList {
-    type Target = [PathAccessRequest];
+impl<P: RequestedPaths> RequestedPaths for Option<P> {
+    type Targets<'t> = Option<P::Targets<'t>>;
 
-    fn deref(&self) -> &[PathAccessRequest] {
-        &self.0
+    fn requests(&self) -> Vec<PathAccessRequest> {
+        self.iter().flat_map(P::requests).collect()
+    }
+
+    fn take_targets<'t>(self, resolved: &mut &'t [ResolvedTarget]) -> Self::Targets<'t> {
+        self.map(|paths| paths.take_targets(resolved))
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct ResolvedTargets(pub(crate) Vec<ResolvedTarget>);
+impl RequestedPaths for Vec<PathAccessRequest> {
+    type Targets<'t> = &'t [ResolvedTarget];
 
-impl Deref for ResolvedTargets {
-    type Target = [ResolvedTarget];
+    fn requests(&self) -> Vec<PathAccessRequest> {
+        self.clone()
+    }
 
-    fn deref(&self) -> &[ResolvedTarget] {
-        &self.0
+    fn take_targets<'t>(self, resolved: &mut &'t [ResolvedTarget]) -> &'t [ResolvedTarget] {
+        let (targets, rest) = resolved.split_at(self.len());
+        *resolved = rest;
+        targets
     }
 }
 
-impl Index<PathAccessRequestIndex> for ResolvedTargets {
-    type Output = ResolvedTarget;
+impl<P: RequestedPaths, Q: RequestedPaths> RequestedPaths for (P, Q) {
+    type Targets<'t> = (P::Targets<'t>, Q::Targets<'t>);
 
-    fn index(&self, index: PathAccessRequestIndex) -> &ResolvedTarget {
-        &self.0[index.0]
+    fn requests(&self) -> Vec<PathAccessRequest> {
+        [self.0.requests(), self.1.requests()].concat()
+    }
+
+    fn take_targets<'t>(self, resolved: &mut &'t [ResolvedTarget]) -> Self::Targets<'t> {
+        (self.0.take_targets(resolved), self.1.take_targets(resolved))
     }
 }
 
-impl Index<PathAccessRequestIndexRange> for ResolvedTargets {
-    type Output = [ResolvedTarget];
+/// A value that `resolve` computes once and hands to `plan` beside the targets, such as parsed arguments.
+pub(crate) struct ValueForPlan<T>(pub(crate) T);
 
-    fn index(&self, range: PathAccessRequestIndexRange) -> &[ResolvedTarget] {
-        &self.0[range.0]
+impl<T: 'static> RequestedPaths for ValueForPlan<T> {
+    type Targets<'t> = T;
+
+    fn requests(&self) -> Vec<PathAccessRequest> {
+        Vec::new()
+    }
+
+    fn take_targets(self, _resolved: &mut &[ResolvedTarget]) -> T {
+        self.0
     }
 }
 
@@ -274,17 +283,48 @@ pub(crate) type PlanResult<T> = Result<OperationPlanningResult<<T as Operation>:
 
 /// An operation with its decoded arguments, which names the paths that it needs and returns a plan.
 pub(crate) trait Operation {
-    /// The values that `resolve` computes once and hands to `plan`, such as parsed arguments.
-    type Resolved: 'static;
+    type Paths: RequestedPaths;
     type Outcome: OperationOutcome;
 
     /// If the files change between planning and commit, the pipeline calls `resolve` and `plan` again.
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error>;
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error>;
 
-    fn plan(&self, context: &CallContext<'_>, resolved: Self::Resolved, targets: &ResolvedTargets) -> PlanResult<Self>;
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        targets: <Self::Paths as RequestedPaths>::Targets<'_>,
+    ) -> PlanResult<Self>;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::Unknown
+    }
+}
+
+/// An operation that names no path.
+pub(crate) trait PathlessOperation {
+    type Outcome: OperationOutcome;
+
+    fn plan(&self, context: &CallContext<'_>) -> Result<OperationPlanningResult<Self::Outcome>, Error>;
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        CallDurationFactor::Unknown
+    }
+}
+
+impl<O: PathlessOperation> Operation for O {
+    type Paths = ValueForPlan<()>;
+    type Outcome = O::Outcome;
+
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<ValueForPlan<()>, Error> {
+        Ok(ValueForPlan(()))
+    }
+
+    fn plan(&self, context: &CallContext<'_>, (): ()) -> PlanResult<Self> {
+        PathlessOperation::plan(self, context)
+    }
+
+    fn duration_factor(&self) -> CallDurationFactor<'_> {
+        PathlessOperation::duration_factor(self)
     }
 }
 
@@ -300,12 +340,12 @@ pub(crate) trait TypeErasedOperation {
 }
 
 pub(crate) struct RequestedPathsAndPlanFn<'a> {
-    pub(crate) paths: PathAccessRequestList,
+    pub(crate) paths: Vec<PathAccessRequest>,
     pub(crate) plan: PlanCallFn<'a>,
 }
 
 type PlanCallFn<'a> =
-    Box<dyn FnOnce(&CallContext<'_>, &ResolvedTargets) -> Result<OperationPlanningResult<()>, Error> + 'a>;
+    Box<dyn FnOnce(&CallContext<'_>, &[ResolvedTarget]) -> Result<OperationPlanningResult<()>, Error> + 'a>;
 
 /// An operation in the pipeline, and its outcome as soon as it is built.
 pub(crate) struct OperationRun<O: Operation> {
@@ -332,11 +372,10 @@ impl<O: Operation> OperationRun<O> {
 
 impl<O: Operation> TypeErasedOperation for OperationRun<O> {
     fn resolve_call(&self, context: &CallContext<'_>) -> Result<RequestedPathsAndPlanFn<'_>, Error> {
-        let mut paths = PathAccessRequestList::default();
-        let resolved = self.operation.resolve(context, &mut paths)?;
-        let built = self.outcome.clone();
-        let plan = move |context: &CallContext<'_>, targets: &ResolvedTargets| {
-            let planned = self.operation.plan(context, resolved, targets)?;
+        let requested = self.operation.resolve(context)?;
+        let (paths, built) = (requested.requests(), self.outcome.clone());
+        let plan = move |context: &CallContext<'_>, mut targets: &[ResolvedTarget]| {
+            let planned = self.operation.plan(context, requested.take_targets(&mut targets))?;
             Ok(planned.map(move |outcome| built.set(Some(outcome))))
         };
         Ok(RequestedPathsAndPlanFn { paths, plan: Box::new(plan) })

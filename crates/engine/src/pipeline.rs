@@ -21,7 +21,7 @@ use crate::{
     next_step::NextStep,
     operation::{
         OperationEffectClass, OperationPlanningResult, PathAccessRequest, RequestedAccessKind, RequestedPathsAndPlanFn,
-        ResolvedTarget, ResolvedTargets, TypeErasedOperation,
+        ResolvedTarget, TypeErasedOperation,
     },
     ops::{OperationDefinition, ReplayedCallOutcome},
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
@@ -113,7 +113,7 @@ fn administer(
     call: &PipelineCall<'_>,
 ) -> Result<CallJournalStatus, Error> {
     let RequestedPathsAndPlanFn { plan, .. } = call.operation.resolve_call(context)?;
-    if let OperationPlanningResult::Administration(run) = plan(context, &ResolvedTargets(Vec::new()))? {
+    if let OperationPlanningResult::Administration(run) = plan(context, &[])? {
         let (caller, control) = (context.caller, context.control);
         run(store, &AdministrationCall { caller, control, operation: call.definition.name })?;
     }

@@ -9,10 +9,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        CallerOrRecordedPath, PathAccessRequest, PathAccessRequestList, RequestedAccessKind, ResolvedTarget,
-        ResolvedTargets,
-    },
+    operation::{CallerOrRecordedPath, PathAccessRequest, RequestedAccessKind, ResolvedTarget},
     ops::{DiffArgs, HistoryArgs, ReadArgs, file_kind_name},
     plan::{FileKind, PlanTimeFileVersion},
     version::{BaseVersion, Version},
@@ -22,11 +19,10 @@ use crate::{
 
 pub(crate) fn resolve_targets(
     workspace: &WorkspaceReader<'_>,
-    requests: &PathAccessRequestList,
+    requests: &[PathAccessRequest],
     syntax: &PathSyntax,
-) -> Result<ResolvedTargets, Error> {
-    let targets: Result<_, Error> = requests.iter().map(|request| resolve_target(workspace, request, syntax)).collect();
-    targets.map(ResolvedTargets)
+) -> Result<Vec<ResolvedTarget>, Error> {
+    requests.iter().map(|request| resolve_target(workspace, request, syntax)).collect()
 }
 
 fn resolve_target(
@@ -150,8 +146,8 @@ fn refuse_server_files(workspace: &WorkspaceReader<'_>, path: &RelPath, parsed: 
     Err(error.with_path(parsed.path.to_string()))
 }
 
-pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut ResolvedTargets) -> Result<(), Error> {
-    for target in &mut targets.0 {
+pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut [ResolvedTarget]) -> Result<(), Error> {
+    for target in targets {
         let Some(base) = target.base.clone() else { continue };
         let actual = match target.stat {
             Some(stat) if stat.kind == FileKind::File => Some(context.observe_version(&target.path)?),

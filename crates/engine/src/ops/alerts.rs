@@ -10,10 +10,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult,
-        ResolvedTargets,
-    },
+    operation::{BuildSessionCallOutcomeFn, OperationPlanningResult, PathlessOperation, PlanResult},
     outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
@@ -40,15 +37,10 @@ pub struct AnswerAlertArgs {
     pub text: String,
 }
 
-impl Operation for SendAlertArgs {
-    type Resolved = ();
+impl PathlessOperation for SendAlertArgs {
     type Outcome = AlertOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, _context: &CallContext<'_>) -> PlanResult<Self> {
         let severity = match &self.severity {
             None => AlertSeverity::Info,
             Some(word) => word.parse().map_err(|error| Error::new(ErrorKind::BadRequest, format!("{error}")))?,
@@ -61,15 +53,10 @@ impl Operation for SendAlertArgs {
     }
 }
 
-impl Operation for ListAlertsArgs {
-    type Resolved = ();
+impl PathlessOperation for ListAlertsArgs {
     type Outcome = ListAlertsOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let found = match &self.id {
             Some(id) => vec![find_visible_alert(context, id)?],
             None => {
@@ -92,15 +79,10 @@ impl Operation for ListAlertsArgs {
     }
 }
 
-impl Operation for AnswerAlertArgs {
-    type Resolved = ();
+impl PathlessOperation for AnswerAlertArgs {
     type Outcome = AlertOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         match &context.caller.principal {
             Principal::User(_) => {}
             Principal::Agent(_) | Principal::System | Principal::External => {

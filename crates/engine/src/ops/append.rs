@@ -10,8 +10,7 @@ use crate::{
     errors::Error,
     limits,
     operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
-        PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
@@ -51,24 +50,18 @@ impl OperationOutcome for AppendOutcome {
 }
 
 impl Operation for AppendArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = AppendOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::ContentBytes(self.content.len())
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(PathAccessRequest::write(&self.path).with_base(self.base.as_deref())?))
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        PathAccessRequest::write(&self.path).with_base(self.base.as_deref())
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let (mut bytes, expectation) = match target.stat {
             None => (Vec::new(), CommitExpectation::Absent),
             Some(stat) => {

@@ -13,8 +13,7 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{
-        BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult,
-        ResolvedTargets,
+        BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PathlessOperation, PlanResult, ValueForPlan,
     },
     outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
 };
@@ -43,15 +42,10 @@ impl ApprovalStateFilter {
     }
 }
 
-impl Operation for ListApprovalsArgs {
-    type Resolved = ();
+impl PathlessOperation for ListApprovalsArgs {
     type Outcome = ListApprovalsOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let outcome = match &self.id {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
@@ -196,27 +190,27 @@ pub struct AnswerApprovalOutcome {
 impl OperationOutcome for AnswerApprovalOutcome {}
 
 impl Operation for ApproveArgs {
-    type Resolved = ();
+    type Paths = ValueForPlan<()>;
     type Outcome = AnswerApprovalOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        require_approver(context)
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        require_approver(context).map(ValueForPlan)
     }
 
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, (): ()) -> PlanResult<Self> {
         self.0.plan_answer(context, ApprovalDecision::Approve)
     }
 }
 
 impl Operation for DenyArgs {
-    type Resolved = ();
+    type Paths = ValueForPlan<()>;
     type Outcome = AnswerApprovalOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        require_approver(context)
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        require_approver(context).map(ValueForPlan)
     }
 
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, (): ()) -> PlanResult<Self> {
         self.0.plan_answer(context, ApprovalDecision::Deny)
     }
 }

@@ -25,10 +25,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{
         older_revisions::{FileDisappearanceCause, find_removal_or_move},
         read,
@@ -185,23 +182,18 @@ pub struct BufferListRow {
 impl OperationOutcome for BufferListOutcome {}
 
 impl Operation for BufferListArgs {
-    type Resolved = Option<PathAccessRequestIndex>;
+    type Paths = Option<PathAccessRequest>;
     type Outcome = BufferListOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_or_editor(context)?;
-        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
+        Ok(self.path.as_deref().map(PathAccessRequest::read))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: Option<PathAccessRequestIndex>,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, target: Option<&ResolvedTarget>) -> PlanResult<Self> {
         let mut buffers = context.buffers()?;
         buffers.retain(|buffer| context.may_read(&buffer.path));
-        if let Some(target) = path.map(|slot| &targets[slot]) {
+        if let Some(target) = target {
             buffers.retain(|buffer| buffer.path == target.path);
         }
         // A draft that equals the file on disk contains no unsaved text, so the list omits it.
@@ -215,7 +207,7 @@ impl Operation for BufferListArgs {
             },
         };
         let row = |buffer: &EditorBufferMetadata| {
-            let text = if targets.is_empty() { None } else { own_editor_text(context, buffer)? };
+            let text = if target.is_none() { None } else { own_editor_text(context, buffer)? };
             Ok(BufferListRow { buffer: BufferFields::new(buffer, saved_version(context, &buffer.path)), text })
         };
         let rows: Result<Vec<_>, Error> = buffers.iter().take(limits::BUFFERS_LISTED_MAX).map(row).collect();

@@ -12,9 +12,7 @@ use crate::{
     engine::{CallMetadata, Engine},
     errors::Error,
     limits,
-    operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
-    },
+    operation::{CallDurationFactor, OperationPlanningResult, PathlessOperation, PlanResult},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, EventRowJournalEntryFields, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -75,19 +73,14 @@ impl From<JournalFeedPage<ChangeEventRow>> for ChangesOutcome {
 
 impl OperationOutcome for ChangesOutcome {}
 
-impl Operation for ChangesArgs {
-    type Resolved = ();
+impl PathlessOperation for ChangesArgs {
     type Outcome = ChangesOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::WaitMs(self.wait_ms)
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let start = JournalCursor::resolve(context.workspace(), &self.since)?;
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_changes(context, position)

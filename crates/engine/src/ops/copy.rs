@@ -13,8 +13,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        FromAndToPathIndexes, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestList, PlanResult,
-        RequestedAccessKind, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedAccessKind, ResolvedTarget,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{
@@ -84,22 +83,20 @@ pub struct CopiedTree {
 }
 
 impl Operation for CopyArgs {
-    type Resolved = FromAndToPathIndexes;
+    type Paths = (PathAccessRequest, PathAccessRequest);
     type Outcome = CopyOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let from = PathAccessRequest::read(&self.from);
         let to = PathAccessRequest::from_argument(&self.to, RequestedAccessKind::Write, FinalSymlink::Keep);
-        Ok(FromAndToPathIndexes { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
+        Ok((from.with_base(self.base.as_deref())?, to))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        paths: FromAndToPathIndexes,
-        targets: &ResolvedTargets,
+        (source, destination): (&ResolvedTarget, &ResolvedTarget),
     ) -> PlanResult<Self> {
-        let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
         if self.files_only {
             planning::require_file_to_move(source, stat)?;

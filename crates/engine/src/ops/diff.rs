@@ -22,10 +22,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{HistoryArgs, ReadArgs},
     outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep},
     plan::FileKind,
@@ -89,22 +86,16 @@ pub(crate) struct DiffSideContent {
 }
 
 impl Operation for DiffArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = DiffOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         BaseVersion::parse(&self.from)?;
         self.to.as_deref().map(BaseVersion::parse).transpose()?;
-        Ok(paths.add(PathAccessRequest::read(&self.path)))
+        Ok(PathAccessRequest::read(&self.path))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let current = current_side(context, target)?;
         let old = side_at_version(context, &target.path, &self.from, &current)?;
         let new = match &self.to {

@@ -27,10 +27,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{
         diff::{self, DiffSideContent},
         encode_content, older_revisions,
@@ -58,26 +55,20 @@ struct AppliedEditsResult {
 }
 
 impl Operation for EditArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = EditOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         // The pipeline checks a base which says that the file must not exist; `plan` checks every other base.
         let request = PathAccessRequest::write(&self.path);
         let request = match self.base.as_deref().map(BaseVersion::parse).transpose()? {
             Some(BaseVersion::Absent) => request.with_base(Some(""))?,
             Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => request,
         };
-        Ok(paths.add(request))
+        Ok(request)
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let edits = self.quoted_edits()?;
         let current = self.read_edited_file(context, target)?;
         let result = self.apply_edits(context, target, &current, &edits)?;

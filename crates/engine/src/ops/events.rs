@@ -18,9 +18,7 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
-    },
+    operation::{CallDurationFactor, OperationPlanningResult, PathlessOperation, PlanResult},
     outcome::{Completeness, OperationOutcome},
     session_store::SessionTotalsQuery,
     workspace::{JournalEntryQuery, StoredJournalEntry},
@@ -81,19 +79,14 @@ impl OperationOutcome for SessionEventsOutcome {}
 
 const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
-impl Operation for PollSessionEventsArgs {
-    type Resolved = ();
+impl PathlessOperation for PollSessionEventsArgs {
     type Outcome = SessionEventsOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::WaitMs(self.wait_ms)
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let start = match &self.since {
             Some(since) => JournalCursor::resolve(context.workspace(), since)?,
             None => session_start(context)?,

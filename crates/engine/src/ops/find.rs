@@ -14,10 +14,7 @@ use crate::{
     glob::GlobPatternSet,
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{
         list,
         walk::{self, IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
@@ -77,21 +74,16 @@ pub struct FoundPathRow {
 }
 
 impl Operation for FindArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = FindOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        Ok(PathAccessRequest::read(self.path.as_deref().unwrap_or(".")))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let top = &targets[path].path;
-        list::require_directory(&targets[path])?;
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
+        let top = &target.path;
+        list::require_directory(target)?;
         let pattern = match context.options.listing_style {
             ListingPageSizeAndDetail::NativePage => GlobPatternSet::from_name_patterns([self.pattern.as_str()])?,
             ListingPageSizeAndDetail::DetailedEntries(_) => GlobPatternSet::new([self.pattern.as_str()])?,

@@ -10,10 +10,7 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -87,19 +84,14 @@ const HISTORY_BATCH_ENTRIES: usize = 200;
 const OMITTED_CHANGES_LINE_CHARS: usize = 64;
 
 impl Operation for HistoryArgs {
-    type Resolved = Option<PathAccessRequestIndex>;
+    type Paths = Option<PathAccessRequest>;
     type Outcome = HistoryOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        Ok(self.path.as_deref().map(PathAccessRequest::read))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: Option<PathAccessRequestIndex>,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, target: Option<&ResolvedTarget>) -> PlanResult<Self> {
         let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let cursor = self.cursor.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let head = context.workspace().head()?.number;
@@ -107,7 +99,7 @@ impl Operation for HistoryArgs {
             return Err(history_lost_error(number, head));
         }
         let query = JournalEntryQuery {
-            path: path.map(|slot| targets[slot].path.clone()),
+            path: target.map(|target| target.path.clone()),
             after: since,
             before: cursor,
             selection: JournalNoChangeEntryFilter::WithChanges,

@@ -12,7 +12,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits::{LOG_ENTRIES_DEFAULT, LOG_ENTRIES_PER_PAGE},
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{OperationPlanningResult, PathlessOperation, PlanResult},
     outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep},
     utc_time::{UtcSecond, parse_utc_time},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
@@ -83,20 +83,11 @@ impl ShowLogArgs {
     }
 }
 
-impl Operation for ShowLogArgs {
-    type Resolved = JournalEntryQuery;
+impl PathlessOperation for ShowLogArgs {
     type Outcome = ShowLogOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        self.to_query(context.workspace().now_ms())
-    }
-
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        mut query: JournalEntryQuery,
-        _targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
+        let mut query = self.to_query(context.workspace().now_ms())?;
         // The limit 0 stands for all entries, page by page.
         let wanted = self.limit.unwrap_or(LOG_ENTRIES_DEFAULT);
         query.limit = match usize::try_from(wanted) {

@@ -16,10 +16,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::ReadArgs,
     outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
     plan::FileKind,
@@ -116,21 +113,15 @@ impl ListArgs {
 }
 
 impl Operation for ListArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = ListOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         self.depth()?;
-        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
+        Ok(PathAccessRequest::read(self.path.as_deref().unwrap_or(".")))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let top = &target.path;
         require_directory(target)?;
         let after = self.cursor.as_deref().map(|cursor| ListCursor::parse(cursor, top)).transpose()?;

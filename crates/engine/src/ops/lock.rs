@@ -9,10 +9,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
 };
@@ -37,21 +34,16 @@ impl LockArgs {
 }
 
 impl Operation for LockArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = LeaseOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         self.seconds()?;
-        Ok(paths.add(PathAccessRequest::write(trim_trailing_slashes(&self.path))))
+        Ok(PathAccessRequest::write(trim_trailing_slashes(&self.path)))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let path = targets[path].path.clone();
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
+        let path = target.path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
@@ -110,20 +102,15 @@ pub struct UnlockArgs {
 }
 
 impl Operation for UnlockArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = LeaseOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(PathAccessRequest::write(trim_trailing_slashes(&self.path))))
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        Ok(PathAccessRequest::write(trim_trailing_slashes(&self.path)))
     }
 
-    fn plan(
-        &self,
-        _context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let path = targets[path].path.clone();
+    fn plan(&self, _context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
+        let path = target.path.clone();
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
             LeaseOutcome::new(AcquiredOrReleasedLease::Released, lease, receipt)
         });

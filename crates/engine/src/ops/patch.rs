@@ -29,8 +29,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndexRange, PathAccessRequestList,
-        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedAccessKind, ResolvedTarget,
+        ValueForPlan,
     },
     ops::{
         r#move::OverwriteAllowed,
@@ -59,16 +59,11 @@ pub struct PatchArgs {
     pub grammar: PatchGrammar,
 }
 
-pub(crate) struct ResolvedPatch {
-    sections: Vec<FilePatch>,
-    slots: Vec<PathAccessRequestIndexRange>,
-}
-
 impl Operation for PatchArgs {
-    type Resolved = ResolvedPatch;
+    type Paths = (ValueForPlan<Vec<FilePatch>>, Vec<PathAccessRequest>);
     type Outcome = PatchOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let sections = self.parse_sections()?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
@@ -82,15 +77,14 @@ impl Operation for PatchArgs {
                 })?;
             }
         }
-        let slots = sections.iter().map(|section| paths.add_all(section_requested_paths(section))).collect();
-        Ok(ResolvedPatch { sections, slots })
+        let paths = sections.iter().flat_map(section_requested_paths).collect();
+        Ok((ValueForPlan(sections), paths))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        ResolvedPatch { sections, slots }: ResolvedPatch,
-        targets: &ResolvedTargets,
+        (sections, mut targets): (Vec<FilePatch>, &[ResolvedTarget]),
     ) -> PlanResult<Self> {
         let versions = PatchBaseVersions::new(context, self, &sections)?;
         let mut applier = MultiFilePatchApplier {
@@ -102,12 +96,12 @@ impl Operation for PatchArgs {
             touched: Vec::new(),
         };
         let mut rows = Vec::with_capacity(sections.len());
-        for (number, (section, slots)) in sections.iter().zip(slots).enumerate() {
+        for (number, section) in sections.iter().enumerate() {
             context.control.check()?;
             let at = PatchSectionLocation::for_section(number, section);
-            rows.push(
-                applier.apply_section(&section.kind, &targets[slots], at).map_err(|error| at.with_section(error))?,
-            );
+            let (own, others) = targets.split_at(section_requested_paths(section).len());
+            targets = others;
+            rows.push(applier.apply_section(&section.kind, own, at).map_err(|error| at.with_section(error))?);
         }
         let changes = applier.files.planned_changes().map_err(errors::with_nothing_written)?;
         let plan = Plan::new(changes);

@@ -14,8 +14,8 @@ use crate::{
     errors::{Error, ErrorKind},
     next_step::NextStep,
     operation::{
-        Operation, OperationPlanningResult, OperationRun, PathAccessRequestList, PlanResult, RequestedPathsAndPlanFn,
-        ResolvedTargets, TypeErasedOperation,
+        OperationPlanningResult, OperationRun, PathlessOperation, PlanResult, RequestedPathsAndPlanFn,
+        TypeErasedOperation,
     },
     outcome::OperationOutcome,
     policy::{PathAccessRight, Policy, PolicyVerdict, SupervisionTier},
@@ -138,15 +138,10 @@ pub enum ExplainedVerdict {
     },
 }
 
-impl Operation for InspectPolicyArgs {
-    type Resolved = ();
+impl PathlessOperation for InspectPolicyArgs {
     type Outcome = InspectPolicyOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let mut caller = context.caller.clone();
         if let Some(text) = &self.principal {
             let principal = Principal::parse(text)?;

@@ -16,8 +16,7 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
-        PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget,
     },
     ops::{ListArgs, planning::require_present, text_pages::shorten_for_error},
     outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
@@ -227,26 +226,21 @@ impl ReadArgs {
 }
 
 impl Operation for ReadArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = ReadOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::FileSize { path: &self.path, bytes: self.bytes.as_deref() }
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         self.parse_range_and_format()?;
-        Ok(paths.add(PathAccessRequest::read(&self.path)))
+        Ok(PathAccessRequest::read(&self.path))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        index: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let path = &targets[index].path;
-        require_file(&targets[index])?;
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
+        let path = &target.path;
+        require_file(target)?;
         let (part, format) = self.parse_range_and_format()?;
         if context.options.before_after == BeforeAfterContentInclusion::Include {
             return read_raw_bytes(context, path, part);

@@ -16,8 +16,8 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedAccessKind, ResolvedTarget,
+        ValueForPlan,
     },
     ops::{
         HistoryArgs, file_kind_name,
@@ -67,22 +67,16 @@ impl OperationOutcome for RemoveOutcome {
 }
 
 impl Operation for RemoveArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = RemoveOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let request = PathAccessRequest::from_argument(&self.path, RequestedAccessKind::Remove, FinalSymlink::Keep)
             .including_subtree();
-        Ok(paths.add(request.with_base(self.base.as_deref())?))
+        request.with_base(self.base.as_deref())
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let stat = planning::require_present(target)?;
         let path = target.path.clone();
         if stat.kind == FileKind::Directory && self.files_only {
@@ -159,31 +153,20 @@ pub struct RestoreFromTrashOutcome {
 
 impl OperationOutcome for RestoreFromTrashOutcome {}
 
-pub(crate) struct ResolvedTrashRestore {
-    item: TrashItem,
-    destination: PathAccessRequestIndex,
-}
-
 impl Operation for RestoreFromTrashArgs {
-    type Resolved = ResolvedTrashRestore;
+    type Paths = (ValueForPlan<TrashItem>, PathAccessRequest);
     type Outcome = RestoreFromTrashOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let item = self.find_trash_item(context)?;
-        let destination = paths.add(match &self.to {
+        let destination = match &self.to {
             Some(to) => PathAccessRequest::from_argument(to, RequestedAccessKind::Write, FinalSymlink::Keep),
             None => PathAccessRequest::from_recorded_path(item.path.clone(), RequestedAccessKind::Write),
-        });
-        Ok(ResolvedTrashRestore { item, destination })
+        };
+        Ok((ValueForPlan(item), destination))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        ResolvedTrashRestore { item, destination }: ResolvedTrashRestore,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[destination];
+    fn plan(&self, context: &CallContext<'_>, (item, target): (TrashItem, &ResolvedTarget)) -> PlanResult<Self> {
         let path = target.path.clone();
         let mut changes = planning::create_missing_parents(context, &path)?;
         if let Some(existing) = target.stat {

@@ -30,10 +30,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PathlessOperation, PlanResult, ResolvedTarget},
     ops::{HistoryArgs, UndoArgs},
     outcome::{
         Completeness, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
@@ -45,7 +42,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ReviewedSessionKey {
+pub(crate) struct ReviewedSessionKey {
     principal: String,
     session: String,
     /// The ids of further sessions that match the request, from the latest to the oldest change.
@@ -214,21 +211,16 @@ impl OperationOutcome for ReviewOutcome {
 }
 
 impl Operation for ReviewArgs {
-    type Resolved = Option<PathAccessRequestIndex>;
+    type Paths = Option<PathAccessRequest>;
     type Outcome = ReviewOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        Ok(self.path.as_deref().map(PathAccessRequest::read))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: Option<PathAccessRequestIndex>,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, target: Option<&ResolvedTarget>) -> PlanResult<Self> {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
-        let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
+        let only: Option<&RelPath> = target.map(|target| &target.path);
         let changes = session_changes::find_session_changes(context, &session, self.since, only)?;
         let total = changes.files.len();
         let texts = if only.is_some() { ReviewFileTextsInclusion::Include } else { ReviewFileTextsInclusion::Omit };
@@ -341,15 +333,10 @@ pub struct BeginTurnOutcome {
 
 impl OperationOutcome for BeginTurnOutcome {}
 
-impl Operation for BeginTurnArgs {
-    type Resolved = ();
+impl PathlessOperation for BeginTurnArgs {
     type Outcome = BeginTurnOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let session = context.caller.session.clone();
         Ok(OperationPlanningResult::Session {
             request: SessionStoreWriteRequest::BeginTurn,

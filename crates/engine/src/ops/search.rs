@@ -43,10 +43,7 @@ use crate::{
     index::{decode_indexable_text, may_be_text},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTarget, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     plan::FileKind,
     unsaved::UnsavedFile,
     workspace::FileReader,
@@ -82,21 +79,15 @@ pub struct SearchArgs {
 }
 
 impl Operation for SearchArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = SearchOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         self.compile_pattern(context)?;
-        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
+        Ok(PathAccessRequest::read(self.path.as_deref().unwrap_or(".")))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
         // The unsaved files are listed once, because the walk looks up every file among them.

@@ -11,7 +11,7 @@ use crate::{
     engine::ConversationSessionSwitch,
     errors::{Error, ErrorKind},
     next_step::NextStep,
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{OperationPlanningResult, PathlessOperation, PlanResult},
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     quota::{self, QuotaReport},
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
@@ -112,15 +112,10 @@ impl OperationOutcome for SessionOutcome {
     }
 }
 
-impl Operation for SessionOperationArgs {
-    type Resolved = ();
+impl PathlessOperation for SessionOperationArgs {
     type Outcome = SessionOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         match (self.action.unwrap_or(RequestedSessionAction::Show), &self.id) {
             (RequestedSessionAction::Show, _) => self.plan_show(context),
             (RequestedSessionAction::Begin, None) => Ok(plan_begin()),

@@ -10,8 +10,8 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
-        PathAccessRequestList, PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedAccessKind,
+        ResolvedTarget,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
@@ -58,24 +58,18 @@ const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
 impl Operation for StatArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = StatOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::FileSize { path: &self.path, bytes: None }
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
-        Ok(paths.add(PathAccessRequest::from_argument(&self.path, RequestedAccessKind::Read, FinalSymlink::Keep)))
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
+        Ok(PathAccessRequest::from_argument(&self.path, RequestedAccessKind::Read, FinalSymlink::Keep))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let path = &target.path;
         let stat = require_present(target)?;
         let mut outcome = StatOutcome {

@@ -16,9 +16,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget, ValueForPlan},
     ops::HistoryArgs,
     outcome::{OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, Plan, PlannedChange},
@@ -77,49 +75,39 @@ pub struct UnrevertedFileRow {
 
 impl OperationOutcome for UndoOrRedoOutcome {}
 
+type UndoOrRedoTargets<'t> = (PlannedUndoOrRedo, &'t [ResolvedTarget]);
+
 impl Operation for UndoArgs {
-    type Resolved = PlannedUndoOrRedo;
+    type Paths = (ValueForPlan<PlannedUndoOrRedo>, Vec<PathAccessRequest>);
     type Outcome = UndoOrRedoOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let reversal = match &self.entry {
-            Some(entry) => undo_by_number(context, entry.entry_number()?)?,
-            None => undo_newest(context)?,
+            Some(entry) => undo_by_number(context, entry.entry_number()?),
+            None => undo_newest(context),
         };
-        paths.add_all(inverse::requested_paths(&reversal.steps));
-        Ok(reversal)
+        reversal.map(PlannedUndoOrRedo::with_requested_paths)
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        reversal: PlannedUndoOrRedo,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, (reversal, targets): UndoOrRedoTargets<'_>) -> PlanResult<Self> {
         let (plan, outcome) = reversal.plan(context, targets)?;
         Ok(preview_or_commit(plan, UndoOrRedoOutcome { dry_run: self.dry_run, ..outcome }))
     }
 }
 
 impl Operation for RedoArgs {
-    type Resolved = PlannedUndoOrRedo;
+    type Paths = (ValueForPlan<PlannedUndoOrRedo>, Vec<PathAccessRequest>);
     type Outcome = UndoOrRedoOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let reversal = match &self.entry {
-            Some(entry) => redo_by_number(context, entry.entry_number()?)?,
-            None => redo_newest(context)?,
+            Some(entry) => redo_by_number(context, entry.entry_number()?),
+            None => redo_newest(context),
         };
-        paths.add_all(inverse::requested_paths(&reversal.steps));
-        Ok(reversal)
+        reversal.map(PlannedUndoOrRedo::with_requested_paths)
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        reversal: PlannedUndoOrRedo,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, (reversal, targets): UndoOrRedoTargets<'_>) -> PlanResult<Self> {
         let (plan, outcome) = reversal.plan(context, targets)?;
         Ok(preview_or_commit(plan, UndoOrRedoOutcome { dry_run: self.dry_run, ..outcome }))
     }
@@ -240,6 +228,11 @@ pub(crate) struct PlannedUndoOrRedo {
 impl PlannedUndoOrRedo {
     fn new(context: &CallContext<'_>, entry: UndoneOrRedoneEntry, source: &JournalEntry) -> Result<Self, Error> {
         Ok(Self { entry, source_entry: source.number, steps: inverse::revert_steps(context, source)? })
+    }
+
+    fn with_requested_paths(self) -> (ValueForPlan<Self>, Vec<PathAccessRequest>) {
+        let paths = inverse::requested_paths(&self.steps);
+        (ValueForPlan(self), paths)
     }
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, UndoOrRedoOutcome), Error> {

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call_context::CallContext,
-    errors::Error,
-    operation::{Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets},
+    operation::{OperationPlanningResult, PathlessOperation, PlanResult},
     outcome::OperationOutcome,
     quota::{self, QuotaReport},
 };
@@ -29,15 +28,10 @@ pub struct UsageOutcome {
 
 impl OperationOutcome for UsageOutcome {}
 
-impl Operation for UsageArgs {
-    type Resolved = ();
+impl PathlessOperation for UsageArgs {
     type Outcome = UsageOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let usage = context.workspace().storage_usage()?;
         let outcome = UsageOutcome {
             total_bytes: usage.total_bytes,

@@ -9,8 +9,8 @@ use crate::{
     errors::{Error, ErrorKind},
     glob::GlobPatternSet,
     operation::{
-        BuildWatchOutcomeFn, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
-        PathAccessRequestList, PlanResult, ResolvedTargets,
+        BuildWatchOutcomeFn, Operation, OperationPlanningResult, PathAccessRequest, PathlessOperation, PlanResult,
+        ResolvedTarget,
     },
     ops::text_pages::shorten_for_error,
     outcome::{OperationOutcome, RecordedEntryFields},
@@ -70,24 +70,18 @@ impl WatchArgs {
 }
 
 impl Operation for WatchArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = WatchOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         self.event_kinds()?;
         if let Some(glob) = &self.glob {
             GlobPatternSet::from_name_patterns([glob.as_str()])?;
         }
-        Ok(paths.add(PathAccessRequest::read(self.path.as_deref().unwrap_or("."))))
+        Ok(PathAccessRequest::read(self.path.as_deref().unwrap_or(".")))
     }
 
-    fn plan(
-        &self,
-        _context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, _context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         if target.stat.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
                 .with_next_step("watch the directory in which it will be created"));
@@ -122,15 +116,10 @@ pub struct UnwatchArgs {
     pub watch: String,
 }
 
-impl Operation for UnwatchArgs {
-    type Resolved = ();
+impl PathlessOperation for UnwatchArgs {
     type Outcome = WatchOutcome;
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, _context: &CallContext<'_>) -> PlanResult<Self> {
         let request = WatchBeginOrEndRequest::End { id: self.watch.clone() };
         Ok(OperationPlanningResult::Watch { request, build_outcome: build_watch_outcome(BegunOrEndedWatch::Ended) })
     }

@@ -18,9 +18,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequestList, PlanResult, ResolvedTargets,
-    },
+    operation::{CallDurationFactor, OperationPlanningResult, PathlessOperation, PlanResult},
     ops::{
         WatchArgs,
         changed_lines::ChangedLineFinder,
@@ -62,19 +60,14 @@ pub(crate) enum CallerOwnChangesInclusion {
     Exclude,
 }
 
-impl Operation for PollWatchEventsArgs {
-    type Resolved = ();
+impl PathlessOperation for PollWatchEventsArgs {
     type Outcome = WatchEventsOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::WaitMs(self.wait_ms)
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut PathAccessRequestList) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>) -> PlanResult<Self> {
         let watches = self.selected_watches(context)?;
         let start = match &self.cursor {
             Some(cursor) => JournalCursor::resolve(context.workspace(), cursor)?,

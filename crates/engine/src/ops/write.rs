@@ -23,8 +23,7 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{
-        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex,
-        PathAccessRequestList, PlanResult, ResolvedTarget, ResolvedTargets,
+        CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget,
     },
     ops::ReadArgs,
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
@@ -119,27 +118,21 @@ struct FileBeforeWrite {
 }
 
 impl Operation for WriteArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = WriteOutcome;
 
     fn duration_factor(&self) -> CallDurationFactor<'_> {
         CallDurationFactor::ContentBytes(self.content.len())
     }
 
-    fn resolve(&self, _context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         let request = PathAccessRequest::write(&self.path);
         let base = self.base.as_deref().filter(|base| self.mode == StaleWriteHandling::Exact || base.is_empty());
         self.base.as_deref().map(BaseVersion::parse).transpose()?;
-        Ok(paths.add(request.with_base(base)?))
+        request.with_base(base)
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let current = match target.stat {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),
             None => None,

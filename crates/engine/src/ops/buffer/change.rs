@@ -14,10 +14,7 @@ use crate::{
     buffers::{BufferStoreRequest, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     outcome::{OperationOutcome, RecordedEntryFields},
     workspace::CommitReceipt,
 };
@@ -52,21 +49,15 @@ struct MergedBufferText {
 }
 
 impl Operation for BufferChangeArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = BufferChangeOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(PathAccessRequest::read_locked(&self.path)))
+        Ok(PathAccessRequest::read_locked(&self.path))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);

@@ -11,8 +11,7 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, RequestedAccessKind, ResolvedTarget, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedAccessKind, ResolvedTarget,
     },
     ops::{
         BufferListArgs,
@@ -56,22 +55,16 @@ pub struct BufferOpenOutcome {
 impl OperationOutcome for BufferOpenOutcome {}
 
 impl Operation for BufferOpenArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = BufferOpenOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_or_editor(context)?;
         require_connection(context)?;
-        Ok(paths.add(PathAccessRequest::read_locked(&self.path)))
+        Ok(PathAccessRequest::read_locked(&self.path))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         if let Some(open) = context.open_buffer(&target.path)? {
             return Err(open_elsewhere_error(&open));
         }
@@ -237,44 +230,31 @@ pub enum ClosedBufferOrDraftKind {
 impl OperationOutcome for BufferCloseOutcome {}
 
 impl Operation for BufferCloseArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = BufferCloseOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(PathAccessRequest::read_locked(&self.path)))
+        Ok(PathAccessRequest::read_locked(&self.path))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let buffer = require_own_buffer(context, &targets[path].path)?;
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
+        let buffer = require_own_buffer(context, &target.path)?;
         let saved = saved_version(context, &buffer.path);
         Ok(plan_close(&buffer, saved, ClosedBufferOrDraftKind::OpenBuffer))
     }
 }
 
 impl Operation for BufferDraftDropArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = BufferCloseOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(PathAccessRequest::from_recorded_path(
-            self.find_draft(context)?.path,
-            RequestedAccessKind::ReadLocked,
-        )))
+        Ok(PathAccessRequest::from_recorded_path(self.find_draft(context)?.path, RequestedAccessKind::ReadLocked))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        _path: PathAccessRequestIndex,
-        _targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, _target: &ResolvedTarget) -> PlanResult<Self> {
         let draft = self.find_draft(context)?;
         Ok(plan_close(&draft, saved_version(context, &draft.path), ClosedBufferOrDraftKind::Draft))
     }

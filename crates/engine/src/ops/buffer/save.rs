@@ -9,10 +9,7 @@ use crate::{
     buffers::{EditorBufferMetadata, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, ResolvedTargets,
-    },
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{decode_diff_text, encode_like, planning},
     outcome::{OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
@@ -43,21 +40,15 @@ pub struct BufferSaveOutcome {
 impl OperationOutcome for BufferSaveOutcome {}
 
 impl Operation for BufferSaveArgs {
-    type Resolved = PathAccessRequestIndex;
+    type Paths = PathAccessRequest;
     type Outcome = BufferSaveOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_or_editor(context)?;
-        Ok(paths.add(PathAccessRequest::write(&self.path)))
+        Ok(PathAccessRequest::write(&self.path))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: PathAccessRequestIndex,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
-        let target = &targets[path];
+    fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);

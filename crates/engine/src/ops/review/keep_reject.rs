@@ -12,8 +12,8 @@ use crate::{
     errors::{Error, ErrorKind},
     next_step::NextStep,
     operation::{
-        Operation, OperationPlanningResult, PathAccessRequest, PathAccessRequestIndex, PathAccessRequestList,
-        PlanResult, RequestedAccessKind, ResolvedTargets,
+        Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedAccessKind, ResolvedTarget,
+        ValueForPlan,
     },
     ops::{
         ReviewArgs, encode_like, planning,
@@ -57,22 +57,17 @@ pub struct KeepChangesOutcome {
 impl OperationOutcome for KeepChangesOutcome {}
 
 impl Operation for KeepChangesArgs {
-    type Resolved = Option<PathAccessRequestIndex>;
+    type Paths = Option<PathAccessRequest>;
     type Outcome = KeepChangesOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
-        Ok(self.path.as_deref().map(|path| paths.add(PathAccessRequest::read(path))))
+        Ok(self.path.as_deref().map(PathAccessRequest::read))
     }
 
-    fn plan(
-        &self,
-        context: &CallContext<'_>,
-        path: Option<PathAccessRequestIndex>,
-        targets: &ResolvedTargets,
-    ) -> PlanResult<Self> {
+    fn plan(&self, context: &CallContext<'_>, target: Option<&ResolvedTarget>) -> PlanResult<Self> {
         let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
-        let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
+        let only: Option<&RelPath> = target.map(|target| &target.path);
         let changes = session_changes::find_session_changes(context, &reviewed, SessionOrTurnStart::Session, only)?;
         if changes.files.is_empty() {
             return Err(nothing_to_review_error(&reviewed, SessionOrTurnStart::Session));
@@ -182,40 +177,31 @@ enum FileRejectPlan {
     Leave(&'static str),
 }
 
-pub(crate) struct ResolvedRejectChangesArgs {
-    session: ReviewedSessionKey,
-    named_path: Option<PathAccessRequestIndex>,
-}
-
 impl Operation for RejectChangesArgs {
-    type Resolved = ResolvedRejectChangesArgs;
+    type Paths = (ValueForPlan<ReviewedSessionKey>, Vec<PathAccessRequest>);
     type Outcome = RejectChangesOutcome;
 
-    fn resolve(&self, context: &CallContext<'_>, paths: &mut PathAccessRequestList) -> Result<Self::Resolved, Error> {
+    fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         if let Some(path) = &self.path {
-            let named_path = Some(paths.add(PathAccessRequest::write(path)));
-            return Ok(ResolvedRejectChangesArgs { session, named_path });
+            return Ok((ValueForPlan(session), vec![PathAccessRequest::write(path)]));
         }
         let files = session_changes::find_session_changes(context, &session, self.since, None)?.files;
         if files.is_empty() {
             return Err(nothing_to_review_error(&session, self.since));
         }
         let changed = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
-        paths.add_all(
-            changed.map(|path| PathAccessRequest::from_recorded_path(path, RequestedAccessKind::Write)).collect(),
-        );
-        Ok(ResolvedRejectChangesArgs { session, named_path: None })
+        let write = |path| PathAccessRequest::from_recorded_path(path, RequestedAccessKind::Write);
+        Ok((ValueForPlan(session), changed.map(write).collect()))
     }
 
     fn plan(
         &self,
         context: &CallContext<'_>,
-        ResolvedRejectChangesArgs { session, named_path }: ResolvedRejectChangesArgs,
-        targets: &ResolvedTargets,
+        (session, targets): (ReviewedSessionKey, &[ResolvedTarget]),
     ) -> PlanResult<Self> {
-        let only: Option<&RelPath> = named_path.map(|slot| &targets[slot].path);
+        let only = self.path.as_ref().and(targets.first()).map(|target| &target.path);
         let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
         let (mut changes, mut rejected, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for file in &files {
