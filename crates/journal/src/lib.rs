@@ -1,6 +1,6 @@
 //! Journal records and the proof of their integrity.
 //!
-//! This crate defines the journal entry, its canonical bytes, the hash chain, the Merkle tree over the chain, signed
+//! This crate defines the journal entry, its canonical bytes and index, the hash chain, the Merkle tree over the chain, signed
 //! checkpoints, key rotation, streaming verification and the export format. [`JournalVerifier`] detects a change of any
 //! recorded byte and a lost, added or moved entry, with bounded memory. This crate does not open files, read a clock,
 //! generate random numbers or panic on untrusted bytes.
@@ -14,6 +14,7 @@ mod chain;
 mod checkpoint;
 mod digest;
 mod entry;
+mod entry_index;
 mod export;
 mod key_ring;
 mod keys;
@@ -30,6 +31,7 @@ pub use entry::{
     ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
     RecordedChange,
 };
+pub use entry_index::{IndexedPathChange, JournalEntryIndex, index_entry};
 pub use export::{
     EXPORT_FORMAT, ExportVerificationReport, JournalExportFileError, JournalExportLine, JournalTrustAnchors,
     MAX_LINE_BYTES, verify_export,

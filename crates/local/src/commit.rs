@@ -125,7 +125,6 @@ impl LocalWorkspace {
         let key = record.idempotency_key.map(str::to_owned);
         let agent = i64::from(matches!(record.caller.principal, Principal::Agent(_)));
         let (process, boot) = (self.process_id.clone(), self.clock.now().boot_id);
-        let link = plan.link.clone();
         let approval = self.approval_use(record);
         let reservation = record.quota.map(|quota| CommitQuotaCharge::new(plan, quota, &record.caller.principal));
         let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
@@ -160,11 +159,6 @@ impl LocalWorkspace {
             for id in &restored {
                 transaction.execute("UPDATE trash SET state = 1 WHERE id = ?1", params![id])?;
             }
-            if let Some(key) = &key {
-                let principal = &draft.entry.caller.principal;
-                transaction.execute("INSERT INTO keys VALUES (?1, ?2, ?3)", params![principal, key, number])?;
-            }
-            mark_undone(transaction, &link, number)?;
             approval.consume(transaction, draft.entry.number)?;
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         }))
@@ -181,11 +175,6 @@ impl LocalWorkspace {
         relation: JournalEntryRelation,
         bytes: u64,
     ) -> UnnumberedJournalEntry {
-        let mut touched: Vec<_> = changes.iter().flat_map(store::touched_paths).collect();
-        // If an entry has no changes, queries find the entry by the paths that the caller requested.
-        if changes.is_empty() {
-            touched.extend(record.paths.iter().map(|path| (path.to_string(), None)));
-        }
         let decision = match record.error_kind.map(ErrorKind::class) {
             None => JournaledCallOutcomeStatus::Allowed,
             Some(ErrorClass::Refused) => JournaledCallOutcomeStatus::Refused,
@@ -210,7 +199,7 @@ impl LocalWorkspace {
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
             ..JournalEntry::default()
         };
-        UnnumberedJournalEntry { entry, touched }
+        UnnumberedJournalEntry { entry, requested_paths: record.paths.clone() }
     }
 
     /// The entry of a call that administers, which the storage writes together with its rows.
@@ -235,7 +224,7 @@ impl LocalWorkspace {
         let (time_ms, operation) = (self.clock.now().wall_ms, operation.to_owned());
         let policy_version = self.policy_version();
         let entry = JournalEntry { time_ms, caller, operation, arguments, policy_version, ..JournalEntry::default() };
-        UnnumberedJournalEntry { entry, touched: Vec::new() }
+        UnnumberedJournalEntry { entry, requested_paths: Vec::new() }
     }
 }
 
@@ -263,37 +252,15 @@ pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
     }
 }
 
-fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i64) -> rusqlite::Result<()> {
-    match link {
-        JournalEntryRelation::Undoes(undone) => {
-            let values = params![to_sql_integer(*undone), number];
-            execute_cached(transaction, "INSERT INTO undone VALUES (?1, ?2, NULL)", values)
-        }
-        JournalEntryRelation::Redoes(redone) => {
-            let sql = "UPDATE undone SET redone = ?2 WHERE number = ?1 AND redone IS NULL";
-            execute_cached(transaction, sql, params![to_sql_integer(*redone), number])
-        }
-        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => Ok(()),
-    }
-}
-
-/// A rollback keeps the journal entry and reverts the other database rows of the entry's transaction.
+/// A rollback keeps the journal entry and reverts the other database rows of the entry's transaction. The entry that
+/// records the rollback reverts the index rows.
 pub(crate) fn delete_entry_effects(
     transaction: &Connection,
     number: u64,
     steps: &[FileApplyStep],
 ) -> rusqlite::Result<()> {
     let number = to_sql_integer(number);
-    for statement in [
-        "DELETE FROM pending WHERE number = ?1",
-        "DELETE FROM undone WHERE by = ?1",
-        "UPDATE undone SET redone = NULL WHERE redone = ?1",
-        "DELETE FROM keys WHERE number = ?1",
-        "UPDATE entries SET changed = 0 WHERE number = ?1",
-        "DELETE FROM touched WHERE number = ?1 AND version IS NOT NULL",
-    ] {
-        transaction.execute(statement, params![number])?;
-    }
+    transaction.execute("DELETE FROM pending WHERE number = ?1", params![number])?;
     approval::release_approval(transaction, number)?;
     usage::subtract_rolled_back_usage(transaction, number)?;
     buffers::restore_buffers(transaction, number)?;

@@ -284,7 +284,7 @@ mod tests {
 
     fn test_entry(operation: &str) -> UnnumberedJournalEntry {
         let entry = JournalEntry { operation: operation.to_owned(), ..JournalEntry::default() };
-        UnnumberedJournalEntry { entry, touched: Vec::new() }
+        UnnumberedJournalEntry { entry, requested_paths: Vec::new() }
     }
 
     fn deferred_operations(deferred: &mut DeferredJournalEntries) -> Vec<String> {

@@ -11,6 +11,7 @@ mod buffers;
 mod checkpoint;
 mod commit;
 mod editor;
+mod entry_index;
 mod entry_query;
 mod errors;
 mod external_changes;

@@ -15,12 +15,10 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, Transaction, config::DbConfig, params};
 use stead_disk::MultiSlotLockFile;
 use stead_engine::{Error, ErrorKind, NextStep};
-use stead_journal::{
-    Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
-};
+use stead_journal::{Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash};
 use stead_path::RelPath;
 
-use crate::{errors, options::Durability};
+use crate::{entry_index, errors, options::Durability};
 
 #[derive(Clone)]
 pub(crate) struct ChainTip {
@@ -252,47 +250,21 @@ pub(crate) fn append_entry(
     tip: &mut ChainTip,
     draft: &mut UnnumberedJournalEntry,
 ) -> rusqlite::Result<()> {
-    let entry = &mut draft.entry;
-    entry.number = tip.number + 1;
-    let bytes = stead_journal::encode_entry(entry);
+    draft.entry.number = tip.number + 1;
+    let bytes = stead_journal::encode_entry(&draft.entry);
     let hash = stead_journal::chain_hash(&tip.hash, &bytes);
-    transaction.prepare_cached("INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
-        to_sql_integer(entry.number),
-        bytes,
-        hash.as_bytes().as_slice(),
-        entry.time_ms,
-        entry.caller.principal,
-        entry.operation,
-        i64::from(!entry.changes.is_empty()),
-    ])?;
-    let mut touch = transaction.prepare_cached("INSERT OR REPLACE INTO touched VALUES (?1, ?2, ?3)")?;
-    for (path, version) in &draft.touched {
-        touch.execute(params![
-            path,
-            to_sql_integer(entry.number),
-            version.map(|version| version.as_bytes().to_vec())
-        ])?;
-    }
+    entry_index::insert_entry(transaction, draft, &bytes, &hash)?;
     tip.frontier.append(MerkleLeafHash::from_entry_hash(&hash));
-    tip.number = entry.number;
+    tip.number = draft.entry.number;
     tip.hash = hash;
-    tip.time_ms = entry.time_ms;
+    tip.time_ms = draft.entry.time_ms;
     Ok(())
 }
 
 pub(crate) struct UnnumberedJournalEntry {
     pub(crate) entry: JournalEntry,
-    /// The paths by which queries find the journal entry, each with the version of its file after the change.
-    pub(crate) touched: Vec<(String, Option<Digest>)>,
-}
-
-pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (String, Option<Digest>)> {
-    let version = if let PathState::File { version, .. } = &change.after { Some(*version) } else { None };
-    let (first, second) = match &change.to {
-        Some(to) => ((change.path.clone(), None), Some((to.clone(), version))),
-        None => ((change.path.clone(), version), None),
-    };
-    std::iter::once(first).chain(second)
+    /// If an entry has no changes, queries find the entry by the paths that the caller requested.
+    pub(crate) requested_paths: Vec<RelPath>,
 }
 
 /// Runs a statement that the connection keeps prepared.

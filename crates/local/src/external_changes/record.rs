@@ -100,7 +100,6 @@ impl LocalWorkspace {
         for item_path in paths {
             let unknown = PathState::Unknown { size: None };
             let (path, kind) = (item_path.to_string(), ChangeKind::Rescan);
-            draft.touched.push((path.clone(), None));
             draft.entry.changes.push(RecordedChange { path, kind, to: None, before: unknown.clone(), after: unknown });
         }
         self.append_with_rows(draft, TransactionSyncPolicy::Now, |_, _| Ok(()))?;
@@ -165,15 +164,13 @@ fn record_body(
                 returned.items.push(external.event);
                 continue;
             }
-            let change = external.change;
-            draft.touched.extend(store::touched_paths(&change));
             if let Some((version, bytes)) = external.retained
                 && kept_bytes + bytes.len() <= RETAINED_BYTES_PER_ENTRY_MAX
             {
                 kept_bytes += bytes.len();
                 retained.push((version, bytes));
             }
-            draft.entry.changes.push(change);
+            draft.entry.changes.push(external.change);
         }
         if draft.entry.changes.is_empty() {
             let message = "all changes are already in the journal";

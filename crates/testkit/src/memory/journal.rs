@@ -7,8 +7,8 @@ use stead_engine::{
     JournalNoChangeEntryFilter, Principal, StoredJournalEntry, SupervisionTier, Version,
 };
 use stead_journal::{
-    Digest, JournalEntry, JournalEntryRelation, JournalWorkspaceId, JournaledCallOutcomeStatus, PathState,
-    RecordedChange, chain_hash, encode_entry, genesis_hash,
+    Digest, JournalEntry, JournalEntryRelation, JournalWorkspaceId, JournaledCallOutcomeStatus, RecordedChange,
+    chain_hash, encode_entry, genesis_hash, index_entry,
 };
 use stead_path::RelPath;
 
@@ -54,18 +54,6 @@ impl MemoryJournal {
     ) -> JournalHead {
         let head = self.head();
         let number = head.number + 1;
-        match &link {
-            JournalEntryRelation::Undoes(undone) => {
-                self.undone_by.insert(*undone, number);
-            }
-            JournalEntryRelation::Redoes(redone) => {
-                self.undone_by.remove(redone);
-            }
-            JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {}
-        }
-        if let Some(key) = record.idempotency_key.filter(|_| !changes.is_empty()) {
-            self.entries_by_key.insert((record.caller.principal.to_string(), key.to_owned()), number);
-        }
         if changes.is_empty() {
             self.requested_paths.insert(number, record.paths.clone());
         }
@@ -92,6 +80,16 @@ impl MemoryJournal {
             bytes: record.bytes,
             duration_us: 0,
         };
+        let index = index_entry(&entry);
+        if let Some(undone) = index.undoes {
+            self.undone_by.insert(undone, number);
+        }
+        if let Some(redone) = index.redoes {
+            self.undone_by.remove(&redone);
+        }
+        if let Some(key) = index.idempotency_key {
+            self.entries_by_key.insert((index.principal.to_owned(), key.to_owned()), number);
+        }
         let hash = chain_hash(&head.hash, &encode_entry(&entry));
         self.entries.push(StoredJournalEntry { entry, hash });
         JournalHead { number, hash }
@@ -111,11 +109,10 @@ impl MemoryJournal {
 
     pub(super) fn entry_of_version(&self, path: &RelPath, version: &Version) -> Option<u64> {
         let wire = path.to_wire();
-        let left = |change: &RecordedChange| {
-            let place = change.to.as_deref().unwrap_or(&change.path);
-            matches!(&change.after, PathState::File { version: left, .. } if place == wire && *left == version.0)
+        let leaves_version = |stored: &&StoredJournalEntry| {
+            index_entry(&stored.entry).paths.get(&*wire).is_some_and(|change| change.version == Some(version.0))
         };
-        self.entries.iter().rev().find(|stored| stored.entry.changes.iter().any(left)).map(|stored| stored.entry.number)
+        self.entries.iter().rev().find(leaves_version).map(|stored| stored.entry.number)
     }
 
     pub(super) fn entries(&self, filter: &JournalEntryQuery) -> Vec<StoredJournalEntry> {
@@ -128,11 +125,12 @@ impl MemoryJournal {
 
     fn matches_filter(&self, entry: &JournalEntry, filter: &JournalEntryQuery) -> bool {
         let requested = self.requested_paths.get(&entry.number);
+        let index = index_entry(entry);
         let about = |path: &RelPath| {
             let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|place| place.is_within(path));
             path.is_root()
                 || requested.is_some_and(|places| places.iter().any(|place| place.is_within(path)))
-                || entry.changes.iter().any(|change| within(&change.path) || change.to.as_deref().is_some_and(within))
+                || index.paths.keys().any(|wire| within(wire))
         };
         filter.path.as_ref().is_none_or(about)
             && filter.principal.as_ref().is_none_or(|principal| entry.caller.principal == *principal)
@@ -141,7 +139,7 @@ impl MemoryJournal {
             && filter.before.is_none_or(|before| entry.number < before)
             && filter.since_ms.is_none_or(|since| entry.time_ms >= since)
             && filter.until_ms.is_none_or(|until| entry.time_ms <= until)
-            && (filter.selection == JournalNoChangeEntryFilter::All || !entry.changes.is_empty())
+            && (filter.selection == JournalNoChangeEntryFilter::All || index.has_changes)
     }
 }
 
