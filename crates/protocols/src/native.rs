@@ -236,6 +236,14 @@ fn stale_read_line(stale: &StaleReadNotice) -> String {
     format!("[changed since you read: {path} ({from} -> {to}{lines}, {actor})]")
 }
 
+/// Removes the members of an object that have no value.
+pub fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
 /// The serialized fields of a struct, whose derived serialization cannot fail.
 pub(crate) fn to_json_object(fields: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(fields) {

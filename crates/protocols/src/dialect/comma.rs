@@ -3,11 +3,12 @@
 //! `comma` verbatim where its code and its document agree. Where its code and its document differ, `comma` follows the
 //! document, unless an option selects the code.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::{Map, Value};
 use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Caller, Error, ErrorKind, ListingPageSizeAndDetail, SuggestedCall,
+    edit_rules::QuoteNotFoundPolicy,
 };
 use stead_path::{AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
@@ -35,27 +36,20 @@ mod whole_file;
 pub(crate) use errors::CommaErrorKind;
 
 use access_limits::CommaAccessLimits;
-use edit_file::FuzzyEditMatching;
 use envelope::{CommaReplyEnvelope, CommaToolError};
 use inputs::CommaToolInput;
-use list_directory::CommaNameSortOrder;
 
 const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaDialectCompatibility {
-    /// The published document of the `comma` dialect is stricter than its original code.
-    Document,
-    OriginalCode,
-}
 
 pub(super) struct CommaDialect {
     definition: DialectDefinition,
     workspace_root: String,
     path_syntax: PathSyntax,
-    compatibility: CommaDialectCompatibility,
-    fuzzy_matching: FuzzyEditMatching,
-    name_order: CommaNameSortOrder,
+    /// The published document of the `comma` dialect is stricter than its original code.
+    follows_document: bool,
+    /// A fuzzy edit may replace text that only resembles its quote, if no text matches the quote exactly.
+    quote_not_found: QuoteNotFoundPolicy,
+    compare_names: fn(&str, &str) -> Ordering,
     access_limits: CommaAccessLimits,
 }
 
@@ -86,13 +80,9 @@ pub(super) fn build(
         definition,
         workspace_root: clean_path("/", &location.root),
         path_syntax,
-        compatibility: if exact {
-            CommaDialectCompatibility::OriginalCode
-        } else {
-            CommaDialectCompatibility::Document
-        },
-        fuzzy_matching: if fuzzy { FuzzyEditMatching::On } else { FuzzyEditMatching::Off },
-        name_order: if exact { CommaNameSortOrder::Collation } else { CommaNameSortOrder::Bytes },
+        follows_document: !exact,
+        quote_not_found: if fuzzy { QuoteNotFoundPolicy::AcceptSimilar } else { QuoteNotFoundPolicy::None },
+        compare_names: if exact { list_directory::compare_names } else { Ord::cmp },
         access_limits: CommaAccessLimits::from_settings(settings)?,
     }))
 }
@@ -161,10 +151,6 @@ impl CommaToolCall {
         let roots = [self.dialect.workspace_root.clone()];
         let is_outside = |path: &&str| stead_path::parse_path(path, &roots, &self.dialect.path_syntax).is_err();
         self.path_arguments().into_iter().find(is_outside)
-    }
-
-    fn follows_document(&self) -> bool {
-        self.dialect.compatibility == CommaDialectCompatibility::Document
     }
 }
 

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     definition::{DialectDefinition, ToolDefinition},
     limits::{DIALECT_LIST_ENTRIES_MAX, JETTSON_READ_BYTES_MAX, JETTSON_WRITE_BYTES_MAX},
+    native::without_nulls,
     prepared_call::{OutcomeWithBytes, PreparedCall},
 };
 
@@ -157,11 +158,8 @@ fn render_read(path: &str, read: &OutcomeWithBytes<ReadOutcome>) -> Value {
 
 fn render_listing(path: &str, list: &ListOutcome) -> Value {
     let entries: Vec<Value> = list.entries.iter().map(render_entry).collect();
-    let mut listing = json!({ "path": path, "entries": entries });
-    if list.completeness.is_truncated() {
-        listing["truncated"] = true.into();
-    }
-    listing
+    let truncated = list.completeness.is_truncated().then_some(true);
+    without_nulls(json!({ "path": path, "entries": entries, "truncated": truncated }))
 }
 
 fn trim_partial_character(bytes: &[u8]) -> &[u8] {

@@ -1,17 +1,7 @@
-//! Helpers for the replies of several dialects: objects, details of errors, lexically cleaned paths, and handles of trashed
-//! files. Replies show lexically cleaned paths to the client; no access check uses lexically cleaned paths.
-
-use serde_json::Value;
+//! Helpers for the replies of several dialects: lexically cleaned paths, and handles of trashed files. Replies show
+//! lexically cleaned paths to the client; no access check uses lexically cleaned paths.
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
-
-/// Removes the members of an object that have no value.
-pub(super) fn without_nulls(mut object: Value) -> Value {
-    if let Value::Object(fields) = &mut object {
-        fields.retain(|_, value| !value.is_null());
-    }
-    object
-}
 
 /// Removes empty names and `.` from a path; each `..` also removes the name before it. A relative path is first
 /// appended to the path `directory`.

@@ -20,11 +20,12 @@ use super::{
     Dialect, DialectConstructionResult, DialectFilesystemReach, DialectOptionValuesByName, DialectReply,
     DialectSetupError, DialectToolCall, DialectWorkspaceRootPath, ReplyStatus,
     arguments::{ArgumentCheckResult, ArgumentIntegerSyntax},
-    rendering::{clean_path, without_nulls},
+    rendering::clean_path,
 };
 use crate::{
     definition::{DialectDefinition, ToolDefinition},
     limits::DIALECT_LIST_ENTRIES_MAX,
+    native::without_nulls,
     prepared_call::PreparedCall,
 };
 

@@ -18,17 +18,12 @@ const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
     "**/*.crt",
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum CommaAllowedPaths {
-    All,
-    Below(Vec<RelPath>),
-}
-
 pub(super) struct CommaAccessLimits {
     hidden_globs: GlobPatternSet,
     read_only_globs: GlobPatternSet,
-    readable: CommaAllowedPaths,
-    writable: CommaAllowedPaths,
+    /// The paths that may be read; `None` allows all paths.
+    readable: Option<Vec<RelPath>>,
+    writable: Option<Vec<RelPath>>,
 }
 
 impl CommaAccessLimits {
@@ -59,10 +54,10 @@ impl CommaAccessLimits {
         if grants.read_only.is_empty() {
             grants.read_only = self.read_only_globs.clone();
         }
-        if let CommaAllowedPaths::Below(paths) = &self.readable {
+        if let Some(paths) = &self.readable {
             grants.readable = intersect_paths(&grants.readable, paths);
         }
-        if let CommaAllowedPaths::Below(paths) = &self.writable {
+        if let Some(paths) = &self.writable {
             grants.writable = intersect_paths(&grants.writable, paths);
             if grants.writable.is_empty() {
                 grants.access = CallerAccessMode::ReadOnly;
@@ -84,15 +79,13 @@ fn invalid_list(key: &str, items: &str, settings: &DialectOptionValuesByName, re
 fn parse_allowed_paths(
     settings: &DialectOptionValuesByName,
     key: &str,
-) -> Result<CommaAllowedPaths, DialectSetupError> {
+) -> Result<Option<Vec<RelPath>>, DialectSetupError> {
     match settings.get(key) {
-        None | Some("all") => Ok(CommaAllowedPaths::All),
-        Some("none") => Ok(CommaAllowedPaths::Below(Vec::new())),
+        None | Some("all") => Ok(None),
+        Some("none") => Ok(Some(Vec::new())),
         Some(list) => {
             let paths = split_list(list).map(RelPath::from_wire).collect::<Result<_, _>>();
-            paths
-                .map(CommaAllowedPaths::Below)
-                .map_err(|error| invalid_list(key, "paths", settings, &error.to_string()))
+            paths.map(Some).map_err(|error| invalid_list(key, "paths", settings, &error.to_string()))
         }
     }
 }

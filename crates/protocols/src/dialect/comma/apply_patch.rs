@@ -11,20 +11,17 @@ use stead_engine::{
 };
 
 use super::{
-    super::{
-        DialectToolCall,
-        rendering::{trash_handle, without_nulls},
-    },
+    super::{DialectToolCall, rendering::trash_handle},
     CommaPreparedCall, CommaToolCall,
     envelope::{CommaReplyEnvelope, diff_exact, sha256_hex},
     inputs::CommaApplyPatchInput,
 };
-use crate::prepared_call::OutcomeWithBytes;
+use crate::{native::without_nulls, prepared_call::OutcomeWithBytes};
 
 pub(super) fn patch_call(call: &Arc<CommaToolCall>, input: &Arc<CommaApplyPatchInput>) -> CommaPreparedCall {
     let (patch, base) = (input.patch.clone(), input.expected_sha256_by_path.clone());
     // The document contains two forms of a move and of an end-of-file marker, and both forms are accepted.
-    let grammar = if call.follows_document() { PatchGrammar::Strict } else { PatchGrammar::Exact };
+    let grammar = if call.dialect.follows_document { PatchGrammar::Strict } else { PatchGrammar::Exact };
     let options = CallOptions { missing_parents: MissingParentPolicy::Refuse, ..call.options.clone() };
     let (arguments, input) = (PatchArgs { patch, base, grammar, ..PatchArgs::default() }, input.clone());
     call.prepare(arguments, options, move |_, patch| patch_reply(&input, &patch))

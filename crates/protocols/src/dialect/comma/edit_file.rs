@@ -3,38 +3,28 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use stead_engine::{
-    edit_rules::{EditMatchingRules, QuoteNotFoundPolicy},
+    edit_rules::EditMatchingRules,
     ops::{AppliedEditRow, EditArgs, EditItem, EditOutcome, StaleEditHandling},
 };
 
 use super::{
-    super::{DialectToolCall, rendering::without_nulls},
+    super::DialectToolCall,
     CommaPreparedCall, CommaToolCall,
     envelope::{CommaReplyEnvelope, diff_normalized, normalize_text, sha256_hex},
     inputs::{CommaEditFileInput, CommaTextEdit},
 };
 use crate::prepared_call::OutcomeWithBytes;
 
-/// A fuzzy edit may replace text that only resembles its quote, if no text matches the quote exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FuzzyEditMatching {
-    Off,
-    On,
-}
-
 pub(super) fn edit_call(call: &Arc<CommaToolCall>, input: &Arc<CommaEditFileInput>) -> CommaPreparedCall {
-    let recovery = match call.dialect.fuzzy_matching {
-        FuzzyEditMatching::Off => QuoteNotFoundPolicy::None,
-        FuzzyEditMatching::On => QuoteNotFoundPolicy::AcceptSimilar,
-    };
     let arguments = EditArgs {
         path: input.path.clone(),
         edits: input.edits.iter().map(|edit| engine_edit(call, edit)).collect(),
         base: input.expected_sha256.clone(),
         mode: StaleEditHandling::Strict,
-        rules: EditMatchingRules { recovery, ..EditMatchingRules::PLAIN },
+        rules: EditMatchingRules { recovery: call.dialect.quote_not_found, ..EditMatchingRules::PLAIN },
         ..EditArgs::default()
     };
     let input = input.clone();
@@ -42,7 +32,7 @@ pub(super) fn edit_call(call: &Arc<CommaToolCall>, input: &Arc<CommaEditFileInpu
 }
 
 fn engine_edit(call: &CommaToolCall, edit: &CommaTextEdit) -> EditItem {
-    let all = call.follows_document() && edit.replace_all;
+    let all = call.dialect.follows_document && edit.replace_all;
     let count = edit.expected_occurrences.filter(|_| !all).and_then(|count| usize::try_from(count).ok());
     EditItem { old: edit.old_text.clone(), new: edit.new_text.clone(), all, count, ..EditItem::default() }
 }
@@ -64,7 +54,7 @@ fn edit_reply(input: &CommaEditFileInput, edit: &OutcomeWithBytes<EditOutcome>) 
         "beforeSha256": before.map(sha256_hex),
         "afterSha256": sha256.as_str(),
         "sizeBytes": outcome.size,
-        "appliedEdits": applied.into_iter().map(CommaAppliedEdit::into_json).collect::<Vec<_>>(),
+        "appliedEdits": applied,
         "diff": diff_normalized(path, before, after),
     });
     if !outcome.changed {
@@ -75,11 +65,14 @@ fn edit_reply(input: &CommaEditFileInput, edit: &OutcomeWithBytes<EditOutcome>) 
     CommaReplyEnvelope::success(output, data)
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct CommaAppliedEdit {
-    index: u64,
+    edit_index: u64,
     occurrences: u64,
-    /// The name of the strategy that found a text similar to the quote, or `None` if the quote matches exactly.
-    fallback: Option<&'static str>,
+    used_fallback: bool,
+    replacer_name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     matched_text: Option<String>,
 }
 
@@ -96,16 +89,7 @@ impl CommaAppliedEdit {
             _ => None,
         };
         let matched_text = fallback.and(reported.matched.as_deref()).map(normalize_text);
-        Self { index, occurrences, fallback, matched_text }
-    }
-
-    fn into_json(self) -> Value {
-        without_nulls(json!({
-            "editIndex": self.index,
-            "occurrences": self.occurrences,
-            "usedFallback": self.fallback.is_some(),
-            "replacerName": self.fallback.unwrap_or("exactReplacer"),
-            "matchedText": self.matched_text,
-        }))
+        let (used_fallback, replacer_name) = (fallback.is_some(), fallback.unwrap_or("exactReplacer"));
+        Self { edit_index: index, occurrences, used_fallback, replacer_name, matched_text }
     }
 }

@@ -3,12 +3,16 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use stead_engine::Version;
 use stead_text::unified::jsdiff;
 
 use super::errors::CommaErrorKind;
-use crate::dialect::{DialectReply, ReplyStatus, rendering::without_nulls};
+use crate::{
+    dialect::{DialectReply, ReplyStatus},
+    native::without_nulls,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CommaReplyEnvelope {
@@ -16,20 +20,17 @@ pub(super) enum CommaReplyEnvelope {
     Error(Box<CommaToolError>),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct CommaToolError {
     kind: CommaErrorKind,
     message: String,
+    recoverable: bool,
     path: Option<String>,
     details: Option<Value>,
-    retry_advice: CommaRetryAdvice,
+    suggested_next_action: Option<String>,
+    #[serde(skip)]
     data: Option<Value>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum CommaRetryAdvice {
-    NoRetry(Option<String>),
-    Retry(Option<String>),
 }
 
 impl CommaToolError {
@@ -37,9 +38,10 @@ impl CommaToolError {
         Self {
             kind,
             message: message.into(),
+            recoverable: false,
             path: None,
             details: None,
-            retry_advice: CommaRetryAdvice::NoRetry(None),
+            suggested_next_action: None,
             data: None,
         }
     }
@@ -60,17 +62,17 @@ impl CommaToolError {
     }
 
     pub(super) fn retry_with(mut self, action: impl Into<String>) -> Self {
-        self.retry_advice = CommaRetryAdvice::Retry(Some(action.into()));
+        (self.recoverable, self.suggested_next_action) = (true, Some(action.into()));
         self
     }
 
     pub(super) fn retryable(mut self) -> Self {
-        self.retry_advice = CommaRetryAdvice::Retry(None);
+        (self.recoverable, self.suggested_next_action) = (true, None);
         self
     }
 
     pub(super) fn do_instead(mut self, action: impl Into<String>) -> Self {
-        self.retry_advice = CommaRetryAdvice::NoRetry(Some(action.into()));
+        self.suggested_next_action = Some(action.into());
         self
     }
 
@@ -78,25 +80,10 @@ impl CommaToolError {
         &self.message
     }
 
-    fn to_json(&self) -> Value {
-        let (recoverable, action) = match &self.retry_advice {
-            CommaRetryAdvice::NoRetry(action) => (false, action),
-            CommaRetryAdvice::Retry(action) => (true, action),
-        };
-        without_nulls(json!({
-            "kind": self.kind,
-            "message": self.message,
-            "recoverable": recoverable,
-            "path": self.path,
-            "details": self.details,
-            "suggestedNextAction": action,
-        }))
-    }
-
     fn to_text(&self) -> String {
-        match &self.retry_advice {
-            CommaRetryAdvice::Retry(Some(action)) => format!("{}\n\nNext step: {action}", self.message),
-            CommaRetryAdvice::Retry(None) | CommaRetryAdvice::NoRetry(_) => self.message.clone(),
+        match &self.suggested_next_action {
+            Some(action) if self.recoverable => format!("{}\n\nNext step: {action}", self.message),
+            Some(_) | None => self.message.clone(),
         }
     }
 }
@@ -120,7 +107,7 @@ impl CommaReplyEnvelope {
             }
             CommaReplyEnvelope::Error(error) => {
                 let json = json!({
-                    "ok": false, "output": error.message, "data": error.data, "error": error.to_json(),
+                    "ok": false, "output": error.message, "data": error.data, "error": without_nulls(json!(error)),
                 });
                 (without_nulls(json), error.to_text(), ReplyStatus::Error)
             }

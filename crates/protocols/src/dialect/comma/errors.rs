@@ -2,7 +2,7 @@
 //! Different tools can have different sentences for the same error.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use stead_engine::{Error, ErrorKind};
 use stead_path::AbsolutePathRule;
 
@@ -38,12 +38,6 @@ pub(crate) enum CommaErrorKind {
     CommandFailed,
     Timeout,
     Unknown,
-}
-
-impl From<CommaErrorKind> for Value {
-    fn from(kind: CommaErrorKind) -> Self {
-        json!(kind)
-    }
 }
 
 pub(super) fn translate_error(call: &CommaToolCall, error: &Error) -> CommaToolError {

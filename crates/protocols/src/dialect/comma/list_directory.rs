@@ -5,7 +5,8 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use stead_engine::{
     FileKind,
     ops::{ListArgs, ListOutcome, ListedEntryRow},
@@ -21,27 +22,15 @@ use crate::limits::COMMA_LIST_DEPTH_MAX;
 /// The modification time in a reply for a directory entry whose real modification time is unknown.
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommaNameSortOrder {
-    Bytes,
-    Collation,
-}
-
-impl CommaNameSortOrder {
-    fn compare(self, a: &str, b: &str) -> Ordering {
-        match self {
-            CommaNameSortOrder::Bytes => a.as_bytes().cmp(b.as_bytes()),
-            CommaNameSortOrder::Collation => compare_names(a, b),
-        }
-    }
-}
-
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct CommaDirectoryEntry {
     name: String,
     relative_path: String,
+    #[serde(rename = "type")]
     kind: &'static str,
     size: u64,
-    modified_at: String,
+    mtime: String,
     depth: usize,
 }
 
@@ -66,7 +55,7 @@ fn list_reply(call: &CommaToolCall, input: &CommaListDirectoryInput, list: &List
         };
         rank(a)
             .cmp(&rank(b))
-            .then_with(|| call.dialect.name_order.compare(&a.name, &b.name))
+            .then_with(|| (call.dialect.compare_names)(&a.name, &b.name))
             .then_with(|| a.relative_path.cmp(&b.relative_path))
     });
     let truncated = list.completeness.is_truncated();
@@ -80,8 +69,7 @@ fn list_reply(call: &CommaToolCall, input: &CommaListDirectoryInput, list: &List
             format!("Listed {path} — {count} {noun}{mark}\n{}", lines.join("\n"))
         }
     };
-    let objects: Vec<Value> = entries.into_iter().map(entry_to_json).collect();
-    let data = json!({ "path": path, "entries": objects, "maxDepth": listing_depth(input), "truncated": truncated });
+    let data = json!({ "path": path, "entries": entries, "maxDepth": listing_depth(input), "truncated": truncated });
     CommaReplyEnvelope::success(output, data)
 }
 
@@ -106,14 +94,14 @@ impl CommaDirectoryEntry {
     fn new(top: &str, entry: &ListedEntryRow) -> Self {
         let relative_path = path_below(top, &entry.path);
         let (kind, size) = entry_type_and_size(entry.kind, entry.size);
-        let modified_at = entry.modified.map_or_else(|| EPOCH_TIMESTAMP.to_owned(), |modified| modified.to_string());
+        let mtime = entry.modified.map_or_else(|| EPOCH_TIMESTAMP.to_owned(), |modified| modified.to_string());
         Self {
             name: relative_path.rsplit('/').next().unwrap_or(&relative_path).to_owned(),
             depth: relative_path.split('/').count(),
             relative_path,
             kind,
             size,
-            modified_at,
+            mtime,
         }
     }
 }
@@ -125,17 +113,6 @@ fn entry_line(entry: &CommaDirectoryEntry) -> String {
         _ => "",
     };
     format!("{}{}{mark}", "  ".repeat(entry.depth.saturating_sub(1)), entry.name)
-}
-
-fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
-    json!({
-        "name": entry.name,
-        "relativePath": entry.relative_path,
-        "type": entry.kind,
-        "size": entry.size,
-        "mtime": entry.modified_at,
-        "depth": entry.depth,
-    })
 }
 
 /// The punctuation characters in collation order. ASCII characters that are neither letters, digits nor listed
@@ -165,7 +142,7 @@ const ACCENTED_LETTERS: &[(char, &str)] = &[
     ('z', "źżž"),
 ];
 
-fn compare_names(a: &str, b: &str) -> Ordering {
+pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
     let keys = |name: &str| name.chars().map(collation_key).collect::<Vec<_>>();
     let (a_keys, b_keys) = (keys(a), keys(b));
     let by = |part: fn(&FileNameCharacterSortKey) -> (u8, u32)| a_keys.iter().map(part).cmp(b_keys.iter().map(part));

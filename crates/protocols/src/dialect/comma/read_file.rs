@@ -8,13 +8,13 @@ use serde_json::json;
 use stead_engine::ops::{ReadArgs, ReadOutcome};
 
 use super::{
-    super::{DialectToolCall, rendering::without_nulls},
+    super::DialectToolCall,
     CommaPreparedCall, CommaToolCall,
     envelope::{CommaReplyEnvelope, normalize_text},
     errors,
     inputs::CommaReadFileInput,
 };
-use crate::prepared_call::OutcomeWithBytes;
+use crate::{native::without_nulls, prepared_call::OutcomeWithBytes};
 
 /// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;

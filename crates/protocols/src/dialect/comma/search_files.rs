@@ -93,12 +93,12 @@ fn result_limit(requested: u64, max: usize) -> usize {
 
 /// A path search or a glob call with an invalid pattern gets an empty reply, not an error.
 pub(super) fn reply_without_matches(call: &CommaToolCall, error: &Error) -> Option<CommaReplyEnvelope> {
-    let complete = CommaSearchTruncation::Complete;
+    let none = CommaSearchMatches::default();
     match (error.kind, &call.input) {
         (ErrorKind::BadRequest, CommaToolInput::SearchFiles(input)) if input.mode == CommaSearchMode::Path => {
-            Some(render_search(input, Vec::new(), complete, 0))
+            Some(render_search(input, &none, 0))
         }
-        (ErrorKind::BadRequest, CommaToolInput::Glob(input)) => Some(render_glob(input, Vec::new(), complete)),
+        (ErrorKind::BadRequest, CommaToolInput::Glob(input)) => Some(render_glob(input, &none)),
         (_, _) => None,
     }
 }
@@ -106,11 +106,10 @@ pub(super) fn reply_without_matches(call: &CommaToolCall, error: &Error) -> Opti
 fn path_search_reply(input: &CommaSearchFilesInput, find: &FindOutcome) -> CommaReplyEnvelope {
     let top = find.path.to_wire();
     let files = find.matches.iter().filter(|entry| entry.kind == FileKind::File);
-    let matches = files.map(|entry| render_path_match(&top, entry)).collect();
+    let rows = files.map(|entry| render_path_match(&top, entry)).collect();
     let max = result_limit(input.max_results, COMMA_SEARCH_MATCHES_MAX);
-    let (matches, truncation) = limit_matches(find, matches, max);
-    let scanned = matches.len() as u64;
-    render_search(input, matches, truncation, scanned)
+    let matches = CommaSearchMatches::from_paths(find, rows, max);
+    render_search(input, &matches, matches.rows.len() as u64)
 }
 
 fn text_search_reply(input: &CommaSearchFilesInput, search: &SearchOutcome) -> CommaReplyEnvelope {
@@ -119,31 +118,31 @@ fn text_search_reply(input: &CommaSearchFilesInput, search: &SearchOutcome) -> C
         return CommaToolError::new(CommaErrorKind::Unknown, message).into();
     };
     let hits = search.files.iter().flat_map(|file| file.hits.iter().map(|hit| render_line_match(&file.path, hit)));
-    let truncation = CommaSearchTruncation::from(search.completeness.is_truncated());
-    render_search(input, hits.collect(), truncation, search.counts.scanned)
+    let matches = CommaSearchMatches { rows: hits.collect(), truncated: search.completeness.is_truncated() };
+    render_search(input, &matches, search.counts.scanned)
 }
 
 fn glob_reply(input: &CommaGlobInput, find: &FindOutcome) -> CommaReplyEnvelope {
-    let matches = find.matches.iter().map(match_path).collect();
-    let (matches, truncation) = limit_matches(find, matches, result_limit(input.max_results, COMMA_GLOB_PATHS_MAX));
-    render_glob(input, matches, truncation)
+    let rows = find.matches.iter().map(match_path).collect();
+    let max = result_limit(input.max_results, COMMA_GLOB_PATHS_MAX);
+    render_glob(input, &CommaSearchMatches::from_paths(find, rows, max))
 }
 
-fn limit_matches(find: &FindOutcome, mut matches: Vec<Value>, max: usize) -> (Vec<Value>, CommaSearchTruncation) {
-    let truncation = CommaSearchTruncation::from(find.completeness.is_truncated() || matches.len() > max);
-    matches.truncate(max);
-    (matches, truncation)
+#[derive(Default)]
+struct CommaSearchMatches {
+    rows: Vec<Value>,
+    truncated: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaSearchTruncation {
-    Truncated,
-    Complete,
-}
+impl CommaSearchMatches {
+    fn from_paths(find: &FindOutcome, mut rows: Vec<Value>, max: usize) -> Self {
+        let truncated = find.completeness.is_truncated() || rows.len() > max;
+        rows.truncate(max);
+        Self { rows, truncated }
+    }
 
-impl From<bool> for CommaSearchTruncation {
-    fn from(truncated: bool) -> Self {
-        if truncated { CommaSearchTruncation::Truncated } else { CommaSearchTruncation::Complete }
+    fn truncation_mark(&self) -> &'static str {
+        if self.truncated { " (truncated)" } else { "" }
     }
 }
 
@@ -167,19 +166,14 @@ fn render_line_match(path: &RelPath, hit: &SearchHit) -> Value {
     json!({ "path": path.to_wire(), "line": hit.line, "column": column, "preview": preview.join("\n") })
 }
 
-fn render_search(
-    input: &CommaSearchFilesInput,
-    matches: Vec<Value>,
-    truncation: CommaSearchTruncation,
-    scanned: u64,
-) -> CommaReplyEnvelope {
+fn render_search(input: &CommaSearchFilesInput, matches: &CommaSearchMatches, scanned: u64) -> CommaReplyEnvelope {
     let (mode, query, root) = (input.mode.name(), input.query.as_str(), input.root.as_str());
-    let output = match matches.len() {
+    let output = match matches.rows.len() {
         0 => format!("No matches for {mode}:\"{query}\" under {root} ({scanned} files scanned)"),
         count => {
             let noun = if count == 1 { "match" } else { "matches" };
-            let suffix = if truncation == CommaSearchTruncation::Truncated { " (truncated)" } else { "" };
-            let rendered: Vec<String> = matches.iter().map(match_text).collect();
+            let suffix = matches.truncation_mark();
+            let rendered: Vec<String> = matches.rows.iter().map(match_text).collect();
             let head = format!("Found {count} {noun} for {mode}:\"{query}\" under {root}{suffix}");
             format!("{head} — {scanned} files scanned\n\n{}", rendered.join("\n\n"))
         }
@@ -188,8 +182,8 @@ fn render_search(
         "mode": mode,
         "query": query,
         "root": root,
-        "matches": matches,
-        "truncated": truncation == CommaSearchTruncation::Truncated,
+        "matches": matches.rows,
+        "truncated": matches.truncated,
         "filesScanned": scanned,
     });
     CommaReplyEnvelope::success(output, data)
@@ -203,28 +197,28 @@ fn match_text(entry: &Value) -> String {
     }
 }
 
-fn render_glob(input: &CommaGlobInput, matches: Vec<Value>, truncation: CommaSearchTruncation) -> CommaReplyEnvelope {
+fn render_glob(input: &CommaGlobInput, matches: &CommaSearchMatches) -> CommaReplyEnvelope {
     let (pattern, root) = (input.pattern.as_str(), input.root.as_str());
-    let output = match matches.len() {
+    let output = match matches.rows.len() {
         0 => format!("No matches for glob \"{pattern}\" under \"{root}\"."),
         count => {
             let noun = if count == 1 { "entry" } else { "entries" };
-            let suffix = if truncation == CommaSearchTruncation::Truncated { " (truncated)" } else { "" };
+            let suffix = matches.truncation_mark();
             let line = |entry: &Value| {
                 let path = entry["path"].as_str().unwrap_or_default();
                 let kind = entry["type"].as_str().unwrap_or("file");
                 let slash = if kind == "directory" { "/" } else { "" };
                 format!("  {path}{slash} ({kind})")
             };
-            let lines: Vec<String> = matches.iter().map(line).collect();
+            let lines: Vec<String> = matches.rows.iter().map(line).collect();
             format!("Matched {count} {noun} for glob \"{pattern}\" under \"{root}\"{suffix}:\n{}", lines.join("\n"))
         }
     };
     let data = json!({
         "pattern": pattern,
         "root": root,
-        "matches": matches,
-        "truncated": truncation == CommaSearchTruncation::Truncated,
+        "matches": matches.rows,
+        "truncated": matches.truncated,
     });
     CommaReplyEnvelope::success(output, data)
 }

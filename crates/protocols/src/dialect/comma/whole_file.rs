@@ -24,7 +24,7 @@ use super::{
 use crate::prepared_call::OutcomeWithBytes;
 
 pub(super) fn create_call(call: &Arc<CommaToolCall>, input: &Arc<CommaCreateFileInput>) -> CommaPreparedCall {
-    let creates_parents = input.create_parent_directories || (call.follows_document() && input.create_parents);
+    let creates_parents = input.create_parent_directories || (call.dialect.follows_document && input.create_parents);
     let missing_parents = if creates_parents { MissingParentPolicy::Create } else { MissingParentPolicy::Refuse };
     let (path, content, base) = (input.path.clone(), input.content.clone(), Some(String::new()));
     let (arguments, input) = (WriteArgs { path, content, base, ..WriteArgs::default() }, input.clone());

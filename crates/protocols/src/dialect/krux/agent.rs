@@ -7,21 +7,22 @@ use serde_json::{Value, json};
 use stead_engine::{
     CallOptions, Error, ErrorKind, SupervisionTier,
     ops::{
-        AlertAnsweredEvent, AlertOutcome, ApprovalResolvedEvent, EventRowJournalEntryFields, InspectPolicyArgs,
-        InspectPolicyOutcome, InspectedPolicyRuleList, JournalCursorArgument, PollSessionEventsArgs,
-        RequestedSessionAction, SendAlertArgs, SessionEventRow, SessionEventsOutcome, SessionFields,
-        SessionOperationArgs, SessionOutcome, UnwatchArgs, UsageArgs, UsageOutcome, WatchArgs, WatchEventRow,
+        AlertOutcome, InspectPolicyArgs, InspectPolicyOutcome, InspectedPolicyRuleList, JournalCursorArgument,
+        PollSessionEventsArgs, RequestedSessionAction, SendAlertArgs, SessionEventRow, SessionEventsOutcome,
+        SessionFields, SessionOperationArgs, SessionOutcome, UnwatchArgs, UsageArgs, UsageOutcome, WatchArgs,
+        WatchEventRow,
     },
 };
 
 use super::{
-    super::{Dialect, DialectReply, DialectToolCall, rendering::without_nulls},
+    super::{Dialect, DialectReply, DialectToolCall},
     KruxCall, KruxPreparedCall,
     inputs::KruxAgentAndSessionInput,
     paths::{KruxPathMapper, require_absolute},
 };
 use crate::{
     definition::{ToolArgumentDefinition, ToolDefinition},
+    native::{to_json_object, without_nulls},
     prepared_call::PreparedCall,
 };
 
@@ -245,25 +246,12 @@ fn render_session_events(call: &KruxCall, page: &SessionEventsOutcome) -> Value 
 /// The reply of `session.events` shows a watch event in the same form as a pushed watch event. An event that is not a
 /// watch event, such as an answered approval, has the members `type`, `timestamp` and `data`.
 fn render_session_event(call: &KruxCall, event: &SessionEventRow) -> Value {
-    let (kind, time, data) = match event {
+    let (kind, mut data) = match event {
         SessionEventRow::FileChanged(event) => return render_watch_event(&call.dialect.paths, event),
-        SessionEventRow::AlertAnswered(AlertAnsweredEvent { entry, alert, by, text }) => {
-            let EventRowJournalEntryFields { entry, time, principal, operation } = entry;
-            let data = json!({
-                "entry": entry, "principal": principal, "operation": operation,
-                "alert": alert, "by": by, "text": text,
-            });
-            ("alert_answered", time, data)
-        }
-        SessionEventRow::ApprovalResolved(ApprovalResolvedEvent { entry, approval, answer, by, reason }) => {
-            let EventRowJournalEntryFields { entry, time, principal, operation } = entry;
-            let data = json!({
-                "entry": entry, "principal": principal, "operation": operation,
-                "approval": approval, "answer": answer, "by": by, "reason": reason,
-            });
-            ("approval_resolved", time, without_nulls(data))
-        }
+        SessionEventRow::AlertAnswered(event) => ("alert_answered", to_json_object(event)),
+        SessionEventRow::ApprovalResolved(event) => ("approval_resolved", to_json_object(event)),
     };
+    let time = data.shift_remove("time");
     json!({ "type": kind, "timestamp": time, "data": data })
 }
 

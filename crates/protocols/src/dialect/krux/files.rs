@@ -25,7 +25,7 @@ use super::{
     inputs::{KruxCopyMoveInput, KruxFileInput, KruxRestoreInput, KruxWriteInput},
     paths::{file_name, require_absolute},
 };
-use crate::{limits::DIALECT_LIST_ENTRIES_MAX, prepared_call::OutcomeWithBytes};
+use crate::{limits::DIALECT_LIST_ENTRIES_MAX, native::without_nulls, prepared_call::OutcomeWithBytes};
 
 const READ_BYTES_DEFAULT: u64 = 1_048_576;
 
@@ -120,19 +120,15 @@ fn translate_restore(call: &Arc<KruxCall>, input: &KruxRestoreInput, options: Ca
     let arguments = RestoreFromTrashArgs { trash, to, trash_existing: input.overwrite };
     Ok(call.prepare(arguments, options, |call, OutcomeWithBytes { outcome: restored, .. }| {
         let paths = &call.dialect.paths;
-        let mut reply = json!({
+        let replaced = restored.replaced.as_ref();
+        Ok(without_nulls(json!({
             "restored_path": paths.absolute_path(&restored.path),
             "trash_path": trash_handle(&restored.trash, &restored.from.to_wire()),
             "original_path": paths.absolute_path(&restored.from),
             "size": restored.bytes,
-        });
-        if let Some(version) = restored.version {
-            reply["checksum"] = json!(version);
-        }
-        if let Some(replaced) = &restored.replaced {
-            reply["replaced_trash_path"] = trash_handle(replaced, &restored.path.to_wire()).into();
-        }
-        Ok(reply)
+            "checksum": restored.version,
+            "replaced_trash_path": replaced.map(|trash| trash_handle(trash, &restored.path.to_wire())),
+        })))
     }))
 }
 
@@ -201,11 +197,8 @@ fn render_listing(call: &KruxCall, order: &str, list: &ListOutcome) -> Value {
     }
     let path = call.dialect.paths.absolute_path(&list.path);
     let entries: Vec<Value> = entries.into_iter().map(render_entry).collect();
-    let mut listing = json!({ "entries": entries, "total": entries.len(), "path": path });
-    if list.completeness.is_truncated() {
-        listing["truncated"] = true.into();
-    }
-    listing
+    let truncated = list.completeness.is_truncated().then_some(true);
+    without_nulls(json!({ "entries": entries, "total": entries.len(), "path": path, "truncated": truncated }))
 }
 
 fn render_entry(entry: &ListedEntryRow) -> Value {

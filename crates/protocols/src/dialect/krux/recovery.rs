@@ -9,7 +9,7 @@ use super::{
     errors::KruxErrorType,
     paths::{KruxPathMapper, file_name},
 };
-use crate::definition::ErrorRecoveryAction;
+use crate::{definition::ErrorRecoveryAction, native::without_nulls};
 
 pub(super) struct KruxRecoveryPlaceholderValues<'a> {
     pub(super) capability: &'a str,
@@ -47,16 +47,13 @@ fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlacehold
 fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> Value {
     let inputs: Map<String, Value> =
         recovery.inputs.iter().map(|(name, value)| (name.clone(), fill_placeholders(name, value, subject))).collect();
-    let mut filled = json!({
+    without_nulls(json!({
         "action": recovery.action,
         "description": recovery.description,
         "capability": recovery.capability.as_deref().unwrap_or(subject.capability),
         "inputs": inputs,
-    });
-    if recovery.capability.is_none() {
-        filled["retry"] = true.into();
-    }
-    filled
+        "retry": recovery.capability.is_none().then_some(true),
+    }))
 }
 
 fn fill_placeholders(name: &str, value: &Value, subject: &KruxRecoveryPlaceholderValues<'_>) -> Value {
