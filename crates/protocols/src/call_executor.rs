@@ -5,7 +5,7 @@
 use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -56,7 +56,7 @@ impl ConnectionCurrentSession {
     }
 
     pub(crate) fn apply_to(&self, mut caller: Caller) -> Caller {
-        if let Some(session) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(session) = &*crate::lock(&self.0) {
             caller.session.clone_from(session);
         }
         caller
@@ -68,7 +68,7 @@ impl ConnectionCurrentSession {
             Some(ConversationSessionSwitch::Enter(session)) => Some(session.clone()),
             Some(ConversationSessionSwitch::Leave) => None,
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        *crate::lock(&self.0) = session;
     }
 }
 

@@ -48,7 +48,7 @@ impl RequestLogCallRecorder {
     }
 
     pub(crate) fn calls(&self) -> LoggedCallsOfHttpRequest {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        crate::lock(&self.calls).clone()
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn record_call<T>(operation: &'static str, result: &CallResultOrAbort
         Err(CallPanicOrShutdownError::Panicked) => (Some("broken_off"), None),
         Err(CallPanicOrShutdownError::ShuttingDown) => (Some("closing"), None),
     };
-    let mut calls = recorder.calls.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut calls = crate::lock(&recorder.calls);
     calls.count += 1;
     if calls.first_calls.len() < LOGGED_CALLS_PER_REQUEST_MAX {
         calls.first_calls.push(RequestLogCall { operation, error_kind, entry });

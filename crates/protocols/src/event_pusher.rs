@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -66,7 +66,7 @@ impl EventPusher {
     }
 
     pub(crate) fn add_watch(&self, engine: &Engine, caller: &Caller, id: &str, dialect: &str) {
-        let mut watches = self.lock_watches();
+        let mut watches = crate::lock(&self.watches);
         watches.push((id.to_owned(), dialect.to_owned()));
         if self.is_running.swap(true, Ordering::AcqRel) {
             return;
@@ -80,21 +80,17 @@ impl EventPusher {
     }
 
     pub(crate) fn remove_watch(&self, id: &str) {
-        self.lock_watches().retain(|(known, _)| known != id);
+        crate::lock(&self.watches).retain(|(known, _)| known != id);
     }
 
     pub(crate) fn close(&self) {
-        self.lock_watches().clear();
+        crate::lock(&self.watches).clear();
         self.cancel.cancel();
-    }
-
-    fn lock_watches(&self) -> MutexGuard<'_, Vec<(String, String)>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn follow_events(&self, mut follower: CallerWatchEventReader) {
         loop {
-            let watches = self.lock_watches();
+            let watches = crate::lock(&self.watches);
             if watches.is_empty() || self.sender.is_closed() {
                 // The lock is held while the flag is cleared, so that `add_watch` does not rely on a thread that is
                 // about to end.
@@ -102,17 +98,17 @@ impl EventPusher {
                 return;
             }
             drop(watches);
-            let ids = || self.lock_watches().iter().map(|(id, _)| id.clone()).collect();
+            let ids = || crate::lock(&self.watches).iter().map(|(id, _)| id.clone()).collect();
             let Ok(events) = follower.wait_for_events(&ids, Instant::now() + FOLLOW_TIMEOUT, &self.cancel) else {
                 // The error may be temporary and the client relies on the events, so the thread retries. After `close`
                 // no watch is left, and the thread ends.
-                if !self.lock_watches().is_empty() {
+                if !crate::lock(&self.watches).is_empty() {
                     std::thread::sleep(RETRY_DELAY);
                 }
                 continue;
             };
             for event in events {
-                let known = self.lock_watches().iter().find(|(id, _)| *id == event.watch).cloned();
+                let known = crate::lock(&self.watches).iter().find(|(id, _)| *id == event.watch).cloned();
                 // A watch that is no longer in the list has ended in the meantime.
                 let Some((_, dialect)) = known else { continue };
                 if self.sender.blocking_send(PushedEvent { event, dialect }).is_err() {

@@ -18,6 +18,13 @@ pub mod prepared_call;
 pub mod rpc;
 mod strict_json;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex whose value stays consistent if a thread panics while it holds the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The tracing target of the spans that record MCP calls.
 #[cfg(feature = "spans")]
 pub const SPAN_TARGET: &str = "stead::spans";

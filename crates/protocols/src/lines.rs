@@ -12,6 +12,13 @@ mod outbox;
 
 pub(crate) use outbox::Outbox;
 
+/// Appends the newline that ends a message.
+pub(crate) fn into_line(message: impl Into<Vec<u8>>) -> Vec<u8> {
+    let mut line = message.into();
+    line.push(b'\n');
+    line
+}
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The line length in bytes from which [`LineReader::take_line`] returns the read buffer instead of a copy. Copying a

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -45,7 +45,7 @@ impl PendingEditorRequestTable {
     pub(super) fn register(&self) -> Option<PendingRequestToEditor> {
         let id = format!("{}{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, response) = oneshot::channel();
-        self.lock_pending().as_mut()?.insert(AcpMessageId::from_json(&Value::from(id.as_str())), sender);
+        crate::lock(&self.pending).as_mut()?.insert(AcpMessageId::from_json(&Value::from(id.as_str())), sender);
         Some(PendingRequestToEditor { id, response })
     }
 
@@ -56,7 +56,7 @@ impl PendingEditorRequestTable {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
             return false;
         }
-        if let Some(sender) = self.lock_pending().as_mut().and_then(|pending| pending.remove(id)) {
+        if let Some(sender) = crate::lock(&self.pending).as_mut().and_then(|pending| pending.remove(id)) {
             // A send error means that the request was cancelled.
             drop(sender.send(response()));
         }
@@ -64,17 +64,13 @@ impl PendingEditorRequestTable {
     }
 
     pub(super) fn cancel(&self, id: &str) {
-        if let Some(pending) = self.lock_pending().as_mut() {
+        if let Some(pending) = crate::lock(&self.pending).as_mut() {
             pending.remove(&AcpMessageId::from_json(&Value::from(id)));
         }
     }
 
     pub(super) fn close(&self) {
-        *self.lock_pending() = None;
-    }
-
-    fn lock_pending(&self) -> MutexGuard<'_, Option<EditorResponseSenders>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        *crate::lock(&self.pending) = None;
     }
 }
 

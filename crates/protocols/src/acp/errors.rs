@@ -5,7 +5,10 @@
 use serde_json::{Value, json};
 use stead_engine::Error;
 
-use crate::{error_rows::error_row, native::CallStyle};
+use crate::{
+    error_rows::error_row,
+    native::{CallStyle, without_nulls},
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AcpError {
@@ -109,11 +112,7 @@ impl AcpError {
             return editor_error.as_ref().clone();
         }
         let (code, message) = self.code.number_and_message();
-        let mut error = json!({ "code": code, "message": message });
-        if let Some(data) = &self.data {
-            error["data"] = data.clone();
-        }
-        error
+        without_nulls(json!({ "code": code, "message": message, "data": self.data }))
     }
 }
 

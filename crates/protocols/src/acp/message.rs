@@ -10,6 +10,7 @@ use super::{
     errors::AcpError,
     json_members::{self, MalformedJsonObjectError},
 };
+use crate::lines::into_line;
 
 const JSONRPC_VERSION: &str = "2.0";
 /// The JSON-RPC members that determine the kind of a message.
@@ -92,7 +93,7 @@ pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) ->
     match result {
         Ok(result) => {
             let id: Value = serde_json::from_str(&id.0).unwrap_or_default();
-            to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "result": result }))
+            into_line(json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "result": result }).to_string())
         }
         Err(error) => error_line(Some(id), &error),
     }
@@ -100,21 +101,15 @@ pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) ->
 
 pub(super) fn error_line(id: Option<&AcpMessageId>, error: &AcpError) -> Vec<u8> {
     let id: Value = id.and_then(|id| serde_json::from_str(&id.0).ok()).unwrap_or_default();
-    to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }))
+    into_line(json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }).to_string())
 }
 
 pub(super) fn request_line(id: &str, method: &str, params: &Value) -> Vec<u8> {
-    to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "method": method, "params": params }))
+    into_line(json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "method": method, "params": params }).to_string())
 }
 
 pub(super) fn notification_line(method: &str, params: &Value) -> Vec<u8> {
-    to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "method": method, "params": params }))
-}
-
-fn to_line(message: &Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
-    line.push(b'\n');
-    line
+    into_line(json!({ "jsonrpc": JSONRPC_VERSION, "method": method, "params": params }).to_string())
 }
 
 #[cfg(test)]

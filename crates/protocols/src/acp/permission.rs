@@ -8,16 +8,19 @@ use stead_engine::{ApprovalDecision, ApprovalMode, Error, ErrorKind, index::deco
 use super::{
     editor_requests::EditorResponse, errors::AcpError, files::AcpRunningFileCall, message, router::CANCEL_METHOD,
 };
-use crate::limits::{PERMISSION_DIFF_BYTES_MAX, PERMISSION_TIMEOUT};
+use crate::{
+    limits::{PERMISSION_DIFF_BYTES_MAX, PERMISSION_TIMEOUT},
+    native::without_nulls,
+};
 
 const PERMISSION_METHOD: &str = "session/request_permission";
 
 /// The kind of a permission option is also the id of the option.
-const PERMISSION_OPTIONS: &[(&str, &str)] = &[
-    ("allow_once", "Allow this write"),
-    ("allow_always", "Always allow writing this file"),
-    ("reject_once", "Refuse this write"),
-    ("reject_always", "Refuse every write of this file in this session"),
+const PERMISSION_OPTIONS: &[(&str, &str, PermissionChoice)] = &[
+    ("allow_once", "Allow this write", PermissionChoice::AllowOnce),
+    ("allow_always", "Always allow writing this file", PermissionChoice::AllowAlways),
+    ("reject_once", "Refuse this write", PermissionChoice::RejectOnce),
+    ("reject_always", "Refuse every write of this file in this session", PermissionChoice::RejectAlways),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,17 +113,13 @@ impl AcpRunningFileCall<'_> {
     fn permission_params(&self, error: &Error, old: Option<&str>, new: &str) -> Value {
         let size = old.map_or(0, str::len) + new.len();
         let content = if size <= PERMISSION_DIFF_BYTES_MAX {
-            let mut diff = json!({ "type": "diff", "path": self.requested_path, "newText": new });
-            if let Some(old) = old {
-                diff["oldText"] = old.into();
-            }
-            diff
+            without_nulls(json!({ "type": "diff", "path": self.requested_path, "newText": new, "oldText": old }))
         } else {
             let text = format!("replaces {} bytes with {}; too large to show", old.map_or(0, str::len), new.len());
             json!({ "type": "content", "content": { "type": "text", "text": text } })
         };
         let options =
-            PERMISSION_OPTIONS.iter().map(|(kind, name)| json!({ "optionId": kind, "name": name, "kind": kind }));
+            PERMISSION_OPTIONS.iter().map(|(kind, name, _)| json!({ "optionId": kind, "name": name, "kind": kind }));
         let approval = error.details.approval.as_deref().unwrap_or_default();
         json!({
             "sessionId": self.session.id,
@@ -141,11 +140,9 @@ impl AcpRunningFileCall<'_> {
 fn parse_choice(response: EditorResponse, error: &Error, path: &str) -> Result<PermissionChoice, AcpError> {
     let Ok(result) = response else { return Err(AcpError::from_error(error, path)) };
     let outcome = &result["outcome"];
-    match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
-        (Some("selected"), Some("allow_once")) => Ok(PermissionChoice::AllowOnce),
-        (Some("selected"), Some("allow_always")) => Ok(PermissionChoice::AllowAlways),
-        (Some("selected"), Some("reject_once")) => Ok(PermissionChoice::RejectOnce),
-        (Some("selected"), Some("reject_always")) => Ok(PermissionChoice::RejectAlways),
+    let selected = PERMISSION_OPTIONS.iter().find(|(kind, ..)| outcome["optionId"] == *kind);
+    match (outcome["outcome"].as_str(), selected) {
+        (Some("selected"), Some((.., choice))) => Ok(*choice),
         (Some("cancelled"), _) => Err(AcpError::cancelled()),
         (_, _) => Err(AcpError::from_error(error, path)),
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     limits::{REQUESTS_PENDING_MAX, SHUTDOWN_TIMEOUT},
-    lines::{LineReader, LineReaderEvent},
+    lines::{LineReader, LineReaderEvent, into_line},
 };
 
 /// The stream of messages that an editor or an agent sends.
@@ -156,21 +156,21 @@ impl AcpProxy {
 
     async fn handle_editor_line(self: &Arc<Self>, line: Vec<u8>) -> io::Result<()> {
         match self.router.route_from_editor(&line) {
-            AcpRoutingDecision::Forward => self.agent.send(with_newline(line)).await,
-            AcpRoutingDecision::ForwardChanged(changed) => self.agent.send(with_newline(changed)).await,
+            AcpRoutingDecision::Forward => self.agent.send(into_line(line)).await,
+            AcpRoutingDecision::ForwardChanged(changed) => self.agent.send(into_line(changed)).await,
             AcpRoutingDecision::ReplyToSender(line) => self.editor.send(line).await,
             AcpRoutingDecision::ForwardPrompt(session) => {
                 if let Some(session) = self.router.find_session(&session) {
                     record_turn(session).await;
                 }
-                self.agent.send(with_newline(line)).await
+                self.agent.send(into_line(line)).await
             }
             AcpRoutingDecision::ServeReviewCall(call) => self.serve_review_call(call).await,
             AcpRoutingDecision::Consumed
             | AcpRoutingDecision::ServeFileCall(_)
             | AcpRoutingDecision::ForwardSessionCreated(_) => Ok(()),
             AcpRoutingDecision::SetUpSession(setup) => match self.set_up_session(setup, &line).await {
-                Ok(line) => self.agent.send(with_newline(line)).await,
+                Ok(line) => self.agent.send(into_line(line)).await,
                 Err(back) => self.editor.send(back).await,
             },
         }
@@ -178,12 +178,12 @@ impl AcpProxy {
 
     async fn handle_agent_line(self: &Arc<Self>, line: Vec<u8>, file_tasks: &mut AcpFileCallTasks) -> io::Result<()> {
         match self.router.route_from_agent(&line) {
-            AcpRoutingDecision::Forward => self.editor.send(with_newline(line)).await,
-            AcpRoutingDecision::ForwardChanged(line) => self.editor.send(with_newline(line)).await,
+            AcpRoutingDecision::Forward => self.editor.send(into_line(line)).await,
+            AcpRoutingDecision::ForwardChanged(line) => self.editor.send(into_line(line)).await,
             AcpRoutingDecision::ReplyToSender(line) => self.agent.send(line).await,
             AcpRoutingDecision::ForwardSessionCreated(session) => {
                 self.bind_server_to_session(session).await;
-                self.editor.send(with_newline(line)).await
+                self.editor.send(into_line(line)).await
             }
             AcpRoutingDecision::Consumed
             | AcpRoutingDecision::SetUpSession(_)
@@ -258,11 +258,6 @@ impl AcpProxy {
         });
         drop(binding.await);
     }
-}
-
-fn with_newline(mut line: Vec<u8>) -> Vec<u8> {
-    line.push(b'\n');
-    line
 }
 
 fn error_response_line(rejected: &AcpMessageError) -> Vec<u8> {

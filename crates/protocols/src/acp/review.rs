@@ -32,6 +32,7 @@ use super::{
 use crate::{
     dialect::acp,
     limits::REVIEW_TEXT_BYTES_MAX,
+    native::without_nulls,
     prepared_call::{PreparedCall, RenderableOperation},
 };
 
@@ -172,20 +173,16 @@ impl AcpReviewMethodHandler<'_> {
         // If the file was kept or rejected after it was listed, the result does not contain the file.
         let details = files.into_iter().next().unwrap_or(listed);
         let path = self.absolute_path(root, &engine_path);
-        let mut json = json!({
-            "path": path, "change": details.change, "actors": details.actors, "hunks": details.hunks,
-        });
-        let left_out = Some(details.hunks_left_out).filter(|count| *count > 0).map(Value::from);
-        for (name, value) in [
-            ("lineEndings", details.format.line_endings.map(Value::from)),
-            ("encoding", details.format.encoding.map(Value::from)),
-            ("hunksLeftOut", left_out),
-            ("movedFrom", details.moved_from.map(|from| self.absolute_path(root, &from.to_wire()).into())),
-        ] {
-            if let Some(value) = value {
-                json[name] = value;
-            }
-        }
+        let mut json = without_nulls(json!({
+            "path": path,
+            "change": details.change,
+            "actors": details.actors,
+            "hunks": details.hunks,
+            "lineEndings": details.format.line_endings,
+            "encoding": details.format.encoding,
+            "hunksLeftOut": Some(details.hunks_left_out).filter(|count| *count > 0),
+            "movedFrom": details.moved_from.map(|from| self.absolute_path(root, &from.to_wire())),
+        }));
         let texts = details.texts.as_ref();
         let (old, new) = texts.map_or((None, None), |texts| (texts.old_text.as_deref(), texts.new_text.as_deref()));
         // The details contain no diff if the file is not text, or if the old version of the file was pruned.

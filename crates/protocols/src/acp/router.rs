@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::Value;
@@ -79,13 +79,6 @@ impl AcpFileMethod {
             _ => None,
         }
     }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            AcpFileMethod::Read => READ_METHOD,
-            AcpFileMethod::Write => WRITE_METHOD,
-        }
-    }
 }
 
 enum PendingAcpLifecycleRequest {
@@ -148,7 +141,7 @@ impl AcpProxyMessageRouter {
                     }
                 }
                 "session/close" | "session/delete" => {
-                    let mut state = self.lock_state();
+                    let mut state = crate::lock(&self.state);
                     if let Some(session) = session_id_in(message.params_bytes(line))
                         && state.pending_responses.len() < REQUESTS_PENDING_MAX
                     {
@@ -182,10 +175,10 @@ impl AcpProxyMessageRouter {
         };
         match &message.kind {
             AcpMessageKind::Response { id } => self.track_response(id, line, &message),
-            AcpMessageKind::Request { id, method } => match AcpFileMethod::from_name(method) {
+            AcpMessageKind::Request { id, method: name } => match AcpFileMethod::from_name(name) {
                 None => AcpRoutingDecision::Forward,
                 Some(method) if !self.offers_file_method(method) => {
-                    reply_with_error(Some(id), &AcpError::method_not_found(method.name()))
+                    reply_with_error(Some(id), &AcpError::method_not_found(name))
                 }
                 Some(method) => {
                     let params = message.params_bytes(line).to_vec();
@@ -215,7 +208,7 @@ impl AcpProxyMessageRouter {
         server: Option<&McpServerCommand>,
         line: &[u8],
     ) -> Result<AcpForwardedSessionSetup, AcpError> {
-        let mut state = self.lock_state();
+        let mut state = crate::lock(&self.state);
         let negotiated = state.negotiated.unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: true });
         let added = match server.filter(|_| negotiated.stdio_servers) {
             Some(server) => setup::add_mcp_server(line, server, negotiated).map_err(params_not_object_error)?,
@@ -246,37 +239,37 @@ impl AcpProxyMessageRouter {
     }
 
     pub(super) fn find_session(&self, id: &str) -> Option<Arc<AcpSession>> {
-        self.lock_state().sessions.get(id).cloned()
+        crate::lock(&self.state).sessions.get(id).cloned()
     }
 
     pub(super) fn editor_capabilities(&self) -> AcpFileCapabilities {
-        self.lock_state().editor_capabilities
+        crate::lock(&self.state).editor_capabilities
     }
 
     pub(super) fn wants_notices(&self) -> bool {
-        self.lock_state().wants_notices
+        crate::lock(&self.state).wants_notices
     }
 
     pub(super) fn register_call(&self, id: &AcpMessageId) -> watch::Receiver<bool> {
         let (cancel, cancelled) = watch::channel(false);
-        self.lock_state().running_calls.insert(id.clone(), cancel);
+        crate::lock(&self.state).running_calls.insert(id.clone(), cancel);
         cancelled
     }
 
     pub(super) fn finish_call(&self, id: &AcpMessageId) {
-        self.lock_state().running_calls.remove(id);
+        crate::lock(&self.state).running_calls.remove(id);
     }
 
     pub(super) fn cancel_all_calls(&self) {
         self.editor_requests.close();
-        for cancel in self.lock_state().running_calls.values() {
+        for cancel in crate::lock(&self.state).running_calls.values() {
             cancel.send_replace(true);
         }
     }
 
     /// Cancels a running call of the proxy, and returns whether the call exists.
     fn cancel_call(&self, id: &AcpMessageId) -> bool {
-        self.lock_state().running_calls.get(id).is_some_and(|cancel| {
+        crate::lock(&self.state).running_calls.get(id).is_some_and(|cancel| {
             cancel.send_replace(true);
             true
         })
@@ -287,7 +280,7 @@ impl AcpProxyMessageRouter {
             Ok(rewrite) => rewrite,
             Err(malformed) => return reply_with_error(Some(id), &params_not_object_error(malformed)),
         };
-        let mut state = self.lock_state();
+        let mut state = crate::lock(&self.state);
         (state.editor_capabilities, state.advertised, state.wants_notices) =
             (rewrite.editor_capabilities, rewrite.advertised, rewrite.wants_notices);
         state.pending_responses.insert(id.clone(), PendingAcpLifecycleRequest::Initialize);
@@ -295,7 +288,7 @@ impl AcpProxyMessageRouter {
     }
 
     fn offers_file_method(&self, method: AcpFileMethod) -> bool {
-        let state = self.lock_state();
+        let state = crate::lock(&self.state);
         let is_advertised = match method {
             AcpFileMethod::Read => state.advertised.read_text_file,
             AcpFileMethod::Write => state.advertised.write_text_file,
@@ -304,7 +297,7 @@ impl AcpProxyMessageRouter {
     }
 
     fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> AcpRoutingDecision {
-        let mut state = self.lock_state();
+        let mut state = crate::lock(&self.state);
         let Some(pending) = state.pending_responses.remove(id) else { return AcpRoutingDecision::Forward };
         let result = message.result.clone().map(|range| &line[range]);
         match (pending, result) {
@@ -335,10 +328,6 @@ impl AcpProxyMessageRouter {
             ) => {}
         }
         AcpRoutingDecision::Forward
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, AcpRouterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use stead_engine::{Caller, Engine};
@@ -165,29 +165,29 @@ impl AcpSession {
     }
 
     pub(super) fn seen_content(&self, path: &AcpResolvedPath) -> Option<LastSeenContent> {
-        self.lock_seen_files().contents.get(path).cloned()
+        crate::lock(&self.seen_files).contents.get(path).cloned()
     }
 
     /// Returns the number of the last update of a file's remembered content; a file without remembered content has
     /// none. A read of a file gets the update number first, and finally passes it to [`AcpSession::remember_read`].
     pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> Option<u64> {
-        self.lock_seen_files().last_revision.get(path).copied()
+        crate::lock(&self.seen_files).last_revision.get(path).copied()
     }
 
     /// Remembers the content from a read, unless the remembered content of the file has changed during the read.
     pub(super) fn remember_read(&self, path: &AcpResolvedPath, revision: Option<u64>, seen: LastSeenContent) {
-        let mut seen_files = self.lock_seen_files();
+        let mut seen_files = crate::lock(&self.seen_files);
         if seen_files.last_revision.get(path).copied() == revision {
             seen_files.remember(path, seen);
         }
     }
 
     pub(super) fn remember(&self, path: &AcpResolvedPath, seen: LastSeenContent) {
-        self.lock_seen_files().remember(path, seen);
+        crate::lock(&self.seen_files).remember(path, seen);
     }
 
     pub(super) fn editor_writes(&self) -> MutexGuard<'_, SessionEditorWriteHistory> {
-        self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.editor_writes)
     }
 
     pub(super) fn root_path(&self, root: usize) -> AcpResolvedPath {
@@ -203,11 +203,11 @@ impl AcpSession {
     }
 
     pub(super) fn reject_writes(&self, path: &AcpResolvedPath) {
-        self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        crate::lock(&self.rejected_paths).insert(path.clone());
     }
 
     pub(super) fn rejects_writes(&self, path: &AcpResolvedPath) -> bool {
-        self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+        crate::lock(&self.rejected_paths).contains(path)
     }
 
     /// Blocks the session's writes while a turn mark is recorded. Returns `None` if the session is already recording
@@ -226,7 +226,7 @@ impl AcpSession {
     /// until the turn marks of all earlier prompts are recorded, so that it belongs to the right turn.
     pub(super) async fn lock_for_write(&self, path: &AcpResolvedPath) -> sync::OwnedMutexGuard<()> {
         let lock = {
-            let mut locks = self.write_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locks = crate::lock(&self.write_locks);
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(path.clone()).or_default().clone()
         };
@@ -249,10 +249,6 @@ impl AcpSession {
                 std::future::pending::<()>().await;
             }
         }
-    }
-
-    fn lock_seen_files(&self) -> MutexGuard<'_, AcpSessionSeenFileContents> {
-        self.seen_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

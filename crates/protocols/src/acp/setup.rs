@@ -9,6 +9,7 @@ use super::{
     errors::AcpError,
     json_members::{self, MalformedJsonObjectError},
 };
+use crate::native::without_nulls;
 
 const SERVER_NAME: &str = "stead";
 /// The first version of the Agent Client Protocol in which clients have no file methods.
@@ -67,25 +68,23 @@ pub(super) fn rewrite_initialize(
     let wants_notices = at(&["params", CAPABILITIES_MEMBER, "_meta", "stead"]).is_some_and(|ours| !ours.is_null());
     let version = at(&["params", "protocolVersion"]).and_then(|version| version.as_u64());
     let has_capabilities = json_members::find_path(line, &["params", CAPABILITIES_MEMBER]).is_some();
+    let agent_line = line.to_vec();
+    let mut rewritten =
+        RewrittenInitializeRequest { editor_capabilities: editor, advertised: ours, wants_notices, agent_line };
     if !has_capabilities && version.is_some_and(|version| version >= VERSION_WITHOUT_FILES) {
-        return Ok(RewrittenInitializeRequest {
-            editor_capabilities: editor,
-            advertised: AcpFileCapabilities::default(),
-            wants_notices,
-            agent_line: line.to_vec(),
-        });
+        rewritten.advertised = AcpFileCapabilities::default();
+        return Ok(rewritten);
     }
-    let mut line = line.to_vec();
     for (name, before, offered) in [
         ("readTextFile", editor.read_text_file, ours.read_text_file),
         ("writeTextFile", editor.write_text_file, ours.write_text_file),
     ] {
         if before != offered || !offered {
             let path = ["params", CAPABILITIES_MEMBER, "fs", name];
-            line = json_members::set_member(&line, &path, &Value::Bool(offered))?;
+            rewritten.agent_line = json_members::set_member(&rewritten.agent_line, &path, &Value::Bool(offered))?;
         }
     }
-    Ok(RewrittenInitializeRequest { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
+    Ok(rewritten)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,15 +148,13 @@ pub(super) fn add_mcp_server(
         return Ok(None);
     }
     let variable = |ticket: &McpServerTicketEnvVar| json!({ "name": ticket.variable, "value": ticket.secret });
-    let mut entry = json!({
+    let entry = without_nulls(json!({
         "name": SERVER_NAME,
         "command": server.command,
         "args": server.arguments,
         "env": server.ticket.iter().map(variable).collect::<Vec<_>>(),
-    });
-    if negotiated.version >= VERSION_WITHOUT_FILES {
-        entry["type"] = "stdio".into();
-    }
+        "type": (negotiated.version >= VERSION_WITHOUT_FILES).then_some("stdio"),
+    }));
     let extended = json_members::push_to_array(existing, &entry);
     Ok(Some(match json_members::find_path(line, MCP_SERVERS_PATH) {
         Some(range) => json_members::replace_range(line, &range, &extended),

@@ -1,10 +1,12 @@
 //! Line endings and encoding of the files that an agent writes. The members of `_meta.stead` set the format in a write
 //! request, and report the format in the response.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use stead_engine::{CallReply, SuccessfulCallResult, index::decode_indexable_text, ops::WriteOutcome};
 
 use super::errors::AcpError;
+use crate::native::without_nulls;
 
 /// The member of `_meta` that contains all members that this project defines.
 const META_KEY: &str = "stead";
@@ -52,7 +54,8 @@ impl WriteFormatPolicy {
     }
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct AcpWriteAdjustments {
     /// The response to a write reports the line endings only if the write converted them.
     line_endings: Option<&'static str>,
@@ -80,14 +83,8 @@ impl AcpWriteAdjustments {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let fields = [
-            ("lineEndings", self.line_endings.map(Value::from)),
-            ("encoding", self.encoding.map(Value::from)),
-            ("merged", self.merged.map(Value::from)),
-        ];
-        let report: Map<String, Value> =
-            fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        if report.is_empty() { json!({}) } else { json!({ "_meta": { META_KEY: report } }) }
+        let report = without_nulls(json!(self));
+        if report == json!({}) { report } else { json!({ "_meta": { META_KEY: report } }) }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use axum::{
@@ -64,7 +64,7 @@ pub(super) async fn serve_export(
     let stream = HttpExportStream { sender, runtime: Handle::current(), state };
     tokio::task::spawn_blocking(move || {
         let result = client.call_with_stream(&operation, arguments, &stream);
-        let start = stream.lock_state().start.take();
+        let start = crate::lock(&stream.state).start.take();
         match (result, start) {
             // The response has already started. The response is aborted, so that the client does not consider the
             // stream complete.
@@ -129,10 +129,6 @@ struct HttpExportState {
 }
 
 impl HttpExportStream {
-    fn lock_state(&self) -> std::sync::MutexGuard<'_, HttpExportState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn send_chunk(&self, chunk: ArchiveChunk) -> io::Result<()> {
         match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, self.sender.send(chunk))) {
             Ok(Ok(())) => Ok(()),
@@ -142,20 +138,20 @@ impl HttpExportStream {
     }
 
     fn send_rest(&self) -> io::Result<()> {
-        let chunk = std::mem::take(&mut self.lock_state().chunk);
+        let chunk = std::mem::take(&mut crate::lock(&self.state).chunk);
         if chunk.is_empty() { Ok(()) } else { self.send_chunk(Ok(chunk.into())) }
     }
 }
 
 impl CallByteStream for HttpExportStream {
     fn begin_output(&self, left_out: u64) {
-        if let Some(start) = self.lock_state().start.take() {
+        if let Some(start) = crate::lock(&self.state).start.take() {
             drop(start.send(Ok(left_out)));
         }
     }
 
     fn write_bytes(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.lock_state();
+        let mut state = crate::lock(&self.state);
         state.chunk.extend_from_slice(bytes);
         let is_full = state.chunk.len() >= ARCHIVE_CHUNK_BYTES;
         drop(state);
@@ -170,7 +166,7 @@ struct HttpImportStream {
 
 impl CallByteStream for HttpImportStream {
     fn read_bytes(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upload = crate::lock(&self.upload);
         let (receiver, chunk) = &mut *upload;
         while chunk.is_empty() {
             match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, receiver.recv())) {

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
@@ -52,7 +52,7 @@ impl ChangeNotifiersByWorkspace {
     }
 
     fn notifier_for(&self, workspace: &str, engine: &Engine) -> std::io::Result<Arc<ChangeNotifier>> {
-        let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notifiers = crate::lock(&self.0);
         if let Some(notifier) = notifiers.get(workspace).and_then(Weak::upgrade) {
             return Ok(notifier);
         }
@@ -82,20 +82,15 @@ fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
         let waited = engine.workspace().wait_for_entry_after(known, Instant::now() + SUBSCRIBER_CHECK_INTERVAL);
         let Some(notifier) = notifier.upgrade() else { return };
         match waited.and_then(|()| check_changes_after(engine, &mut known)) {
-            Ok(JournalHasNewChanges::Yes) => drop(notifier.0.send_replace(ChangeNotifierSignal::Notified)),
-            Ok(JournalHasNewChanges::No) => {}
+            Ok(true) => drop(notifier.0.send_replace(ChangeNotifierSignal::Notified)),
+            Ok(false) => {}
             Err(_) => std::thread::sleep(RETRY_DELAY),
         }
     }
 }
 
-enum JournalHasNewChanges {
-    Yes,
-    No,
-}
-
 /// Returns whether the journal has changes after the entry `known`, and sets `known` to the last entry.
-fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasNewChanges, Error> {
+fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<bool, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
         after: Some(*known),
@@ -105,7 +100,7 @@ fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasNew
     };
     let found = engine.workspace().entries(&filter)?;
     *known = head;
-    Ok(if found.is_empty() { JournalHasNewChanges::No } else { JournalHasNewChanges::Yes })
+    Ok(!found.is_empty())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use axum::{
@@ -14,6 +14,7 @@ use stead_engine::{CallByteStream, CallControl, Caller, CallerResourceLifetime, 
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
+    AuthenticatedClientIdentity,
     client_limits::HttpClientLimiter,
     errors::HttpRejection,
     mcp::{self, McpHttpService},
@@ -43,16 +44,6 @@ pub(super) struct AuthenticatedHttpClient {
     native_dialects: Arc<DialectSet>,
     mcp_services: Mutex<HashMap<String, McpHttpService>>,
     location: DialectWorkspaceRootPath,
-    pub(super) limits: Arc<HttpClientLimiter>,
-}
-
-pub(super) struct AuthenticatedClientParts {
-    pub(super) client_key: String,
-    pub(super) workspace_id: String,
-    pub(super) location: DialectWorkspaceRootPath,
-    pub(super) engine: Engine,
-    pub(super) caller: Caller,
-    pub(super) workspace_limit: WorkspaceConcurrentCallLimiter,
     pub(super) limits: Arc<HttpClientLimiter>,
 }
 
@@ -114,17 +105,15 @@ pub(super) fn dialects_not_loaded() -> HttpRejection {
 }
 
 impl AuthenticatedHttpClient {
-    pub(super) fn new(parts: AuthenticatedClientParts, native_dialects: Arc<DialectSet>) -> Self {
-        let AuthenticatedClientParts {
-            client_key,
-            workspace_id,
-            location,
-            engine,
-            mut caller,
-            workspace_limit,
-            limits,
-        } = parts;
-        caller = caller.starting_session_now(engine.workspace());
+    pub(super) fn new(
+        identity: AuthenticatedClientIdentity,
+        engine: Engine,
+        limits: Arc<HttpClientLimiter>,
+        workspace_limit: WorkspaceConcurrentCallLimiter,
+        native_dialects: Arc<DialectSet>,
+    ) -> Self {
+        let AuthenticatedClientIdentity { client_key, caller, workspace_id, location, opener: _ } = identity;
+        let mut caller = caller.starting_session_now(engine.workspace());
         // HTTP requests are independent of each other, so the lifetime of the caller is a single call. Persistent
         // connections set another lifetime.
         caller.lifetime = CallerResourceLifetime::SingleCall;
@@ -176,7 +165,7 @@ impl AuthenticatedHttpClient {
         state: &HttpServerState,
     ) -> Result<McpHttpService, HttpRejection> {
         let name = dialects.join(",");
-        let mut services = self.mcp_services.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut services = crate::lock(&self.mcp_services);
         if let Some(known) = services.get(&name) {
             return Ok(known.clone());
         }

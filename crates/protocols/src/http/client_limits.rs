@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -56,7 +56,7 @@ impl TokenBucket {
     }
 
     fn refill(&self, now: Instant) -> std::sync::MutexGuard<'_, (f64, Instant)> {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = crate::lock(&self.tokens);
         let since = now.saturating_duration_since(tokens.1).as_secs_f64();
         tokens.0 = (tokens.0 + since * f64::from(self.limit.per_second)).min(f64::from(self.limit.burst));
         tokens.1 = now;
@@ -165,7 +165,7 @@ impl ClientLimitsByPrincipal {
     }
 
     pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<HttpClientLimiter> {
-        let mut by_principal = self.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_principal = crate::lock(&self.by_principal);
         if by_principal.len() >= CACHED_CLIENTS_MAX {
             // If a principal has no client any more, the limits of this principal are dropped. Only the state of the
             // principal's rate limit is lost.

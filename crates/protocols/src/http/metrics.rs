@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
@@ -41,10 +41,10 @@ pub(super) struct HttpMetrics {
 
 impl HttpMetrics {
     pub(super) fn record_response(&self, route: HttpRouteGroup, status: StatusCode, elapsed: Duration) {
-        let mut responses = self.responses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut responses = crate::lock(&self.responses);
         *responses.entry((route, status.as_u16())).or_default() += 1;
         drop(responses);
-        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durations = crate::lock(&self.durations);
         let histogram = durations.entry(route).or_default();
         let seconds = elapsed.as_secs_f64();
         histogram.total_count += 1;
@@ -78,12 +78,12 @@ impl HttpMetrics {
         let mut text = String::new();
         let mut line = |line: std::fmt::Arguments<'_>| text.push_str(&format!("{line}\n"));
         line(format_args!("# TYPE stead_http_requests_total counter"));
-        for ((route, status), count) in &*self.responses.lock().unwrap_or_else(PoisonError::into_inner) {
+        for ((route, status), count) in &*crate::lock(&self.responses) {
             let route = route.name();
             line(format_args!("stead_http_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"));
         }
         line(format_args!("# TYPE stead_http_request_seconds histogram"));
-        for (route, durations) in &*self.durations.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (route, durations) in &*crate::lock(&self.durations) {
             let route = route.name();
             let mut below = 0;
             for (end, count) in DURATION_BUCKETS.iter().zip(durations.bucket_counts) {

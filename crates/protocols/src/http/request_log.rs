@@ -45,6 +45,26 @@ pub struct HttpRequestLogEntry {
     pub duration: Duration,
 }
 
+impl HttpRequestLogEntry {
+    fn new(id: &str, route: HttpRouteGroup, method: &'static str, status: u16) -> Self {
+        Self {
+            id: id.to_owned(),
+            route: route.name(),
+            method,
+            principal: None,
+            workspace: None,
+            calls: LoggedCallsOfHttpRequest::default(),
+            status,
+            duration: Duration::ZERO,
+        }
+    }
+
+    fn set_client(&mut self, client: &AuthenticatedHttpClient) {
+        self.principal = Some(client.caller.principal.to_string());
+        self.workspace = Some(client.workspace_id.clone()).filter(|id| !id.is_empty());
+    }
+}
+
 /// A request log sink receives the log entries of HTTP requests.
 pub trait RequestLogSink: Send + Sync + 'static {
     /// Logs a finished HTTP request. A request log sink must be fast and must not block its thread.
@@ -60,23 +80,12 @@ pub(super) struct RequestLogGuard {
 
 impl RequestLogGuard {
     pub(super) fn start(logger: &Arc<dyn RequestLogSink>, id: &str, route: HttpRouteGroup, method: &Method) -> Self {
-        let entry = HttpRequestLogEntry {
-            id: id.to_owned(),
-            route: route.name(),
-            method: method_name(method),
-            principal: None,
-            workspace: None,
-            calls: LoggedCallsOfHttpRequest::default(),
-            status: CLIENT_CLOSED_STATUS,
-            duration: Duration::ZERO,
-        };
+        let entry = HttpRequestLogEntry::new(id, route, method_name(method), CLIENT_CLOSED_STATUS);
         Self { logger: logger.clone(), started_at: Instant::now(), entry: Some(entry), recorder: Arc::default() }
     }
 
     pub(super) fn set_client(&mut self, client: &AuthenticatedHttpClient) {
-        let Some(entry) = &mut self.entry else { return };
-        entry.principal = Some(client.caller.principal.to_string());
-        entry.workspace = Some(client.workspace_id.clone()).filter(|id| !id.is_empty());
+        self.entry.iter_mut().for_each(|entry| entry.set_client(client));
     }
 
     /// The log entry of a request is written with the response, or at the end of an event stream.
@@ -104,16 +113,8 @@ pub(super) fn recorder_for_message(
     client: &AuthenticatedHttpClient,
 ) -> Arc<RequestLogCallRecorder> {
     let (logger, started, limits) = (logger.cloned(), Instant::now(), client.limits.clone());
-    let mut entry = HttpRequestLogEntry {
-        id: id.to_owned(),
-        route: HttpRouteGroup::Rpc.name(),
-        method: "message",
-        principal: Some(client.caller.principal.to_string()),
-        workspace: Some(client.workspace_id.clone()),
-        calls: LoggedCallsOfHttpRequest::default(),
-        status: 200,
-        duration: Duration::ZERO,
-    };
+    let mut entry = HttpRequestLogEntry::new(id, HttpRouteGroup::Rpc, "message", 200);
+    entry.set_client(client);
     RequestLogCallRecorder::with_callback(move |calls| {
         limits.charge_extra_calls(calls.count);
         let Some(logger) = logger else { return };

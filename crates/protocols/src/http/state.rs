@@ -2,17 +2,17 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
 use tokio::sync::watch;
 
 use super::{
-    AuthError, AuthenticatedClientIdentity, Credential, OpenWorkspaceFn, SharedAuthenticator,
+    AuthError, Credential, OpenWorkspaceFn, SharedAuthenticator,
     archive::TransferLimit,
     change_notifier::ChangeNotifiersByWorkspace,
-    client::{AuthenticatedClientParts, AuthenticatedHttpClient, dialects_not_loaded},
+    client::{AuthenticatedHttpClient, dialects_not_loaded},
     client_limits::{ClientLimitsByPrincipal, RateLimit},
     errors::HttpRejection,
     host_check::AllowedHosts,
@@ -143,31 +143,23 @@ impl HttpServerState {
         &self,
         credential: Credential<'_>,
     ) -> Result<Arc<AuthenticatedHttpClient>, HttpRejection> {
-        let AuthenticatedClientIdentity { client_key: key, caller, workspace_id: id, location, opener } =
-            self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
-        let principal = caller.principal.to_string();
-        if let Some(client) = self.cached_client(&key) {
+        let identity = self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
+        if let Some(client) = self.cached_client(&identity.client_key) {
             return Ok(client);
         }
-        let engine = match open_workspace(opener.clone()).await {
+        let engine = match open_workspace(identity.opener.clone()).await {
             Err(AuthError::TooManyOpenWorkspaces) => {
                 self.evict_idle_clients(Duration::ZERO, EVICTION_BATCH_SIZE);
-                open_workspace(opener).await.map_err(reject_auth_error)?
+                open_workspace(identity.opener.clone()).await.map_err(reject_auth_error)?
             }
             other => other.map_err(reject_auth_error)?,
         };
-        let (workspace_limit, limits) = (self.workspace_limit(&id), self.client_limits.limits_for(&id, &principal));
-        let parts = AuthenticatedClientParts {
-            client_key: key.clone(),
-            workspace_id: id,
-            location,
-            engine,
-            caller,
-            workspace_limit,
-            limits,
-        };
-        let client = Arc::new(AuthenticatedHttpClient::new(parts, self.native_dialects()?));
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, workspace) = (identity.client_key.clone(), &identity.workspace_id);
+        let limits = self.client_limits.limits_for(workspace, &identity.caller.principal.to_string());
+        let workspace_limit = self.workspace_limit(workspace);
+        let native = self.native_dialects()?;
+        let client = Arc::new(AuthenticatedHttpClient::new(identity, engine, limits, workspace_limit, native));
+        let mut clients = crate::lock(&self.clients);
         if clients.len() >= CACHED_CLIENTS_MAX {
             evict_oldest_client(&mut clients);
         }
@@ -185,14 +177,14 @@ impl HttpServerState {
     }
 
     fn cached_client(&self, key: &str) -> Option<Arc<AuthenticatedHttpClient>> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = crate::lock(&self.clients);
         let cached = clients.get_mut(key)?;
         cached.last_seen = Instant::now();
         Some(cached.client.clone())
     }
 
     fn workspace_limit(&self, workspace: &str) -> WorkspaceConcurrentCallLimiter {
-        let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace_limits = crate::lock(&self.workspace_limits);
         let new_limit = || WorkspaceConcurrentCallLimiter::new(self.config.workspace_calls_max);
         workspace_limits.entry(workspace.to_owned()).or_insert_with(new_limit).clone()
     }
@@ -201,7 +193,7 @@ impl HttpServerState {
     /// Returns the number of evicted clients. A client with an open stream is not idle. An evicted client loses its MCP
     /// sessions, and its next request opens its workspace again.
     pub fn evict_idle_clients(&self, idle_time: Duration, clients_max: usize) -> usize {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = crate::lock(&self.clients);
         let now = Instant::now();
         let mut idle: Vec<(Instant, String)> = clients
             .iter()
@@ -215,7 +207,7 @@ impl HttpServerState {
         drop(clients);
         let count = evicted.len();
         drop(evicted);
-        let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace_limits = crate::lock(&self.workspace_limits);
         workspace_limits.retain(|_, limit| limit.is_in_use());
         count
     }
@@ -225,7 +217,7 @@ impl HttpServerState {
     }
 
     pub(super) fn client_count(&self) -> usize {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).len()
+        crate::lock(&self.clients).len()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
@@ -57,7 +57,7 @@ impl UnauthenticatedConnectionLimiter {
     ) -> Result<UnauthenticatedConnectionPermit, TooManyUnauthenticated> {
         let Some(max) = self.max_per_address else { return Ok(UnauthenticatedConnectionPermit::default()) };
         let address = address_group(address);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = crate::lock(&self.counts);
         let count = counts.entry(address).or_default();
         if *count >= max {
             return Err(TooManyUnauthenticated);
@@ -71,13 +71,13 @@ impl UnauthenticatedConnectionLimiter {
 
 impl UnauthenticatedConnectionPermit {
     pub(super) fn mark_authenticated(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(crate::lock(&self.0).take());
     }
 }
 
 impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
-        let mut counts = self.limit.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = crate::lock(&self.limit.counts);
         let Some(count) = counts.get_mut(&self.address) else { return };
         *count -= 1;
         if *count == 0 {

@@ -1,10 +1,7 @@
 //! The output queue for lines, which are written whole and in order. The queue sends responses that are ready at the
 //! same time in one write, so that the client wakes up once for many responses.
 
-use std::{
-    io, mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{io, mem, sync::Mutex};
 
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -55,7 +52,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     pub(crate) async fn wait_for_room(&self, lines_max: u64) {
-        let has_room = |finished: &u64| self.lock_pending().last_number - finished < lines_max;
+        let has_room = |finished: &u64| crate::lock(&self.pending).last_number - finished < lines_max;
         // The channel cannot close during the wait, because its sender lives in `self`.
         drop(self.finished.subscribe().wait_for(has_room).await);
     }
@@ -69,7 +66,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     fn enqueue(&self, line: Vec<u8>) -> u64 {
-        let mut pending = self.lock_pending();
+        let mut pending = crate::lock(&self.pending);
         if pending.bytes.is_empty() {
             // A large response is not copied if no other line is queued.
             pending.bytes = line;
@@ -81,12 +78,8 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     fn take_pending(&self) -> OutboxUnsentLines {
-        let mut pending = self.lock_pending();
+        let mut pending = crate::lock(&self.pending);
         OutboxUnsentLines { bytes: mem::take(&mut pending.bytes), last_number: pending.last_number }
-    }
-
-    fn lock_pending(&self) -> MutexGuard<'_, OutboxUnsentLines> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -72,7 +72,7 @@ impl Default for PendingElicitations {
 
 impl PendingElicitations {
     fn issue(&self, handle: &str, principal: &str) -> Option<String> {
-        let mut open = self.open_handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = crate::lock(&self.open_handles);
         open.retain(|known| known != handle);
         open.push_back(handle.to_owned());
         if open.len() > OPEN_ELICITATIONS_MAX {
@@ -88,7 +88,7 @@ impl PendingElicitations {
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
             return false;
         }
-        let mut open = self.open_handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = crate::lock(&self.open_handles);
         let before = open.len();
         open.retain(|known| known != handle);
         open.len() < before

@@ -25,7 +25,7 @@ use super::{McpRequestContext, server::McpClientRequestHandler, uses_later_proto
 use crate::{
     call_executor::{CallRequest, OtherRequestsPending},
     dialect::error_text,
-    native::{self, CallStyle},
+    native::{self, CallStyle, without_nulls},
     prepared_call::{PreparedCall, RenderableOperation},
 };
 
@@ -208,14 +208,9 @@ fn child_resource(uri: &str, entry: &ListedEntryRow) -> Value {
     let path = entry.path.to_wire();
     let name = path.rsplit('/').next().unwrap_or(&path);
     let directory = uri.strip_suffix('/').unwrap_or(uri);
-    let mut child = json!({ "uri": format!("{directory}/{}", percent_encode(name)), "name": name });
-    if entry.kind == FileKind::Directory {
-        child["mimeType"] = json!(DIRECTORY_MIME_TYPE);
-    }
-    if let Some(size) = entry.size {
-        child["size"] = size.into();
-    }
-    child
+    let mime_type = (entry.kind == FileKind::Directory).then_some(DIRECTORY_MIME_TYPE);
+    let uri = format!("{directory}/{}", percent_encode(name));
+    without_nulls(json!({ "uri": uri, "name": name, "mimeType": mime_type, "size": entry.size }))
 }
 
 /// Adds the result fields of later MCP versions, which say that the result is complete and must not be cached.

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use rmcp::{
@@ -197,7 +197,7 @@ impl McpWatchEventNotifier {
         if uses_later_protocol(context) {
             return;
         }
-        let mut pusher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pusher = crate::lock(&self.0);
         let pusher = pusher.get_or_insert_with(|| {
             let (sender, events) = mpsc::channel(QUEUED_EVENTS_MAX);
             tokio::spawn(send_notifications(events, context.peer.clone(), dialects.clone()));
@@ -208,7 +208,7 @@ impl McpWatchEventNotifier {
 
     /// Stops the notifications about watch events; the client can still poll for the events of its watches.
     pub(super) fn close(&self) {
-        if let Some(pusher) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(pusher) = crate::lock(&self.0).take() {
             pusher.close();
         }
     }

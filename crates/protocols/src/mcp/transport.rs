@@ -22,7 +22,7 @@ use super::message_check::{self, McpMessageError, McpMessageIdAndMethod};
 use crate::{
     json_string::{LONG_TEXT_BYTES_MIN, append_escaped},
     limits::{LINES_UNREAD_MAX, REQUESTS_PENDING_MAX},
-    lines::{LineReader, LineReaderEvent, Outbox},
+    lines::{LineReader, LineReaderEvent, Outbox, into_line},
 };
 
 pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
@@ -48,16 +48,10 @@ pub(super) struct McpLineTransport<R, W> {
     outbox: Arc<Outbox<W>>,
     request_slots: Arc<Semaphore>,
     next_slot: Option<OwnedSemaphorePermit>,
-    handshake: McpHandshakeState,
+    /// Whether the client has sent its handshake. Before the handshake, the MCP library ends the connection if it gets
+    /// anything but a request.
+    is_initialized: bool,
     close_sender: watch::Sender<bool>,
-}
-
-/// Whether an MCP client has sent its handshake. Before the handshake, the MCP library ends the connection if it gets
-/// anything but a request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum McpHandshakeState {
-    Pending,
-    Done,
 }
 
 impl<R, W> McpLineTransport<R, W>
@@ -72,7 +66,7 @@ where
             outbox: Arc::new(Outbox::new(output)),
             request_slots: Arc::new(Semaphore::new(REQUESTS_PENDING_MAX)),
             next_slot: None,
-            handshake: McpHandshakeState::Pending,
+            is_initialized: false,
             close_sender: closed,
         };
         (lines, watcher)
@@ -102,16 +96,14 @@ where
     fn accept_message(&mut self, message: RxJsonRpcMessage<RoleServer>) -> Option<RxJsonRpcMessage<RoleServer>> {
         match message {
             JsonRpcMessage::Request(mut request) => {
-                if is_handshake(&request.request) {
-                    self.handshake = McpHandshakeState::Done;
-                }
+                self.is_initialized |= is_handshake(&request.request);
                 if let Some(slot) = self.next_slot.take() {
                     request.request.extensions_mut().insert(McpIncomingRequestPermit(Arc::new(slot)));
                 }
                 Some(JsonRpcMessage::Request(request))
             }
             other @ (JsonRpcMessage::Notification(_) | JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
-                (self.handshake == McpHandshakeState::Done).then_some(other)
+                self.is_initialized.then_some(other)
             }
         }
     }
@@ -151,9 +143,7 @@ fn is_handshake(request: &ClientRequest) -> bool {
 /// Returns an error response as a line. JSON-RPC requires a null id if the id of the request is unknown.
 fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
     let id = id.map_or(serde_json::Value::Null, |id| id.clone().into_json_value());
-    let mut line = serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes();
-    line.push(b'\n');
-    line
+    into_line(serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
 }
 
 impl<R, W> Transport<RoleServer> for McpLineTransport<R, W>

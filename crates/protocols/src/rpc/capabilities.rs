@@ -4,8 +4,11 @@ use serde_json::{Map, Value, json};
 use stead_engine::SupervisionTier;
 
 use super::{RpcServer, errors, message::RpcError};
-use crate::definition::{
-    ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolResultFieldDefinition,
+use crate::{
+    definition::{
+        ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolResultFieldDefinition,
+    },
+    native::without_nulls,
 };
 
 const DEFAULT_TOOL_VERSION: &str = "1.0";
@@ -90,19 +93,15 @@ fn describe_input(input: &ToolArgumentDefinition) -> Value {
         ToolArgumentType::Boolean => "boolean",
         ToolArgumentType::Json => "json",
     };
-    let mut description = json!({
-        "name": input.name, "type": kind, "required": input.required, "description": input.description,
-    });
-    if let Some(default) = &input.default {
-        description["default"] = default.clone();
-    }
-    if !input.values.is_empty() {
-        description["values"] = input.values.clone().into();
-    }
-    if let Some(schema) = &input.schema {
-        description["schema"] = schema.clone().into();
-    }
-    description
+    without_nulls(json!({
+        "name": input.name,
+        "type": kind,
+        "required": input.required,
+        "description": input.description,
+        "default": input.default,
+        "values": Some(&input.values).filter(|values| !values.is_empty()),
+        "schema": input.schema,
+    }))
 }
 
 fn describe_outputs(operation: &ToolDefinition) -> Vec<Value> {

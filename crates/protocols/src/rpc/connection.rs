@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -77,7 +77,7 @@ impl RpcConnection {
     }
 
     pub(super) fn cancel_call(&self, id: &Value) {
-        let running = self.running_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = crate::lock(&self.running_calls);
         running.get(&id.to_string()).into_iter().flatten().for_each(|call| call.notify_one());
     }
 }
@@ -123,7 +123,7 @@ impl RpcPendingMessageGuard {
         let cancel_notify = Arc::new(Notify::new());
         let id = id.map(Value::to_string);
         if let Some(id) = &id {
-            let mut running = self.0.running_calls.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = crate::lock(&self.0.running_calls);
             running.entry(id.clone()).or_default().push(cancel_notify.clone());
         }
         RpcRunningCall { connection: &self.0, id, cancel_notify }
@@ -149,7 +149,7 @@ impl RpcRunningCall<'_> {
 impl Drop for RpcRunningCall<'_> {
     fn drop(&mut self) {
         let Some(id) = &self.id else { return };
-        let mut running = self.connection.running_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = crate::lock(&self.connection.running_calls);
         if let Some(calls) = running.get_mut(id) {
             calls.retain(|call| !Arc::ptr_eq(call, &self.cancel_notify));
             if calls.is_empty() {

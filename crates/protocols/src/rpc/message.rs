@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use stead_engine::{Error, ErrorKind};
 
 use crate::{
     error_rows::error_row,
     limits::ID_BYTES_MAX,
+    native::to_json_text,
     strict_json::{StrictJsonError, StrictJsonParserReturnedPart, parse_strict},
 };
 
@@ -39,10 +41,11 @@ pub mod errors {
     pub const CALL_FAILED: i64 = -32004;
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<Box<Value>>,
 }
 
@@ -58,14 +61,6 @@ impl RpcError {
 
     pub(super) fn from_error(error: &Error, data: impl Into<Value>) -> Self {
         Self::new(error_row(error.kind).rpc, error.message.clone()).with_data(data)
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        let mut error = json!({ "code": self.code, "message": self.message });
-        if let Some(data) = &self.data {
-            error["data"] = data.as_ref().clone();
-        }
-        error
     }
 }
 
@@ -144,7 +139,7 @@ pub(super) fn parse_request(value: Value) -> Result<RpcRequest, RpcMessageError>
 pub(super) fn response(id: &Value, result: Result<String, RpcError>) -> String {
     let (member, json) = match result {
         Ok(result) => ("result", result),
-        Err(error) => ("error", error.to_json().to_string()),
+        Err(error) => ("error", to_json_text(&error)),
     };
     format!("{{\"jsonrpc\":\"{JSONRPC_VERSION}\",\"id\":{id},\"{member}\":{json}}}")
 }
@@ -162,6 +157,8 @@ pub(super) fn parse_message(bytes: &[u8]) -> Result<Value, RpcMessageError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -8,12 +8,12 @@ use super::{
     connection::RpcPendingMessageGuard,
     errors,
     message::{self, RpcError, RpcRequest, echoable_id},
-    transport::message_line,
 };
 use crate::{
     call_executor::{CallRequest, ClientDisconnectedError, progress_channel},
     dialect::{self, Dialect, DialectReply, ReplyStatus},
-    native::CallStyle,
+    lines::into_line,
+    native::{CallStyle, without_nulls},
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
@@ -130,7 +130,7 @@ impl RpcServer {
         let report = async {
             let (Some((sink, token)), Some(receiver)) = (progress_target, receiver) else { return };
             let notify = |progress: CallProgress| {
-                let line = message_line(progress_notification(&token, progress).to_string());
+                let line = into_line(progress_notification(&token, progress).to_string());
                 let sink = &sink;
                 async move { sink.send(line).await.map_err(|_| ClientDisconnectedError) }
             };
@@ -170,10 +170,9 @@ fn progress_token(meta: &Map<String, Value>) -> Result<Option<Value>, RpcError> 
 }
 
 fn progress_notification(token: &Value, progress: CallProgress) -> Value {
-    let mut params = json!({ "token": token, "done": progress.entries_done, "message": progress.to_string() });
-    if let Some(found) = progress.found {
-        params["found"] = found.into();
-    }
+    let CallProgress { entries_done: done, found, .. } = progress;
+    let params =
+        without_nulls(json!({ "token": token, "done": done, "message": progress.to_string(), "found": found }));
     json!({ "jsonrpc": "2.0", "method": PROGRESS_METHOD, "params": params })
 }
 

@@ -19,7 +19,7 @@ use crate::{
     call_recorder,
     event_pusher::{EVENT_METHOD, EventPusher, PushedEvent},
     limits::{QUEUED_EVENTS_MAX, REQUESTS_PENDING_MAX, UNREAD_RESPONSE_BYTES_MAX},
-    lines::{LineReader, LineReaderEvent, Outbox},
+    lines::{LineReader, LineReaderEvent, Outbox, into_line},
 };
 
 /// The number of response bytes that one semaphore permit represents.
@@ -33,12 +33,6 @@ impl<W: AsyncWrite + Unpin + Send> MessageSink for Outbox<W> {
     fn send(&self, line: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
         Box::pin(Outbox::send(self, line))
     }
-}
-
-pub(super) fn message_line(message: String) -> Vec<u8> {
-    let mut line = message.into_bytes();
-    line.push(b'\n');
-    line
 }
 
 /// Serves one JSON-RPC client until the client closes the connection. When the client disconnects, calls that wait for
@@ -81,7 +75,7 @@ where
             drop(line);
             if let Some(response) = response {
                 // A send error means that the client has disconnected, which the next read reports.
-                drop(outbox.send(message_line(response)).await);
+                drop(outbox.send(into_line(response)).await);
             }
             drop((pending, slot));
         });
@@ -96,7 +90,7 @@ async fn push_events(rpc: Arc<RpcServer>, mut events: mpsc::Receiver<PushedEvent
     while let Some(pushed) = events.recv().await {
         let params = pushed.render(&rpc.dialects);
         let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": params });
-        if sink.send(message_line(notification.to_string())).await.is_err() {
+        if sink.send(into_line(notification.to_string())).await.is_err() {
             return;
         }
     }
