@@ -13,6 +13,8 @@ pub(crate) use gate::{ApprovalCheckResult, ApprovalWaitResult, MissingApproval, 
 pub use preview::ApprovalPlanPreview;
 pub(crate) use preview::{preview_plan, preview_reads};
 
+use crate::enum_words::enum_words;
+
 /// A stored approval request with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
@@ -52,28 +54,9 @@ pub enum ApprovalState {
     Expired,
 }
 
-impl ApprovalState {
-    /// All states of an approval request.
-    pub const ALL: &[ApprovalState] = &[
-        ApprovalState::Pending,
-        ApprovalState::Approved,
-        ApprovalState::Denied,
-        ApprovalState::Used,
-        ApprovalState::Stale,
-        ApprovalState::Expired,
-    ];
-
-    /// The name of the approval state in the database and in results.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ApprovalState::Pending => "pending",
-            ApprovalState::Approved => "approved",
-            ApprovalState::Denied => "denied",
-            ApprovalState::Used => "used",
-            ApprovalState::Stale => "stale",
-            ApprovalState::Expired => "expired",
-        }
-    }
+enum_words! {
+    ApprovalState:
+    Pending "pending", Approved "approved", Denied "denied", Used "used", Stale "stale", Expired "expired",
 }
 
 /// The approval request of a call. If a call is repeated with a changed plan, its earlier open approval requests become

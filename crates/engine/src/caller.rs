@@ -61,6 +61,15 @@ impl Principal {
         }
     }
 
+    /// The principal itself if it may see only its own items, such as alerts and approvals; `None` if it may see all.
+    pub(crate) fn only_visible_owner(&self) -> Option<&Self> {
+        self.is_agent().then_some(self)
+    }
+
+    pub(crate) fn may_see_items_of(&self, owner: &str) -> bool {
+        !self.is_agent() || owner == self.to_string()
+    }
+
     /// The default time in milliseconds for which the trash keeps files that this principal removed.
     pub fn trash_retention_ms(&self) -> i64 {
         if self.is_agent() { limits::AGENT_TRASH_RETENTION_MS } else { limits::USER_TRASH_RETENTION_MS }

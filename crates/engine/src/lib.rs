@@ -13,6 +13,7 @@ mod call_options;
 mod caller;
 mod control;
 mod engine;
+mod enum_words;
 mod error_details;
 mod errors;
 mod glob;

@@ -144,6 +144,14 @@ pub enum TruncatedOutcomeNextStep<A> {
 }
 
 impl<A> Completeness<A> {
+    pub(crate) fn continued_by(next: A, limit: &'static str) -> Self {
+        Self::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
+    }
+
+    pub(crate) fn narrowed_by(argument: &'static str, limit: &'static str) -> Self {
+        Self::Truncated { limit, next: TruncatedOutcomeNextStep::Narrow { argument } }
+    }
+
     pub fn is_truncated(&self) -> bool {
         match self {
             Completeness::Complete => false,

@@ -263,6 +263,13 @@ pub struct JournalEntryQuery {
     pub limit: usize,
 }
 
+impl JournalEntryQuery {
+    /// Selects the first `limit` entries with changes in the given order.
+    pub fn changes(order: JournalEntryOrder, limit: usize) -> Self {
+        Self { selection: JournalNoChangeEntryFilter::WithChanges, order, limit, ..Self::default() }
+    }
+}
+
 /// Whether a journal query includes calls that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JournalNoChangeEntryFilter {

@@ -11,7 +11,7 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{BuildSessionCallOutcomeFn, OperationPlanningResult, PathlessOperation, PlanResult},
-    outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
+    outcome::{Completeness, OperationOutcome, RecordedEntryFields, UtcTime},
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
@@ -60,18 +60,11 @@ impl PathlessOperation for ListAlertsArgs {
         let found = match &self.id {
             Some(id) => vec![find_visible_alert(context, id)?],
             None => {
-                let sender = match &context.caller.principal {
-                    Principal::User(_) | Principal::System | Principal::External => None,
-                    agent @ Principal::Agent(_) => Some(agent),
-                };
-                context.workspace().alerts(sender, limits::ALERTS_LISTED_MAX)?
+                context.workspace().alerts(context.caller.principal.only_visible_owner(), limits::ALERTS_LISTED_MAX)?
             }
         };
         let completeness = match found.len() {
-            limits::ALERTS_LISTED_MAX => Completeness::Truncated {
-                limit: "ALERTS_LISTED_MAX",
-                next: TruncatedOutcomeNextStep::Narrow { argument: "id" },
-            },
+            limits::ALERTS_LISTED_MAX => Completeness::narrowed_by("id", "ALERTS_LISTED_MAX"),
             _ => Completeness::Complete,
         };
         let outcome = ListAlertsOutcome { alerts: found.iter().map(AlertFields::from).collect(), completeness };
@@ -105,10 +98,8 @@ impl PathlessOperation for AnswerAlertArgs {
 }
 
 fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<AgentSentAlertAndResponse, Error> {
-    let found = context.workspace().alert(id)?.filter(|alert| match &context.caller.principal {
-        Principal::User(_) | Principal::System | Principal::External => true,
-        agent @ Principal::Agent(_) => alert.sender == agent.to_string(),
-    });
+    let found = context.workspace().alert(id)?;
+    let found = found.filter(|alert| context.caller.principal.may_see_items_of(&alert.sender));
     found.ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("alert {} does not exist", shorten_for_error(id)))
             .with_next_step(NextStep::call(ListAlertsArgs::default(), "list the alerts"))

@@ -15,7 +15,7 @@ use crate::{
     operation::{
         BuildApprovalAnswerOutcomeFn, Operation, OperationPlanningResult, PathlessOperation, PlanResult, ValueForPlan,
     },
-    outcome::{Completeness, OperationOutcome, RecordedEntryFields, TruncatedOutcomeNextStep, UtcTime},
+    outcome::{Completeness, OperationOutcome, RecordedEntryFields, UtcTime},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -65,31 +65,21 @@ impl ListApprovalsArgs {
             ApprovalStateFilter::All => (None, "state"),
         };
         let limit = limits::APPROVALS_LISTED_MAX;
-        let filter = ApprovalFilter { principal: visible_principal(context), state, limit, call_digest: None };
+        let principal = context.caller.principal.only_visible_owner().map(ToString::to_string);
+        let filter = ApprovalFilter { principal, state, limit, call_digest: None };
         let found = context.workspace().approvals(&filter)?;
         let completeness = if found.len() < limit {
             Completeness::Complete
         } else {
-            let next = TruncatedOutcomeNextStep::Narrow { argument: narrowed_by };
-            Completeness::Truncated { limit: "APPROVALS_LISTED_MAX", next }
+            Completeness::narrowed_by(narrowed_by, "APPROVALS_LISTED_MAX")
         };
         Ok(ListedApprovalsPage { approvals: found.iter().map(ApprovalFields::from).collect(), completeness })
     }
 }
 
-/// Returns the principal whose approvals the caller may see; `None` means all principals.
-fn visible_principal(context: &CallContext<'_>) -> Option<String> {
-    match &context.caller.principal {
-        Principal::Agent(_) => Some(context.caller.principal.to_string()),
-        Principal::User(_) | Principal::System | Principal::External => None,
-    }
-}
-
 fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval, Error> {
     let found = context.workspace().approval(id)?;
-    let principal = visible_principal(context);
-    let visible = found.filter(|approval| principal.as_ref().is_none_or(|own| approval.request.principal == *own));
-    visible.ok_or_else(|| {
+    found.filter(|approval| context.caller.principal.may_see_items_of(&approval.request.principal)).ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("this workspace has no approval request '{}'", shorten_for_error(id)))
             .with_next_step(NextStep::call(
                 ListApprovalsArgs { id: None, state: ApprovalStateFilter::All },

@@ -22,6 +22,7 @@ use crate::{
     buffers::{BufferEditorConnectionState, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     caller::Principal,
+    enum_words::enum_words,
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
@@ -30,7 +31,7 @@ use crate::{
         older_revisions::{FileDisappearanceCause, find_removal_or_move},
         read,
     },
-    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime},
+    outcome::{Completeness, OperationOutcome, UtcTime},
     plan::FileKind,
     version::Version,
     workspace::{BytesToRead, FileBytesWithVersion},
@@ -141,15 +142,9 @@ impl BufferUnsavedState {
             (true, false) => Self::Clean,
         }
     }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Unsaved => "unsaved",
-            Self::Draft => "draft",
-        }
-    }
 }
+
+enum_words! { BufferUnsavedState: Clean "clean", Unsaved "unsaved", Draft "draft" }
 
 fn saved_version(context: &CallContext<'_>, path: &RelPath) -> Option<Version> {
     context.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version)
@@ -201,10 +196,7 @@ impl Operation for BufferListArgs {
         let omitted = buffers.len().saturating_sub(limits::BUFFERS_LISTED_MAX);
         let completeness = match omitted {
             0 => Completeness::Complete,
-            _ => Completeness::Truncated {
-                limit: "BUFFERS_LISTED_MAX",
-                next: TruncatedOutcomeNextStep::Narrow { argument: "path" },
-            },
+            _ => Completeness::narrowed_by("path", "BUFFERS_LISTED_MAX"),
         };
         let row = |buffer: &EditorBufferMetadata| {
             let text = if target.is_none() { None } else { own_editor_text(context, buffer)? };

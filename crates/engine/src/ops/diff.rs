@@ -24,11 +24,11 @@ use crate::{
     next_step::NextStep,
     operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{HistoryArgs, ReadArgs},
-    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep},
+    outcome::{Completeness, OperationOutcome},
     plan::FileKind,
     resolve,
     version::{BaseVersion, Version},
-    workspace::{BytesToRead, FileBytesWithVersion, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
+    workspace::{BytesToRead, FileBytesWithVersion, JournalEntryOrder, JournalEntryQuery},
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -224,15 +224,9 @@ fn find_version_in_history(
     if let Some(version) = on_disk.filter(|version| matches(version)) {
         return Ok(version);
     }
-    let filter = JournalEntryQuery {
-        path: Some(path.clone()),
-        selection: JournalNoChangeEntryFilter::WithChanges,
-        order: JournalEntryOrder::NewestFirst,
-        limit: limits::ENTRIES_SCANNED_MAX,
-        ..JournalEntryQuery::default()
-    };
+    let newest = JournalEntryQuery::changes(JournalEntryOrder::NewestFirst, limits::ENTRIES_SCANNED_MAX);
+    let entries = context.workspace().entries(&JournalEntryQuery { path: Some(path.clone()), ..newest })?;
     let wire = path.to_wire();
-    let entries = context.workspace().entries(&filter)?;
     let known = entries.iter().flat_map(|stored| &stored.entry.changes).flat_map(|change| {
         let before = (change.path == wire).then_some(&change.before);
         let after = (change.to.as_deref().unwrap_or(&change.path) == wire).then_some(&change.after);
@@ -273,14 +267,13 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
         TextPageEnd::AtLine | TextPageEnd::InsideLine => Some("OUTCOME_PAGE_CHARS"),
         TextPageEnd::Complete => diff.is_truncated().then_some("DIFF_LINES_MAX"),
     };
-    let next = TruncatedOutcomeNextStep::Narrow { argument: "from" };
     Ok(DiffOutcome {
         path: path.clone(),
         from: old.version,
         to: new.version,
         diff: page.text.to_owned(),
         lines: diff_stat(&before, &after).into(),
-        completeness: limit.map_or(Completeness::Complete, |limit| Completeness::Truncated { limit, next }),
+        completeness: limit.map_or(Completeness::Complete, |limit| Completeness::narrowed_by("from", limit)),
         same_bytes: old.bytes == new.bytes,
     })
 }

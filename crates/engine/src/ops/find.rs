@@ -19,7 +19,7 @@ use crate::{
         list,
         walk::{self, IgnoredFileInclusionPolicy, ParallelWalkEntry, WalkOmissions},
     },
-    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime},
+    outcome::{Completeness, OperationOutcome, UtcTime},
     plan::FileKind,
 };
 
@@ -129,22 +129,20 @@ impl FindArgs {
         shown: usize,
         omissions: WalkOmissions,
     ) -> Completeness<FindArgs> {
-        let narrow = TruncatedOutcomeNextStep::Narrow { argument: "path" };
         if omissions.limit_reached {
-            return Completeness::Truncated { limit: "TREE_ENTRIES_MAX", next: narrow };
+            return Completeness::narrowed_by("path", "TREE_ENTRIES_MAX");
         }
         if total <= shown as u64 {
             return Completeness::Complete;
         }
         let max = self.max.unwrap_or(limits::FIND_MATCHES_DEFAULT as u64);
         let larger_max = total.min(limits::FIND_MATCHES_MAX as u64);
-        let next = if larger_max > max {
-            TruncatedOutcomeNextStep::Call(Self { path: Some(top.to_string()), max: Some(larger_max), ..self.clone() })
-        } else {
-            narrow
-        };
         let limit = if self.max.is_none() { "FIND_MATCHES_DEFAULT" } else { "FIND_MATCHES_MAX" };
-        Completeness::Truncated { limit, next }
+        if larger_max <= max {
+            return Completeness::narrowed_by("path", limit);
+        }
+        let next = Self { path: Some(top.to_string()), max: Some(larger_max), ..self.clone() };
+        Completeness::continued_by(next, limit)
     }
 }
 

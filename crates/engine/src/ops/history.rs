@@ -11,8 +11,8 @@ use crate::{
     errors::Error,
     limits,
     operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
-    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    outcome::{Completeness, OperationOutcome, UtcTime, is_default},
+    workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -102,10 +102,7 @@ impl Operation for HistoryArgs {
             path: target.map(|target| target.path.clone()),
             after: since,
             before: cursor,
-            selection: JournalNoChangeEntryFilter::WithChanges,
-            order: JournalEntryOrder::NewestFirst,
-            limit: HISTORY_BATCH_ENTRIES,
-            ..JournalEntryQuery::default()
+            ..JournalEntryQuery::changes(JournalEntryOrder::NewestFirst, HISTORY_BATCH_ENTRIES)
         };
         Ok(OperationPlanningResult::Read { outcome: collect_page(context, query)?, bytes: 0 })
     }
@@ -145,7 +142,7 @@ fn collect_page(context: &CallContext<'_>, mut query: JournalEntryQuery) -> Resu
             since: query.after.map(JournalEntryArgument::from_number),
             cursor: query.before.map(JournalEntryArgument::from_number),
         };
-        Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
+        Completeness::continued_by(next, limit)
     });
     Ok(HistoryOutcome { path: query.path, entries, completeness })
 }

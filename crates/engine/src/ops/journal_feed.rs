@@ -17,7 +17,7 @@ use crate::{
         text_pages::shorten_for_error,
         visible_change::{history_lost_error, parse_entry_number},
     },
-    outcome::{Completeness, TruncatedOutcomeNextStep, UtcTime},
+    outcome::{Completeness, UtcTime},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
     workspace_reader::WorkspaceReader,
 };
@@ -111,13 +111,7 @@ impl JournalCursor {
     }
 
     fn after_newest(workspace: &WorkspaceReader<'_>, before: Option<u64>) -> Result<Self, Error> {
-        let filter = JournalEntryQuery {
-            selection: JournalNoChangeEntryFilter::WithChanges,
-            order: JournalEntryOrder::NewestFirst,
-            before,
-            limit: 1,
-            ..JournalEntryQuery::default()
-        };
+        let filter = JournalEntryQuery { before, ..JournalEntryQuery::changes(JournalEntryOrder::NewestFirst, 1) };
         Ok(workspace.entries(&filter)?.first().map_or(Self::START, Self::after_entry))
     }
 
@@ -204,12 +198,7 @@ impl<E> JournalFeedPage<E> {
     }
 
     pub(super) fn completeness<A>(&self, next: impl FnOnce(JournalCursorArgument) -> A) -> Completeness<A> {
-        match self.limit {
-            Some(limit) => {
-                Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next(self.position.into())) }
-            }
-            None => Completeness::Complete,
-        }
+        self.limit.map_or(Completeness::Complete, |limit| Completeness::continued_by(next(self.position.into()), limit))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits::{LOG_ENTRIES_DEFAULT, LOG_ENTRIES_PER_PAGE},
     operation::{OperationPlanningResult, PathlessOperation, PlanResult},
-    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep},
+    outcome::{Completeness, OperationOutcome},
     utc_time::{UtcSecond, parse_utc_time},
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -97,14 +97,10 @@ impl PathlessOperation for ShowLogArgs {
         let found = context.workspace().entries(&query)?;
         let rest = wanted.saturating_sub(found.len() as u64);
         let completeness = match found.last() {
-            Some(last) if found.len() == query.limit && (wanted == 0 || rest > 0) => Completeness::Truncated {
-                limit: "LOG_ENTRIES_PER_PAGE",
-                next: TruncatedOutcomeNextStep::Call(Self {
-                    limit: Some(rest),
-                    before: Some(last.entry.number),
-                    ..self.clone()
-                }),
-            },
+            Some(last) if found.len() == query.limit && (wanted == 0 || rest > 0) => {
+                let next = Self { limit: Some(rest), before: Some(last.entry.number), ..self.clone() };
+                Completeness::continued_by(next, "LOG_ENTRIES_PER_PAGE")
+            }
             Some(_) | None => Completeness::Complete,
         };
         let outcome = ShowLogOutcome { entries: found.into_iter().map(Into::into).collect(), completeness };

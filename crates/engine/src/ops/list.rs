@@ -18,7 +18,7 @@ use crate::{
     next_step::NextStep,
     operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::ReadArgs,
-    outcome::{Completeness, OperationOutcome, TruncatedOutcomeNextStep, UtcTime, is_default},
+    outcome::{Completeness, OperationOutcome, UtcTime, is_default},
     plan::FileKind,
 };
 
@@ -129,18 +129,15 @@ impl Operation for ListArgs {
         walk.run(after.as_ref())?;
         let completeness = match walk.next_cursor {
             None => Completeness::Complete,
-            Some(last) => Completeness::Truncated {
-                limit: match context.options.listing_style {
+            Some(last) => {
+                let limit = match context.options.listing_style {
                     ListingPageSizeAndDetail::NativePage => "OUTCOME_PAGE_CHARS",
                     ListingPageSizeAndDetail::DetailedEntries(_) => "DetailedEntries",
-                },
-                next: TruncatedOutcomeNextStep::Call(Self {
-                    path: Some(top.to_string()),
-                    depth: Some(self.depth.unwrap_or(1)),
-                    all: self.all,
-                    cursor: Some(last.to_string()),
-                }),
-            },
+                };
+                let (path, cursor) = (Some(top.to_string()), Some(last.to_string()));
+                let next = Self { path, depth: Some(self.depth.unwrap_or(1)), all: self.all, cursor };
+                Completeness::continued_by(next, limit)
+            }
         };
         let outcome = ListOutcome {
             path: top.clone(),

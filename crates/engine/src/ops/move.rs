@@ -34,7 +34,7 @@ pub struct MoveArgs {
     pub files_only: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct MoveOutcome {
     pub from: RelPath,
     pub path: RelPath,
@@ -124,11 +124,11 @@ impl Operation for MoveArgs {
                 path: to,
                 version: moved.map(|observed| observed.version),
                 rev: Some(format!("r{}", receipt.entry)),
-                unsaved: None,
                 changed: true,
                 moved: Some(MoveOutcomeTreeFields { replaced: replaces, files: tree.files, bytes: tree.bytes }),
                 trash: receipt.trash_ids.first().cloned(),
                 recorded: Some(receipt.into()),
+                ..MoveOutcome::default()
             }),
         })
     }
@@ -204,11 +204,7 @@ fn unchanged_outcome(
         path: source.path.clone(),
         version: observed.map(|observed| observed.version),
         rev: observed.map(|observed| context.revision_name(&source.path, &observed.version)),
-        unsaved: None,
-        changed: false,
-        moved: None,
-        trash: None,
-        recorded: None,
+        ..MoveOutcome::default()
     };
     Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
 }

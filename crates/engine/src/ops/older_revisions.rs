@@ -21,7 +21,7 @@ use crate::{
     operation::ResolvedTarget,
     ops::{ListArgs, UndoArgs, WriteArgs},
     version::Version,
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 pub(crate) struct OlderRevisionMatch {
@@ -126,14 +126,8 @@ fn retained_text(context: &CallContext<'_>, path: &RelPath, version: &Version) -
 }
 
 fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<StoredJournalEntry>> {
-    let filter = JournalEntryQuery {
-        path: Some(path.clone()),
-        selection: JournalNoChangeEntryFilter::WithChanges,
-        order: JournalEntryOrder::NewestFirst,
-        limit: limits::OLDER_REVISIONS_MAX,
-        ..JournalEntryQuery::default()
-    };
-    context.workspace().entries(&filter).ok()
+    let newest = JournalEntryQuery::changes(JournalEntryOrder::NewestFirst, limits::OLDER_REVISIONS_MAX);
+    context.workspace().entries(&JournalEntryQuery { path: Some(path.clone()), ..newest }).ok()
 }
 
 /// Returns the file versions of a journal entry: `true` marks a written version, `false` an overwritten version.

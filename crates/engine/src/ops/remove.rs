@@ -10,7 +10,6 @@ use stead_path::RelPath;
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
-    caller::Principal,
     engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
@@ -210,11 +209,7 @@ impl RestoreFromTrashArgs {
             Error::new(ErrorKind::NotFound, format!("the trash has no item {name}"))
                 .with_next_step(NextStep::call(HistoryArgs::default(), "find the removal; the item may have expired"))
         })?;
-        let is_allowed = match &context.caller.principal {
-            Principal::User(_) | Principal::System | Principal::External => true,
-            Principal::Agent(_) => item.owner == context.caller.principal.to_string(),
-        };
-        if !is_allowed {
+        if !context.caller.principal.may_see_items_of(&item.owner) {
             return Err(Error::new(ErrorKind::NotOwner, format!("{name} was removed by another principal"))
                 .with_next_step(NextStep::ask_person("restore it")));
         }
@@ -235,11 +230,7 @@ impl RestoreFromTrashArgs {
         else {
             return Ok(None);
         };
-        let owner = match &context.caller.principal {
-            Principal::User(_) | Principal::System | Principal::External => None,
-            agent @ Principal::Agent(_) => Some(agent),
-        };
-        let items = context.workspace().trash(owner)?;
+        let items = context.workspace().trash(context.caller.principal.only_visible_owner())?;
         Ok(items.into_iter().find(|item| item.path == parsed.path))
     }
 }

@@ -33,12 +33,11 @@ use crate::{
     operation::{Operation, OperationPlanningResult, PathAccessRequest, PathlessOperation, PlanResult, ResolvedTarget},
     ops::{HistoryArgs, UndoArgs},
     outcome::{
-        Completeness, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion,
-        TruncatedOutcomeNextStep, is_default,
+        Completeness, FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion, is_default,
     },
     session_store::SessionStoreWriteRequest,
     version::Version,
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
+    workspace::{JournalEntryOrder, JournalEntryQuery},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,14 +98,9 @@ fn latest_session(
     principal: Option<&str>,
     session: Option<&str>,
 ) -> Result<ReviewedSessionKey, Error> {
-    let filter = JournalEntryQuery {
-        principal: principal.map(str::to_owned),
-        selection: JournalNoChangeEntryFilter::WithChanges,
-        order: JournalEntryOrder::NewestFirst,
-        limit: limits::ENTRIES_SCANNED_MAX,
-        ..JournalEntryQuery::default()
-    };
-    let entries = context.workspace().entries(&filter)?;
+    let newest = JournalEntryQuery::changes(JournalEntryOrder::NewestFirst, limits::ENTRIES_SCANNED_MAX);
+    let query = JournalEntryQuery { principal: principal.map(str::to_owned), ..newest };
+    let entries = context.workspace().entries(&query)?;
     let mut callers = entries.into_iter().map(|stored| stored.entry.caller).filter(|caller| {
         let is_candidate = principal.is_some() || caller.principal.starts_with("agent:");
         is_candidate && session.is_none_or(|session| caller.session == session)
@@ -228,15 +222,9 @@ impl Operation for ReviewArgs {
         let listed = changes.files.iter().take(limits::REVIEW_FILES_MAX);
         let files = listed.map(|file| reviewed_file_row(file, texts, &mut diff_lines_max)).collect();
         let completeness = if total > limits::REVIEW_FILES_MAX {
-            Completeness::Truncated {
-                limit: "REVIEW_FILES_MAX",
-                next: TruncatedOutcomeNextStep::Narrow { argument: "path" },
-            }
+            Completeness::narrowed_by("path", "REVIEW_FILES_MAX")
         } else if changes.truncated {
-            Completeness::Truncated {
-                limit: "ENTRIES_SCANNED_MAX",
-                next: TruncatedOutcomeNextStep::Narrow { argument: "since" },
-            }
+            Completeness::narrowed_by("since", "ENTRIES_SCANNED_MAX")
         } else {
             Completeness::Complete
         };

@@ -7,7 +7,7 @@ use stead_path::RelPath;
 use super::text_pages::shorten_for_error;
 use crate::{
     call_context::CallContext,
-    caller::{CallerAccessMode, Principal},
+    caller::CallerAccessMode,
     engine::ConversationSessionSwitch,
     errors::{Error, ErrorKind},
     next_step::NextStep,
@@ -131,7 +131,10 @@ impl PathlessOperation for SessionOperationArgs {
 impl SessionOperationArgs {
     fn find_session(&self, context: &CallContext<'_>) -> Result<Option<SessionRecord>, Error> {
         let id = self.id.as_deref().unwrap_or(&context.caller.session);
-        let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
+        let session = context
+            .workspace()
+            .session(id)?
+            .filter(|session| context.caller.principal.may_see_items_of(&session.principal));
         match (&self.id, session) {
             (Some(id), None) => Err(unknown_session_error(id)),
             (_, session) => Ok(session),
@@ -227,14 +230,6 @@ fn describe_session(context: &CallContext<'_>, session: Option<&SessionRecord>) 
         writable,
         root: workspace.profile().root_spellings.first().cloned(),
     })
-}
-
-/// An agent sees only its own sessions; a person sees all sessions.
-fn may_see_session(context: &CallContext<'_>, session: &SessionRecord) -> bool {
-    match &context.caller.principal {
-        Principal::User(_) | Principal::System | Principal::External => true,
-        agent @ Principal::Agent(_) => session.principal == agent.to_string(),
-    }
 }
 
 fn unknown_session_error(id: &str) -> Error {

@@ -19,7 +19,7 @@ use crate::{
     limits,
     ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor},
     version::Version,
-    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
     workspace_reader::WorkspaceReader,
 };
 
@@ -167,10 +167,7 @@ impl SessionStaleReadTracker {
         loop {
             let filter = JournalEntryQuery {
                 after: Some(self.position.last_complete_entry()),
-                selection: JournalNoChangeEntryFilter::WithChanges,
-                order: JournalEntryOrder::OldestFirst,
-                limit: STALE_READ_BATCH_ENTRIES,
-                ..JournalEntryQuery::default()
+                ..JournalEntryQuery::changes(JournalEntryOrder::OldestFirst, STALE_READ_BATCH_ENTRIES)
             };
             let batch = workspace.entries(&filter)?;
             for stored in &batch {

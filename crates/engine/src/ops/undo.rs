@@ -16,11 +16,11 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget, ValueForPlan},
+    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, RequestedPaths, ResolvedTarget},
     ops::HistoryArgs,
     outcome::{OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, Plan, PlannedChange},
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -78,15 +78,14 @@ impl OperationOutcome for UndoOrRedoOutcome {}
 type UndoOrRedoTargets<'t> = (PlannedUndoOrRedo, &'t [ResolvedTarget]);
 
 impl Operation for UndoArgs {
-    type Paths = (ValueForPlan<PlannedUndoOrRedo>, Vec<PathAccessRequest>);
+    type Paths = PlannedUndoOrRedo;
     type Outcome = UndoOrRedoOutcome;
 
     fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
-        let reversal = match &self.entry {
+        match &self.entry {
             Some(entry) => undo_by_number(context, entry.entry_number()?),
             None => undo_newest(context),
-        };
-        reversal.map(PlannedUndoOrRedo::with_requested_paths)
+        }
     }
 
     fn plan(&self, context: &CallContext<'_>, (reversal, targets): UndoOrRedoTargets<'_>) -> PlanResult<Self> {
@@ -96,15 +95,14 @@ impl Operation for UndoArgs {
 }
 
 impl Operation for RedoArgs {
-    type Paths = (ValueForPlan<PlannedUndoOrRedo>, Vec<PathAccessRequest>);
+    type Paths = PlannedUndoOrRedo;
     type Outcome = UndoOrRedoOutcome;
 
     fn resolve(&self, context: &CallContext<'_>) -> Result<Self::Paths, Error> {
-        let reversal = match &self.entry {
+        match &self.entry {
             Some(entry) => redo_by_number(context, entry.entry_number()?),
             None => redo_newest(context),
-        };
-        reversal.map(PlannedUndoOrRedo::with_requested_paths)
+        }
     }
 
     fn plan(&self, context: &CallContext<'_>, (reversal, targets): UndoOrRedoTargets<'_>) -> PlanResult<Self> {
@@ -129,8 +127,7 @@ fn nothing_to_undo_error() -> Error {
 }
 
 fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
-    let filter = JournalEntryQuery { principal: principal_filter(context), ..JournalEntryQuery::default() };
-    let found = find_newest(context, filter, |stored| match stored.entry.relation {
+    let found = find_newest(context, newest_visible_changes(context), |stored| match stored.entry.relation {
         _ if is_external(&stored.entry) => Ok(None),
         // `undo` skips the entries of undo and redo, so that repeated calls go further back in the history.
         JournalEntryRelation::Undoes(_) | JournalEntryRelation::Redoes(_) | JournalEntryRelation::Amends(_) => Ok(None),
@@ -182,7 +179,7 @@ fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Planned
 
 fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     let operation = Some("undo".to_owned());
-    let filter = JournalEntryQuery { principal: principal_filter(context), operation, ..JournalEntryQuery::default() };
+    let filter = JournalEntryQuery { operation, ..newest_visible_changes(context) };
     let found = find_newest(context, filter, |stored| match stored.entry.relation {
         JournalEntryRelation::Undoes(number) => {
             let undone_by = context.workspace().undone_by(number)?;
@@ -225,14 +222,21 @@ pub(crate) struct PlannedUndoOrRedo {
     steps: Vec<RecordedChangeToRevert>,
 }
 
+impl RequestedPaths for PlannedUndoOrRedo {
+    type Targets<'t> = UndoOrRedoTargets<'t>;
+
+    fn requests(&self) -> Vec<PathAccessRequest> {
+        inverse::requested_paths(&self.steps)
+    }
+
+    fn take_targets<'t>(self, resolved: &mut &'t [ResolvedTarget]) -> UndoOrRedoTargets<'t> {
+        (self, std::mem::take(resolved))
+    }
+}
+
 impl PlannedUndoOrRedo {
     fn new(context: &CallContext<'_>, entry: UndoneOrRedoneEntry, source: &JournalEntry) -> Result<Self, Error> {
         Ok(Self { entry, source_entry: source.number, steps: inverse::revert_steps(context, source)? })
-    }
-
-    fn with_requested_paths(self) -> (ValueForPlan<Self>, Vec<PathAccessRequest>) {
-        let paths = inverse::requested_paths(&self.steps);
-        (ValueForPlan(self), paths)
     }
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, UndoOrRedoOutcome), Error> {
@@ -340,14 +344,11 @@ fn require_owner(context: &CallContext<'_>, entry: &JournalEntry) -> Result<(), 
         )
         .with_next_step("read the file, then write the intended content"));
     }
-    match &context.caller.principal {
-        Principal::User(_) | Principal::System | Principal::External => Ok(()),
-        Principal::Agent(_) if entry.caller.principal == context.caller.principal.to_string() => Ok(()),
-        Principal::Agent(_) => {
-            Err(Error::new(ErrorKind::NotOwner, format!("r{} was made by {}", entry.number, entry.caller.principal))
-                .with_next_step("undo your own entries; a person can undo any"))
-        }
+    if context.caller.principal.may_see_items_of(&entry.caller.principal) {
+        return Ok(());
     }
+    Err(Error::new(ErrorKind::NotOwner, format!("r{} was made by {}", entry.number, entry.caller.principal))
+        .with_next_step("undo your own entries; a person can undo any"))
 }
 
 /// Whether a journal entry records changes by other programs, which cannot be undone.
@@ -355,28 +356,23 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// The principal whose journal entries `undo` and `redo` consider; `None` means all principals.
-fn principal_filter(context: &CallContext<'_>) -> Option<String> {
-    match &context.caller.principal {
-        Principal::User(_) | Principal::System | Principal::External => None,
-        Principal::Agent(_) => Some(context.caller.principal.to_string()),
-    }
-}
-
 const PAGE_ENTRIES: usize = 64;
 
-/// Calls `pick` on journal entries with changes, newest first, until `pick` returns a value.
+fn newest_changes() -> JournalEntryQuery {
+    JournalEntryQuery::changes(JournalEntryOrder::NewestFirst, PAGE_ENTRIES)
+}
+
+fn newest_visible_changes(context: &CallContext<'_>) -> JournalEntryQuery {
+    let principal = context.caller.principal.only_visible_owner().map(ToString::to_string);
+    JournalEntryQuery { principal, ..newest_changes() }
+}
+
+/// Calls `pick` on the journal entries that the filter selects, page by page, until `pick` returns a value.
 fn find_newest<T>(
     context: &CallContext<'_>,
-    filter: JournalEntryQuery,
+    mut filter: JournalEntryQuery,
     mut pick: impl FnMut(StoredJournalEntry) -> Result<Option<T>, Error>,
 ) -> Result<Option<T>, Error> {
-    let mut filter = JournalEntryQuery {
-        selection: JournalNoChangeEntryFilter::WithChanges,
-        order: JournalEntryOrder::NewestFirst,
-        limit: PAGE_ENTRIES,
-        ..filter
-    };
     loop {
         context.control.check()?;
         let page = context.workspace().entries(&filter)?;
@@ -396,7 +392,7 @@ fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalE
     for operation in ["redo", "undo"] {
         let after = latest.as_ref().map_or(number, |entry| entry.number);
         let operation = Some(operation.to_owned());
-        let filter = JournalEntryQuery { operation, after: Some(after), ..JournalEntryQuery::default() };
+        let filter = JournalEntryQuery { operation, after: Some(after), ..newest_changes() };
         let found = find_newest(context, filter, |stored| {
             Ok((stored.entry.relation == JournalEntryRelation::Redoes(number)).then_some(stored.entry))
         })?;

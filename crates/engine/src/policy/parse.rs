@@ -88,10 +88,8 @@ struct PolicyRetentionToml {
 pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyParseError> {
     let reader = PolicyParser { text };
     if text.len() as u64 > POLICY_BYTES_MAX {
-        return Err(PolicyParseError {
-            line: 1,
-            reason: format!("the policy is longer than {POLICY_BYTES_MAX} bytes"),
-        });
+        let reason = format!("the policy is longer than {POLICY_BYTES_MAX} bytes");
+        return Err(PolicyParseError { line: 1, reason });
     }
     let file: PolicyFileToml = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| reader.line_number(&span));
@@ -110,19 +108,13 @@ pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyParseError> {
     for (principal, layer) in file.agent {
         let pattern = reader.parse_principal(&principal)?;
         let name = format!("agent {pattern}");
-        layers.push(reader.parse_layer(
-            name,
-            PolicyLayerKind::Agent,
-            Some(OperationOrPrincipalPatterns::new(vec![pattern])),
-            layer,
-        )?);
+        let principals = Some(OperationOrPrincipalPatterns::new(vec![pattern]));
+        layers.push(reader.parse_layer(name, PolicyLayerKind::Agent, principals, layer)?);
     }
     let rules: usize = layers.iter().map(|layer| layer.rules.len()).sum();
     if rules > POLICY_RULES_MAX {
-        return Err(PolicyParseError {
-            line: 1,
-            reason: format!("the policy has {rules} rules; at most {POLICY_RULES_MAX} are allowed"),
-        });
+        let reason = format!("the policy has {rules} rules; at most {POLICY_RULES_MAX} are allowed");
+        return Err(PolicyParseError { line: 1, reason });
     }
     let digest = Version::hash_bytes(text.as_bytes());
     let mut start = [0; 8];

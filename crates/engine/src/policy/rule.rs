@@ -6,7 +6,7 @@ use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
 
 use super::{PolicyUncheckedSubtreePresence, SupervisionTier};
-use crate::{caller::Principal, glob::GlobPatternSet};
+use crate::{caller::Principal, enum_words::enum_words, glob::GlobPatternSet};
 
 /// An access right that a call needs on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,26 +22,8 @@ pub enum PathAccessRight {
     Delete,
 }
 
-impl PathAccessRight {
-    /// Every access right that a policy rule can name.
-    pub const ALL: &[PathAccessRight] = &[
-        PathAccessRight::List,
-        PathAccessRight::Read,
-        PathAccessRight::Create,
-        PathAccessRight::Modify,
-        PathAccessRight::Delete,
-    ];
-
-    /// Returns the word for an access right in policy files, for example `read`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PathAccessRight::List => "list",
-            PathAccessRight::Read => "read",
-            PathAccessRight::Create => "create",
-            PathAccessRight::Modify => "modify",
-            PathAccessRight::Delete => "delete",
-        }
-    }
+enum_words! {
+    PathAccessRight: List "list", Read "read", Create "create", Modify "modify", Delete "delete",
 }
 
 pub(crate) struct PolicyCallAttributes<'a> {

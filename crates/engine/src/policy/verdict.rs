@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
+use crate::enum_words::enum_words;
 
 /// The supervision tier of a call says how freely the call may run; tiers are ordered from the freest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -20,24 +21,8 @@ pub enum SupervisionTier {
     Blocked,
 }
 
-impl SupervisionTier {
-    /// Every supervision tier, from the freest to the strictest.
-    pub const ALL: &[SupervisionTier] = &[
-        SupervisionTier::Autonomous,
-        SupervisionTier::Notify,
-        SupervisionTier::ApprovalRequired,
-        SupervisionTier::Blocked,
-    ];
-
-    /// Returns the word for a supervision tier in tool definitions, policy files and outcomes.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SupervisionTier::Autonomous => "autonomous",
-            SupervisionTier::Notify => "notify",
-            SupervisionTier::ApprovalRequired => "approval_required",
-            SupervisionTier::Blocked => "blocked",
-        }
-    }
+enum_words! {
+    SupervisionTier: Autonomous "autonomous", Notify "notify", ApprovalRequired "approval_required", Blocked "blocked",
 }
 
 impl fmt::Display for SupervisionTier {

@@ -12,7 +12,7 @@ use crate::{
     limits,
     next_step::NextStep,
     operation::{OperationPlanningResult, PlanResult},
-    outcome::{Completeness, TruncatedOutcomeNextStep},
+    outcome::Completeness,
     workspace::{BytesToRead, FileBytesWithVersion},
 };
 
@@ -148,9 +148,7 @@ fn slice_outcome(
     let next =
         (end < until).then(|| ReadArgs { bytes: Some(format!("{end}-{}", until - 1)), ..args.with_other_part(path) });
     let (completeness, following) = match next {
-        Some(next) if length < slice.requested_length => {
-            (Completeness::Truncated { limit: slice.limit, next: TruncatedOutcomeNextStep::Call(next) }, None)
-        }
+        Some(next) if length < slice.requested_length => (Completeness::continued_by(next, slice.limit), None),
         next => (Completeness::Complete, next),
     };
     let part = ReadPartFields::Bytes(ReadBytesFields {

@@ -15,7 +15,7 @@ use crate::{
     next_step::NextStep,
     operation::{OperationPlanningResult, PlanResult},
     ops::text_pages::{TextPageEnd, first_page},
-    outcome::{Completeness, TruncatedOutcomeNextStep},
+    outcome::Completeness,
     workspace::FileBytesWithVersion,
 };
 
@@ -50,10 +50,8 @@ pub(super) fn read_lines_page(
             Some(ReadArgs { bytes, format: other_part.format.filter(|_| is_utf8), ..other_part })
         }
     };
-    let completeness = next.map_or(Completeness::Complete, |next| Completeness::Truncated {
-        limit: "OUTCOME_PAGE_CHARS",
-        next: TruncatedOutcomeNextStep::Call(next),
-    });
+    let completeness =
+        next.map_or(Completeness::Complete, |next| Completeness::continued_by(next, "OUTCOME_PAGE_CHARS"));
     let part = ReadPartFields::Lines(ReadLinesFields {
         encoding: encoding.name(),
         ending: counter.endings().uniform_ending().name(),

@@ -128,17 +128,12 @@ fn unknown_hunk_error(name: &str) -> Error {
 
 fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnStart) -> Error {
     let ReviewedSessionKey { principal, session, .. } = reviewed;
-    match since {
-        SessionOrTurnStart::Session => {
-            Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))
-                .with_next_step(NextStep::call(ReviewArgs::default(), "see pending changes"))
-        }
-        SessionOrTurnStart::Turn => Error::new(
-            ErrorKind::NothingToDo,
-            format!("{principal} has no changes to review in the last turn of session {session}"),
-        )
-        .with_next_step(NextStep::call(ReviewArgs::default(), "see the changes of earlier turns")),
-    }
+    let (part, purpose) = match since {
+        SessionOrTurnStart::Session => ("", "see pending changes"),
+        SessionOrTurnStart::Turn => ("the last turn of ", "see the changes of earlier turns"),
+    };
+    let message = format!("{principal} has no changes to review in {part}session {session}");
+    Error::new(ErrorKind::NothingToDo, message).with_next_step(NextStep::call(ReviewArgs::default(), purpose))
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

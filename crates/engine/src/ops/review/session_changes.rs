@@ -17,7 +17,7 @@ use crate::{
     ops::decode_diff_text,
     plan::{FileKind, PlanTimeFileVersion},
     version::Version,
-    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
+    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
@@ -147,10 +147,7 @@ fn collect_tracks(
         context.workspace().entries(&JournalEntryQuery {
             principal: principal.map(str::to_owned),
             after: Some(after),
-            selection: JournalNoChangeEntryFilter::WithChanges,
-            order: JournalEntryOrder::OldestFirst,
-            limit: TRACKING_BATCH_ENTRIES,
-            ..JournalEntryQuery::default()
+            ..JournalEntryQuery::changes(JournalEntryOrder::OldestFirst, TRACKING_BATCH_ENTRIES)
         })
     };
     // Changes before the first change of the session are not part of the review.

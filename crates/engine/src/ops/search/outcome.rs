@@ -27,7 +27,7 @@ use crate::{
         },
         walk::{self, IgnoredFileInclusionPolicy},
     },
-    outcome::{Completeness, FileShownInOutcome, OperationOutcome, SavedAndUnsavedVersion, TruncatedOutcomeNextStep},
+    outcome::{Completeness, FileShownInOutcome, OperationOutcome, SavedAndUnsavedVersion},
     plan::FileKind,
 };
 
@@ -181,10 +181,9 @@ fn page_outcome(
         Some(next) => {
             let is_full = next - request.start == request.hits_max;
             let limit = if is_full { "SEARCH_HITS_MAX" } else { "SEARCH_BUDGET_CHARS_DEFAULT" };
-            let next = SearchArgs { cursor: Some(next.to_string()), ..search.clone() };
-            Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
+            Completeness::continued_by(SearchArgs { cursor: Some(next.to_string()), ..search.clone() }, limit)
         }
-        None if unlisted > 0 => narrower_path("SEARCH_RANKED_HITS_MAX"),
+        None if unlisted > 0 => Completeness::narrowed_by("path", "SEARCH_RANKED_HITS_MAX"),
         None => walk_completeness(&found),
     };
     let count_role =
@@ -205,12 +204,11 @@ fn page_outcome(
     }
 }
 
-fn narrower_path(limit: &'static str) -> Completeness<SearchArgs> {
-    Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Narrow { argument: "path" } }
-}
-
 fn walk_completeness(found: &SearchResults) -> Completeness<SearchArgs> {
-    if found.walk_limit_reached { narrower_path("TREE_ENTRIES_MAX") } else { Completeness::Complete }
+    if found.walk_limit_reached {
+        return Completeness::narrowed_by("path", "TREE_ENTRIES_MAX");
+    }
+    Completeness::Complete
 }
 
 fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageRequest, Error> {
@@ -408,9 +406,8 @@ fn listing_completeness(
     if listed == found.hits_total {
         walk_completeness(found)
     } else if max == most {
-        narrower_path(limit)
+        Completeness::narrowed_by("path", limit)
     } else {
-        let next = SearchArgs { max: Some(most as u64), ..search.clone() };
-        Completeness::Truncated { limit, next: TruncatedOutcomeNextStep::Call(next) }
+        Completeness::continued_by(SearchArgs { max: Some(most as u64), ..search.clone() }, limit)
     }
 }

@@ -57,7 +57,7 @@ fn linked_removals(
 
 fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let restoring = JournalEntryRelation::Restores(id.to_owned());
-    let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
+    let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..undo::newest_changes() };
     let restored = undo::find_newest(context, filter, |stored| {
         Ok((stored.entry.relation == restoring).then_some(stored.entry.number))
     })?;
@@ -70,7 +70,7 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
 fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashIdAndJournalEntry>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
     let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
-    let filter = JournalEntryQuery { before: Some(number), ..JournalEntryQuery::default() };
+    let filter = JournalEntryQuery { before: Some(number), ..undo::newest_changes() };
     undo::find_newest(context, filter, |stored| {
         Ok(entry_removals(&stored.entry).map(|(_, removal)| removal).find(|removal| removal.id == id))
     })
