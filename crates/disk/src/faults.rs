@@ -1,63 +1,27 @@
 //! Lets tests inject faults into system calls. With the `faults` feature, a test can let the n-th system call fail, or
 //! abort the process before that call. Without the `faults` feature, the hook before every system call does nothing.
 
-/// A system call that the fault injection of tests can let fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SystemCall {
-    Open,
-    Openat2,
-    Statx,
-    Readlink,
-    Getdents,
-    Read,
-    Write,
-    Clone,
-    CopyRange,
-    Mkdir,
-    Symlink,
-    Link,
-    Unlink,
-    Rename,
-    Chmod,
-    Chown,
-    Xattr,
-    Sync,
-    SyncFileSystem,
-    Statfs,
-    Lock,
-    Watch,
-    Poll,
+macro_rules! system_calls {
+    ($($call:ident $name:literal),+ $(,)?) => {
+        /// A system call that the fault injection of tests can let fail.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum SystemCall { $($call),+ }
+
+        impl SystemCall {
+            /// The name of the system call in error messages.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$call => $name),+ }
+            }
+        }
+    };
 }
 
-impl SystemCall {
-    /// The name of the system call in error messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Openat2 => "openat2",
-            Self::Statx => "statx",
-            Self::Readlink => "readlink",
-            Self::Getdents => "getdents",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Clone => "clone",
-            Self::CopyRange => "copy_file_range",
-            Self::Mkdir => "mkdir",
-            Self::Symlink => "symlink",
-            Self::Link => "link",
-            Self::Unlink => "unlink",
-            Self::Rename => "rename",
-            Self::Chmod => "chmod",
-            Self::Chown => "chown",
-            Self::Xattr => "xattr",
-            Self::Sync => "sync",
-            Self::SyncFileSystem => "syncfs",
-            Self::Statfs => "statfs",
-            Self::Lock => "lock",
-            Self::Watch => "inotify",
-            Self::Poll => "poll",
-        }
-    }
+system_calls! {
+    Open "open", Openat2 "openat2", Statx "statx", Readlink "readlink", Getdents "getdents",
+    Read "read", Write "write", Clone "clone", CopyRange "copy_file_range",
+    Mkdir "mkdir", Symlink "symlink", Link "link", Unlink "unlink", Rename "rename",
+    Chmod "chmod", Chown "chown", Xattr "xattr",
+    Sync "sync", SyncFileSystem "syncfs", Statfs "statfs", Lock "lock", Watch "inotify", Poll "poll",
 }
 
 #[cfg(not(feature = "faults"))]

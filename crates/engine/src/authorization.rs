@@ -8,7 +8,7 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     byte_sources::judge_change,
-    call_context::CallContext,
+    call_context::{CallContext, TooDeepEntryPolicy},
     caller::CallerAccessMode,
     errors::{Error, ErrorKind},
     limits,
@@ -54,7 +54,7 @@ pub(crate) fn check_targets(
         if let (EntryOrWholeTree::WholeTree, Some(stat)) = (request.reach, target.stat)
             && stat.kind == FileKind::Directory
         {
-            context.walk_skipping_deep_entries(&target.path, stat, &mut |entry| {
+            context.walk(&target.path, stat, TooDeepEntryPolicy::Skip, &mut |entry| {
                 if !is_read_only(request) {
                     check_writable(context, entry.path, Some(entry.stat.identity))?;
                     let right = if request.access == RequestedAccessKind::Remove {
@@ -360,7 +360,7 @@ fn check_moved_tree(
     }
     let Some(stat) = context.workspace().stat(from)? else { return check_unlisted_tree(context, to, None) };
     let mut verdict = PolicyVerdict::UNRESTRICTED;
-    context.walk(from, stat, &mut |entry| {
+    context.walk(from, stat, TooDeepEntryPolicy::Fail, &mut |entry| {
         let rest = entry.path.strip_prefix(from).unwrap_or_default();
         let destination = to.append(&rest)?;
         for action in [
@@ -380,7 +380,7 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     }
     let Some(stat) = context.workspace().stat(path)? else { return Ok(PolicyVerdict::UNRESTRICTED) };
     let mut verdict = PolicyVerdict::UNRESTRICTED;
-    context.walk_skipping_deep_entries(path, stat, &mut |entry| {
+    context.walk(path, stat, TooDeepEntryPolicy::Skip, &mut |entry| {
         verdict = verdict
             .stricter_of(evaluate_policy(context, &RequiredPathAccess::new(PathAccessRight::Delete, entry.path))?);
         Ok(())

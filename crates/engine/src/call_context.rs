@@ -241,26 +241,6 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Calls `visit` for every entry of a tree, directories before their entries, without following symlinks. A walk
-    /// fails if the path of an entry exceeds the limits for paths.
-    pub(crate) fn walk(
-        &self,
-        top: &RelPath,
-        stat: FileStat,
-        visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
-    ) -> Result<TreeSummary, Error> {
-        self.walk_with_policy(TooDeepEntryPolicy::Fail, top, stat, visit)
-    }
-
-    pub(crate) fn walk_skipping_deep_entries(
-        &self,
-        top: &RelPath,
-        stat: FileStat,
-        visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
-    ) -> Result<TreeSummary, Error> {
-        self.walk_with_policy(TooDeepEntryPolicy::Skip, top, stat, visit)
-    }
-
     /// Returns the entries of a directory in reverse order, because a walk takes entries from the end of its stack.
     fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
@@ -278,11 +258,12 @@ impl<'a> CallContext<'a> {
         Ok(children)
     }
 
-    fn walk_with_policy(
+    /// Calls `visit` for every entry of a tree, directories before their entries, without following symlinks.
+    pub(crate) fn walk(
         &self,
-        deep_entries: TooDeepEntryPolicy,
         top: &RelPath,
         stat: FileStat,
+        deep_entries: TooDeepEntryPolicy,
         visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
     ) -> Result<TreeSummary, Error> {
         let mut tree = TreeSummary { kind: stat.kind, files: 0, directories: 0, bytes: 0 };
@@ -316,8 +297,9 @@ impl<'a> CallContext<'a> {
     }
 }
 
+/// What a walk does at an entry whose path exceeds the limits for paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TooDeepEntryPolicy {
+pub(crate) enum TooDeepEntryPolicy {
     Fail,
     Skip,
 }

@@ -216,13 +216,11 @@ fn already_exists_error(
 ) -> Error {
     let error = Error::new(ErrorKind::Exists, format!("{} already exists", target.path));
     match actual {
-        Some(current) => with_current_version(context, error, &target.path, current.version).with_next_step(
-            NextStep::call(ReadArgs::new(&target.path), "see the file").then(repeat_with_base(
-                context,
-                &target.path,
-                current.version,
-            )),
-        ),
+        Some(current) => {
+            let repeat = repeat_with_base(context, &target.path, current.version);
+            with_current_version(context, error, &target.path, current.version)
+                .with_next_step(NextStep::call(ReadArgs::new(&target.path), "see the file").then(repeat))
+        }
         None => error.with_next_step("choose another path"),
     }
 }

@@ -6,7 +6,7 @@ use stead_journal::{Digest, JournalEntryRelation};
 use stead_path::RelPath;
 
 use crate::{
-    call_context::CallContext,
+    call_context::{CallContext, TooDeepEntryPolicy},
     errors::Error,
     operation::ResolvedTarget,
     plan::{
@@ -231,7 +231,7 @@ impl ApprovalDigestWriter {
         }
         let Some(stat) = context.workspace().stat(top)? else { return Ok(()) };
         let mut inner = ApprovalDigestWriter::new("tree");
-        context.walk_skipping_deep_entries(top, stat, &mut |entry| {
+        context.walk(top, stat, TooDeepEntryPolicy::Skip, &mut |entry| {
             inner.write_path(entry.path);
             match entry.stat.kind {
                 FileKind::Directory => inner.write_identity(&entry.stat.identity),

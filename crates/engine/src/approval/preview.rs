@@ -14,7 +14,7 @@ use stead_text::{
 };
 
 use crate::{
-    call_context::CallContext,
+    call_context::{CallContext, TooDeepEntryPolicy},
     call_options::CallOptions,
     limits,
     operation::ResolvedTarget,
@@ -64,8 +64,7 @@ fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left:
                 "size": size,
                 "version": version.to_string(),
             });
-            let new = PreviewedNewContent { content, size: *size };
-            (preview, preview_diff(context, path, is_new, &new, lines_left))
+            (preview, preview_diff(context, path, is_new, (content, *size), lines_left))
         }
         PlannedChange::MakeDirectory { path, .. } => {
             (json!({ "change": "make_dir", "path": path.to_string() }), Vec::new())
@@ -137,7 +136,7 @@ fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> ApprovalPrevi
     let plain = CallOptions::default();
     let reader = context.for_other_caller(context.caller, "read", &plain);
     let (mut shown, mut hidden, mut more) = (Vec::new(), 0_u64, 0_u64);
-    let walked = context.walk_skipping_deep_entries(path, stat, &mut |entry| {
+    let walked = context.walk(path, stat, TooDeepEntryPolicy::Skip, &mut |entry| {
         if entry.stat.kind == FileKind::Directory {
             return Ok(());
         }
@@ -181,25 +180,20 @@ fn read_current_bytes(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<u
     context.workspace().read(path, whole).map(|file| file.bytes).map_err(|_| "the current file is too large to show")
 }
 
-struct PreviewedNewContent<'c> {
-    content: &'c PlannedContent,
-    size: u64,
-}
-
 fn preview_diff(
     context: &CallContext<'_>,
     path: &RelPath,
     is_new: bool,
-    new: &PreviewedNewContent<'_>,
+    (content, size): (&PlannedContent, u64),
     lines_left: &mut usize,
 ) -> ApprovalPreviewFields {
     if !context.may_read(path) {
         return note_field("the caller may not read this file, so the diff is not shown");
     }
-    if new.size > limits::APPROVAL_DIFF_BYTES_MAX {
+    if size > limits::APPROVAL_DIFF_BYTES_MAX {
         return note_field("the new content is too large to compare");
     }
-    let Some(bytes) = planned_bytes(context, path, new.content) else {
+    let Some(bytes) = planned_bytes(context, path, content) else {
         return note_field("the new content cannot be shown");
     };
     if is_new {

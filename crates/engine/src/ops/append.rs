@@ -13,7 +13,7 @@ use crate::{
         CallDurationFactor, Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget,
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
-    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
+    plan::CommitExpectation,
     version::Version,
     workspace::BytesToRead,
 };
@@ -85,13 +85,10 @@ impl Operation for AppendArgs {
         bytes.extend_from_slice(&added.bytes);
         let version = Version::hash_bytes(&bytes);
         let size = bytes.len() as u64;
-        let mut changes = planning::create_missing_parents(context, &target.path)?;
-        let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
-        let mode = context.options.written_file_mode.mode_source();
-        changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
+        let plan = planning::plan_file_write(context, &target.path, expectation, (version, bytes))?;
         let path = target.path.clone();
         Ok(OperationPlanningResult::Files {
-            plan: Plan::new(changes),
+            plan,
             build_outcome: Box::new(move |receipt| AppendOutcome {
                 path,
                 version: FileVersionFields::written(version, receipt),

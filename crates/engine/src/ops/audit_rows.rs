@@ -139,12 +139,6 @@ fn change_kind_name(kind: ChangeKind) -> &'static str {
 }
 
 fn version_of_state(state: &PathState) -> Option<String> {
-    match state {
-        PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => Some(version.to_string()),
-        PathState::Absent
-        | PathState::Directory { .. }
-        | PathState::Link { .. }
-        | PathState::Tree { version: None, .. }
-        | PathState::Unknown { .. } => None,
-    }
+    let (PathState::File { version, .. } | PathState::Tree { version: Some(version), .. }) = state else { return None };
+    Some(version.to_string())
 }

@@ -9,7 +9,7 @@ use super::{
     planning::{self, PERMISSION_BITS},
 };
 use crate::{
-    call_context::CallContext,
+    call_context::{CallContext, TooDeepEntryPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -233,7 +233,7 @@ fn collect_tree(
 ) -> Result<PlannedTreeCopy, Error> {
     let empty = TreeSummary { kind: FileKind::Directory, files: 0, directories: 0, bytes: 0 };
     let mut copied = PlannedTreeCopy { changes: Vec::new(), skipped: Vec::new(), tree: empty };
-    context.walk(from, stat, &mut |entry| {
+    context.walk(from, stat, TooDeepEntryPolicy::Fail, &mut |entry| {
         let Some(rest) = entry.path.strip_prefix(from) else { return Ok(()) };
         if entry.path.is_within(to) {
             return Ok(());

@@ -34,7 +34,7 @@ use crate::{
         planning::{self, too_large_to_change_error},
         write,
     },
-    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
+    plan::CommitExpectation,
     version::{BaseVersion, Version},
     workspace::{BytesToRead, CommitReceipt},
 };
@@ -61,11 +61,10 @@ impl Operation for EditArgs {
     fn resolve(&self, _context: &CallContext<'_>) -> Result<Self::Paths, Error> {
         // The pipeline checks a base which says that the file must not exist; `plan` checks every other base.
         let request = PathAccessRequest::write(&self.path);
-        let request = match self.base.as_deref().map(BaseVersion::parse).transpose()? {
-            Some(BaseVersion::Absent) => request.with_base(Some(""))?,
-            Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => request,
-        };
-        Ok(request)
+        match self.base.as_deref().map(BaseVersion::parse).transpose()? {
+            Some(BaseVersion::Absent) => request.with_base(Some("")),
+            Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => Ok(request),
+        }
     }
 
     fn plan(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
@@ -79,16 +78,8 @@ impl Operation for EditArgs {
         if encoded.bytes == current.bytes && !created {
             return Ok(OperationPlanningResult::Read { outcome, bytes: 0 });
         }
-        let mut changes = planning::create_missing_parents(context, &target.path)?;
-        changes.push(PlannedChange::Put {
-            path: target.path.clone(),
-            expectation: current.expectation,
-            version,
-            size: encoded.bytes.len() as u64,
-            content: PlannedContent::Bytes(encoded.bytes),
-            mode: context.options.written_file_mode.mode_source(),
-        });
-        let plan = Plan::new(changes);
+        let written = (version, encoded.bytes);
+        let plan = planning::plan_file_write(context, &target.path, current.expectation, written)?;
         if self.dry_run {
             // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;

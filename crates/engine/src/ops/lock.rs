@@ -9,9 +9,9 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
-    operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
+    operation::{LeaseToOutcomeFn, Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
-    workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
+    workspace::LeaseAcquireOrReleaseRequest,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,13 +46,9 @@ impl Operation for LockArgs {
         let path = target.path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
-        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
-            LeaseOutcome::new(AcquiredOrReleasedLease::Acquired, lease, receipt)
-        });
-        Ok(OperationPlanningResult::Lease {
-            request: LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms },
-            build_outcome,
-        })
+        let request = LeaseAcquireOrReleaseRequest::Acquire { path, ends_ms };
+        let build_outcome = build_lease_outcome(AcquiredOrReleasedLease::Acquired);
+        Ok(OperationPlanningResult::Lease { request, build_outcome })
     }
 }
 
@@ -80,20 +76,18 @@ pub enum AcquiredOrReleasedLease {
     Released,
 }
 
-impl LeaseOutcome {
-    fn new(change: AcquiredOrReleasedLease, lease: &Lease, receipt: &CommitReceipt) -> Self {
-        Self {
-            path: lease.path.clone(),
-            holder: lease.holder.clone(),
-            fence: lease.fencing_token,
-            ends: UtcTime { unix_ms: lease.ends_ms },
-            recorded: receipt.into(),
-            change,
-        }
-    }
-}
-
 impl OperationOutcome for LeaseOutcome {}
+
+fn build_lease_outcome(change: AcquiredOrReleasedLease) -> LeaseToOutcomeFn<LeaseOutcome> {
+    Box::new(move |lease, receipt| LeaseOutcome {
+        path: lease.path.clone(),
+        holder: lease.holder.clone(),
+        fence: lease.fencing_token,
+        ends: UtcTime { unix_ms: lease.ends_ms },
+        recorded: receipt.into(),
+        change,
+    })
+}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,9 +105,7 @@ impl Operation for UnlockArgs {
 
     fn plan(&self, _context: &CallContext<'_>, target: &ResolvedTarget) -> PlanResult<Self> {
         let path = target.path.clone();
-        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
-            LeaseOutcome::new(AcquiredOrReleasedLease::Released, lease, receipt)
-        });
+        let build_outcome = build_lease_outcome(AcquiredOrReleasedLease::Released);
         Ok(OperationPlanningResult::Lease { request: LeaseAcquireOrReleaseRequest::Release { path }, build_outcome })
     }
 }

@@ -25,23 +25,15 @@ use crate::{
 };
 
 pub(crate) struct OlderRevisionMatch {
-    rev: String,
+    pub(crate) rev: String,
     /// The principal and the number of the journal entry that first changed the file after the older revision.
     changed_by: Option<(String, u64)>,
-    diff: String,
+    pub(crate) diff: String,
     /// The range of current lines that correspond to the quoted text; `None` if the lines were removed.
-    lines: Option<RangeInclusive<usize>>,
+    pub(crate) lines: Option<RangeInclusive<usize>>,
 }
 
 impl OlderRevisionMatch {
-    pub(crate) fn rev(&self) -> &str {
-        &self.rev
-    }
-
-    pub(crate) fn lines(&self) -> Option<&RangeInclusive<usize>> {
-        self.lines.as_ref()
-    }
-
     pub(crate) fn describe(&self) -> String {
         match &self.changed_by {
             Some((principal, number)) => {
@@ -55,10 +47,6 @@ impl OlderRevisionMatch {
         let (changed_by, changed_in) =
             self.changed_by.as_ref().map(|(principal, number)| (principal.clone(), format!("r{number}"))).unzip();
         OlderRevisionDetails { rev: self.rev.clone(), diff: self.diff.clone(), changed_by, changed_in }
-    }
-
-    pub(crate) fn diff(&self) -> &str {
-        &self.diff
     }
 }
 

@@ -169,6 +169,7 @@ struct MultiFilePatchApplier<'v, 'w> {
 }
 
 impl MultiFilePatchApplier<'_, '_> {
+    /// The targets are those of [`section_requested_paths`].
     fn apply_section(
         &mut self,
         kind: &PatchSectionKind,
@@ -184,23 +185,13 @@ impl MultiFilePatchApplier<'_, '_> {
             return Err(errors::same_path_error(from));
         }
         self.refuse_repeated(targets)?;
-        match (kind, targets) {
-            (PatchSectionKind::Add { path, content }, [target]) => self.add_file(path, content, target),
-            (PatchSectionKind::Update { path, chunks }, [target]) => self.update_file(path, chunks, target, at),
-            (PatchSectionKind::Delete { path, chunks }, [target]) => self.delete_file(path, chunks, target, at),
-            (PatchSectionKind::Move { from, to, chunks }, [source, destination]) => {
-                self.move_file((from, to), chunks, source, destination, at)
+        match kind {
+            PatchSectionKind::Add { path, content } => self.add_file(path, content, &targets[0]),
+            PatchSectionKind::Update { path, chunks } => self.update_file(path, chunks, &targets[0], at),
+            PatchSectionKind::Delete { path, chunks } => self.delete_file(path, chunks, &targets[0], at),
+            PatchSectionKind::Move { from, to, chunks } => {
+                self.move_file((from, to), chunks, &targets[0], &targets[1], at)
             }
-            (
-                PatchSectionKind::Add { .. }
-                | PatchSectionKind::Update { .. }
-                | PatchSectionKind::Delete { .. }
-                | PatchSectionKind::Move { .. },
-                _,
-            ) => Err(Error::new(
-                ErrorKind::BadRequest,
-                "internal error: a section of the patch has the wrong number of paths",
-            )),
         }
     }
 
@@ -268,13 +259,7 @@ impl MultiFilePatchApplier<'_, '_> {
         if self.files.kind(&target.path).is_none() && self.already_removed(target) {
             return Ok(PatchedFileRow::already_applied(PatchedFileChangeKind::Delete, &target.path));
         }
-        let kind = self.require_existing(target)?;
-        if kind == FileKind::Directory {
-            return Err(errors::is_directory_error(&target.path));
-        }
-        if kind == FileKind::File {
-            self.bases.check_base(&mut self.files, written, target)?;
-        }
+        let kind = self.require_no_directory(written, target)?;
         let mut row = PatchedFileRow::new(PatchedFileChangeKind::Delete, &target.path);
         if !chunks.is_empty() {
             self.require_file(target)?;
@@ -301,13 +286,7 @@ impl MultiFilePatchApplier<'_, '_> {
         if let Some(row) = self.already_moved(chunks, source, destination)? {
             return Ok(row);
         }
-        let kind = self.require_existing(source)?;
-        if kind == FileKind::Directory {
-            return Err(errors::is_directory_error(&source.path));
-        }
-        if kind == FileKind::File {
-            self.bases.check_base(&mut self.files, written, source)?;
-        }
+        let kind = self.require_no_directory(written, source)?;
         match self.files.kind(&destination.path) {
             Some(kind) => errors::require_replaceable(&destination.path, kind, self.overwrite)?,
             None => {
@@ -349,6 +328,17 @@ impl MultiFilePatchApplier<'_, '_> {
 
     fn require_existing(&self, target: &ResolvedTarget) -> Result<FileKind, Error> {
         self.files.kind(&target.path).ok_or_else(|| errors::missing_file_error(self.context, &target.path))
+    }
+
+    /// Checks an entry that the patch removes or moves, and the base of a file.
+    fn require_no_directory(&mut self, written: &str, target: &ResolvedTarget) -> Result<FileKind, Error> {
+        let kind = self.require_existing(target)?;
+        match kind {
+            FileKind::Directory => return Err(errors::is_directory_error(&target.path)),
+            FileKind::File => self.bases.check_base(&mut self.files, written, target)?,
+            FileKind::Link | FileKind::Special => {}
+        }
+        Ok(kind)
     }
 
     fn require_file(&self, target: &ResolvedTarget) -> Result<(), Error> {

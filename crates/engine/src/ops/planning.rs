@@ -3,14 +3,18 @@
 use stead_path::RelPath;
 
 use crate::{
-    call_context::CallContext,
+    call_context::{CallContext, TooDeepEntryPolicy},
     call_options::MissingParentPolicy,
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
     operation::ResolvedTarget,
     ops::ListArgs,
-    plan::{CommitExpectation, FileKind, NEW_DIRECTORY_MODE, PlanTimeFileVersion, PlannedChange, TreeSummary},
+    plan::{
+        CommitExpectation, FileKind, NEW_DIRECTORY_MODE, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
+        TreeSummary,
+    },
+    version::Version,
     workspace::FileStat,
 };
 
@@ -35,7 +39,7 @@ pub(crate) fn expectation_at(
 
 /// Counts the files, directories and bytes of a tree; entries whose path would be too deep are not counted.
 pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileStat) -> Result<TreeSummary, Error> {
-    context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
+    context.walk(path, stat, TooDeepEntryPolicy::Skip, &mut |_| Ok(()))
 }
 
 /// Fails for a call that may copy or move only regular files.
@@ -101,6 +105,19 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
         }
         (MissingParentPolicy::Refuse | MissingParentPolicy::Create, _) => Ok(changes),
     }
+}
+
+/// Plans the write of a file with the mode that the call asks for, and the creation of its missing parents.
+pub(crate) fn plan_file_write(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    expectation: CommitExpectation,
+    (version, bytes): (Version, Vec<u8>),
+) -> Result<Plan, Error> {
+    let mut changes = create_missing_parents(context, path)?;
+    let (path, size, mode) = (path.clone(), bytes.len() as u64, context.options.written_file_mode.mode_source());
+    changes.push(PlannedChange::Put { path, expectation, content: PlannedContent::Bytes(bytes), version, size, mode });
+    Ok(Plan::new(changes))
 }
 
 pub(crate) fn parent_not_directory_error(parent: &RelPath) -> Error {

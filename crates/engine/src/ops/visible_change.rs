@@ -141,12 +141,6 @@ fn change_kind_name(kind: ChangeKind) -> &'static str {
 }
 
 pub(super) fn recorded_file(state: &PathState) -> Option<RecordedFileVersion> {
-    match state {
-        PathState::File { version, size, .. } => Some(RecordedFileVersion { version: Version(*version), size: *size }),
-        PathState::Absent
-        | PathState::Directory { .. }
-        | PathState::Link { .. }
-        | PathState::Tree { .. }
-        | PathState::Unknown { .. } => None,
-    }
+    let PathState::File { version, size, .. } = state else { return None };
+    Some(RecordedFileVersion { version: Version(*version), size: *size })
 }

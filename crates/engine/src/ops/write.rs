@@ -27,7 +27,7 @@ use crate::{
     },
     ops::ReadArgs,
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
-    plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, FileKind, PlanTimeFileVersion},
     resolve,
     version::{BaseVersion, Version},
     workspace::{BytesToRead, FileStat},
@@ -171,16 +171,13 @@ impl Operation for WriteArgs {
         let created = current.is_none();
         let diff = count_changed_lines(if created { Some(b"") } else { before }, &encoded.bytes);
         let before_after = context.before_after(&target.path, before, Some(&encoded.bytes));
-        let mut changes = planning::create_missing_parents(context, &target.path)?;
         let EncodedBytesToWrite { bytes, non_utf8_encoding } = encoded;
         let expectation =
             current.as_ref().map_or(CommitExpectation::Absent, |file| CommitExpectation::File(file.observed));
-        let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
-        let mode = context.options.written_file_mode.mode_source();
-        changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
+        let plan = planning::plan_file_write(context, &target.path, expectation, (version, bytes))?;
         let (path, merged) = (target.path.clone(), self.merged(merged_from.as_deref()));
         Ok(OperationPlanningResult::Files {
-            plan: Plan::new(changes),
+            plan,
             build_outcome: Box::new(move |receipt| WriteOutcome {
                 path,
                 version: FileVersionFields::written(version, receipt),

@@ -12,7 +12,7 @@ use crate::{
     operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     ops::{decode_diff_text, encode_like, planning},
     outcome::{OperationOutcome, RecordedEntryFields},
-    plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, Plan},
     version::Version,
     workspace::{CommitReceipt, FileBytesWithVersion},
 };
@@ -66,19 +66,12 @@ impl Operation for BufferSaveArgs {
             false => PlannedBufferChangeKind::MarkSaved { base: version },
         };
         let step = PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind };
-        let mut changes = planning::create_missing_parents(context, &target.path)?;
         let size = bytes.len() as u64;
-        changes.push(PlannedChange::Put {
-            path: target.path.clone(),
-            expectation: file.map_or(CommitExpectation::Absent, |file| CommitExpectation::File(file.observed())),
-            content: PlannedContent::Bytes(bytes),
-            version,
-            size,
-            mode: context.options.written_file_mode.mode_source(),
-        });
+        let expectation = file.map_or(CommitExpectation::Absent, |file| CommitExpectation::File(file.observed()));
+        let plan = planning::plan_file_write(context, &target.path, expectation, (version, bytes))?;
         let revision = buffer.revision + u64::from(merged);
         let now = EditorBufferMetadata { revision, version, size, base: Some(version), ..buffer };
-        let plan = Plan { buffers: vec![step], ..Plan::new(changes) };
+        let plan = Plan { buffers: vec![step], ..plan };
         let build_outcome = move |receipt: &CommitReceipt| BufferSaveOutcome {
             buffer: BufferFields::new(&now, Some(version)),
             rev: Some(format!("r{}", receipt.entry)),

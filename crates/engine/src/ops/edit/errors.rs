@@ -30,7 +30,7 @@ use crate::{
     ops::{
         ReadArgs, WriteArgs,
         edit::{FileToEdit, OlderFileText, bad_request},
-        older_revisions::{self, CurrentFileText, OlderRevisionMatch},
+        older_revisions::{self, CurrentFileText},
     },
     resolve,
 };
@@ -83,13 +83,9 @@ pub(super) fn merge_conflict_error(
     let error = resolve::with_current_version(context, Error::new(ErrorKind::Conflict, detail), path, current.version)
         .with_conflicts(conflicts)
         .with_conflicts_total(ranges.len());
-    with_diff(error, old, current).with_next_step(
-        NextStep::from("compare yours and theirs, and edit the current text").then(resolve::repeat_with_base(
-            context,
-            path,
-            current.version,
-        )),
-    )
+    let repeat = resolve::repeat_with_base(context, path, current.version);
+    with_diff(error, old, current)
+        .with_next_step(NextStep::from("compare yours and theirs, and edit the current text").then(repeat))
 }
 
 pub(super) fn edits_refused_error(
@@ -214,7 +210,7 @@ impl EditErrorContext<'_> {
         let mut excerpt = String::new();
         let mut next_step = NextStep::call(ReadArgs::new(&self.target.path), "see the current text").then("quote it");
         // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
-        let current_lines = older.as_ref().and_then(OlderRevisionMatch::lines);
+        let current_lines = older.as_ref().and_then(|older| older.lines.as_ref());
         if let Some(lines) = current_lines.or(missing.nearest.as_ref().map(|nearest| &nearest.lines)) {
             let (first, last) = (*lines.start(), *lines.end());
             let numbered = self.numbered_lines(lines);
@@ -229,8 +225,8 @@ impl EditErrorContext<'_> {
             }
         }
         if let Some(older) = &older {
-            next_step = format!("read the diff since {}, then quote the current text", older.rev()).into();
-            excerpt.push_str(older.diff());
+            next_step = format!("read the diff since {}, then quote the current text", older.rev).into();
+            excerpt.push_str(&older.diff);
             error = error.with_older(older.details());
         }
         error.with_next_step(next_step).with_excerpt(excerpt)

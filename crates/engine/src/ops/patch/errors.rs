@@ -230,14 +230,14 @@ impl PatchChunkErrorBuilder<'_> {
         // If the journal shows the current form of the quoted lines, the error shows them instead of similar lines.
         let mut excerpt = String::new();
         let mut error = error.with_older(older.details());
-        if let Some(lines) = older.lines() {
+        if let Some(lines) = &older.lines {
             excerpt = render_numbered_lines(&self.finder, lines, limits::ERROR_LINES_MAX);
             error = with_nearest(error, lines, excerpt.clone());
         }
-        excerpt.push_str(older.diff());
+        excerpt.push_str(&older.diff);
         error
             .with_excerpt(excerpt)
-            .with_next_step(format!("read the diff since {}, then quote the current text", older.rev()))
+            .with_next_step(format!("read the diff since {}, then quote the current text", older.rev))
     }
 
     fn anchor_not_found_error(&self, anchor: &str) -> Error {

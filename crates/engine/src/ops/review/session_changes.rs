@@ -232,14 +232,7 @@ fn track_change(
 }
 
 fn trash_id(state: &PathState) -> Option<String> {
-    match state {
-        PathState::Tree { trash, .. } => trash.clone(),
-        PathState::Absent
-        | PathState::File { .. }
-        | PathState::Directory { .. }
-        | PathState::Link { .. }
-        | PathState::Unknown { .. } => None,
-    }
+    if let PathState::Tree { trash, .. } = state { trash.clone() } else { None }
 }
 
 fn ensure_track(

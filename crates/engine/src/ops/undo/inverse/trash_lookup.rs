@@ -93,18 +93,8 @@ fn removals_redone(
 }
 
 fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, TrashIdAndJournalEntry)> {
-    entry.changes.iter().filter_map(|change| match (&change.before, &change.after) {
-        (PathState::Tree { trash: Some(id), .. }, PathState::Absent) => {
-            Some((change.path.as_str(), TrashIdAndJournalEntry { id: id.clone(), entry: entry.number }))
-        }
-        (
-            PathState::Tree { .. }
-            | PathState::Absent
-            | PathState::File { .. }
-            | PathState::Directory { .. }
-            | PathState::Link { .. }
-            | PathState::Unknown { .. },
-            _,
-        ) => None,
+    entry.changes.iter().filter(|change| change.after == PathState::Absent).filter_map(|change| {
+        let PathState::Tree { trash: Some(id), .. } = &change.before else { return None };
+        Some((change.path.as_str(), TrashIdAndJournalEntry { id: id.clone(), entry: entry.number }))
     })
 }
