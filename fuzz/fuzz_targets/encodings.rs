@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stead_text::encoding::{DetectedContentKind, decode, detect_content, encode};
+use stead_text::encoding::{decode, detect_encoding, encode};
 
 fuzz_target!(|bytes: &[u8]| {
-    if let DetectedContentKind::Text { encoding } = detect_content(bytes) {
+    if let Some(encoding) = detect_encoding(bytes) {
         let text = decode(bytes, encoding).expect("detected text decodes");
         assert_eq!(encode(&text, encoding).expect("decoded text encodes"), bytes);
     }

@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 
 pub use required_trigrams::RequiredTrigrams;
 use stead_path::{FileName, RelPath};
-use stead_text::encoding::{DetectedContentKind, decode, detect_content, starts_like_binary};
+use stead_text::encoding::{decode_detected, starts_like_binary};
 
 use crate::{
     limits::INDEXED_LINE_BYTES_MAX,
@@ -24,10 +24,7 @@ pub const INDEX_FORMAT_VERSION: u32 = 1;
 /// The text of a file as a search reads it; `None` if the file is binary.
 #[must_use]
 pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    match detect_content(bytes) {
-        DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),
-        DetectedContentKind::Binary => None,
-    }
+    decode_detected(bytes)
 }
 
 /// Whether a file that starts with these bytes may be a text file; if so, the rest of the file must be read to decide.

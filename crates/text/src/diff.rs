@@ -28,18 +28,14 @@ const LINES_MAX: usize = i32::MAX as usize / 2;
 /// 0-based. The range of new lines is empty if the hunk only removes lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffHunkRanges {
-    /// The range of lines that the hunk removes from the old text.
     pub old: Range<usize>,
-    /// The range of lines of the new text that replace the removed lines.
     pub new: Range<usize>,
 }
 
 /// The number of lines that a diff adds and removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiffStat {
-    /// The number of lines that the diff adds to the new text.
     pub added: usize,
-    /// The number of lines that the diff removes from the old text.
     pub removed: usize,
 }
 

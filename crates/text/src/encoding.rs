@@ -1,6 +1,6 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! If [`detect_content`] finds text, [`decode`] and then [`encode`] give back the same bytes. A character that cannot
+//! If [`detect_encoding`] finds text, [`decode`] and then [`encode`] give back the same bytes. A character that cannot
 //! be decoded or encoded causes an error and is never replaced by another character. Decoding removes the byte-order
 //! mark of the encoding, and encoding adds it again.
 
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use encoding_rs::EncoderResult;
 
-pub use detect::{DetectedContentKind, detect_content, starts_like_binary};
+pub use detect::{detect_encoding, starts_like_binary};
 pub use stream::{ChunkFinality, TextStreamDecoder, detect_from_prefix};
 
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
@@ -113,6 +113,11 @@ pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, TextDeco
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| encoding.without_mark().decode_without_bom_handling_and_without_replacement(body));
     text.ok_or(TextDecodeError { encoding })
+}
+
+/// Decodes `bytes` in their detected encoding; `None` if the bytes are not text.
+pub fn decode_detected(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    decode(bytes, detect_encoding(bytes)?).ok()
 }
 
 /// Encodes `text` after the byte-order mark of the encoding. Encoding fails if a character would not decode to the same

@@ -33,7 +33,6 @@ impl LineEnding {
 /// The number of line terminators of each kind in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineEndingCounts {
-    /// The number of line terminators in the text that are `\n` without a `\r` before.
     pub lf: usize,
     pub crlf: usize,
     pub cr: usize,

@@ -21,14 +21,11 @@ pub enum MergeResult {
     Conflict(Vec<MergeConflictLineRanges>),
 }
 
-/// A merge conflict: both sides changed the same or adjacent lines in different ways.
+/// A merge conflict: both sides changed the same or adjacent lines in different ways. Lines are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflictLineRanges {
-    /// The 0-based lines of the common base that are in conflict.
     pub base: Range<usize>,
-    /// The 0-based lines of our text that are in conflict.
     pub ours: Range<usize>,
-    /// The 0-based lines of their text that are in conflict.
     pub theirs: Range<usize>,
 }
 

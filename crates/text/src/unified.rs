@@ -18,9 +18,7 @@ pub const CONTEXT_LINES: usize = 3;
 /// The names of the two texts in a unified diff, after `---` and `+++`.
 #[derive(Debug, Clone, Copy)]
 pub struct DiffLabels<'a> {
-    /// The name of the old text in a unified diff, after `---`.
     pub old: &'a str,
-    /// The name of the new text in a unified diff, after `+++`.
     pub new: &'a str,
 }
 

@@ -8,7 +8,7 @@ use stead_journal::ChangeKind;
 use stead_path::RelPath;
 use stead_text::{
     diff::{DiffStat, diff_stat},
-    encoding::{DetectedContentKind, decode, detect_content},
+    encoding::decode_detected,
     unified::{DiffLabels, unified_diff},
 };
 
@@ -280,8 +280,5 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
 
 /// Decodes bytes as text in their detected encoding; `None` if the bytes are binary or cannot be decoded exactly.
 pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    match detect_content(bytes) {
-        DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),
-        DetectedContentKind::Binary => None,
-    }
+    decode_detected(bytes)
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::{
-    encoding::{self, DetectedContentKind, Encoding},
+    encoding::{self, Encoding},
     lines,
 };
 
@@ -61,29 +61,18 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBy
 /// Converts the line endings of content: to CRLF if the replaced text has only CRLF, otherwise to LF.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
-    let before = match encoding::detect_content(current) {
-        DetectedContentKind::Text { encoding } => encoding::decode(current, encoding).unwrap_or_default(),
-        DetectedContentKind::Binary => Cow::Borrowed(""),
-    };
+    let before = encoding::decode_detected(current).unwrap_or_default();
     let endings = lines::count_endings(before.as_bytes());
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
 /// Converts content that has only LF line endings to CRLF if the replaced text has only CRLF.
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
-    match encoding::detect_content(current) {
-        DetectedContentKind::Text { encoding } => {
-            stead_text::lines::adopt_line_endings(content, &encoding::decode(current, encoding).unwrap_or_default())
-        }
-        DetectedContentKind::Binary => Cow::Borrowed(content),
-    }
+    lines::adopt_line_endings(content, &encoding::decode_detected(current).unwrap_or_default())
 }
 
 fn existing_encoding(current: &[u8]) -> Encoding {
-    match encoding::detect_content(current) {
-        DetectedContentKind::Text { encoding } => encoding,
-        DetectedContentKind::Binary => Encoding::Utf8,
-    }
+    encoding::detect_encoding(current).unwrap_or(Encoding::Utf8)
 }
 
 fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedBytesToWrite, Error> {

@@ -6,7 +6,7 @@ mod lines;
 
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
-use stead_text::encoding::{DetectedContentKind, detect_content};
+use stead_text::encoding::detect_encoding;
 
 use crate::{
     call_context::CallContext,
@@ -213,14 +213,10 @@ impl ReadArgs {
             error.with_next_step(NextStep::call(ReadArgs::first_bytes(path), "get the first part of the file"))
         })?;
         context.remember(path, file.version, Some(&file.bytes));
-        match (detect_content(&file.bytes), format, range) {
-            (DetectedContentKind::Text { encoding }, _, _) => {
-                lines::read_lines_page(context, self, path, file, encoding, range)
-            }
-            (DetectedContentKind::Binary, ReadFormat::Auto, None) => {
-                Ok(bytes::first_page_of_file(context, self, path, file))
-            }
-            (DetectedContentKind::Binary, _, _) => Err(not_text_error(path, &file)),
+        match (detect_encoding(&file.bytes), format, range) {
+            (Some(encoding), _, _) => lines::read_lines_page(context, self, path, file, encoding, range),
+            (None, ReadFormat::Auto, None) => Ok(bytes::first_page_of_file(context, self, path, file)),
+            (None, _, _) => Err(not_text_error(path, &file)),
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
-    encoding::{DetectedContentKind, Encoding, detect_content},
+    encoding::{Encoding, detect_encoding},
     lines,
     unified::{DiffLabels, unified_diff},
 };
@@ -250,10 +250,7 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
 impl NonDefaultTextFormatFields {
     fn for_file(file: &ReviewedFile) -> Self {
         let bytes = file.current.as_ref().map(|now| now.bytes.as_slice()).unwrap_or_default();
-        let encoding = match detect_content(bytes) {
-            DetectedContentKind::Text { encoding } if encoding != Encoding::Utf8 => Some(encoding.name()),
-            DetectedContentKind::Text { .. } | DetectedContentKind::Binary => None,
-        };
+        let encoding = detect_encoding(bytes).filter(|encoding| *encoding != Encoding::Utf8).map(Encoding::name);
         let text = file.blame_and_hunks.as_ref().map(|(blame, _)| blame.text()).unwrap_or_default();
         let counted = lines::count_endings(text.as_bytes());
         let line_endings = match (counted.crlf, counted.lf + counted.cr) {

@@ -46,7 +46,6 @@ pub enum EditErrorKind {
     },
     /// The new text of the edit has a placeholder line, such as `... existing code ...`, instead of code.
     ElisionInNewText {
-        /// The 1-based number of the placeholder line in the new text.
         line: usize,
         text: String,
     },
@@ -82,7 +81,6 @@ pub struct QuoteNotFoundDetails {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AmbiguousQuoteCandidate {
     pub bytes: std::ops::Range<usize>,
-    /// The 1-based lines of the match in the text.
     pub lines: RangeInclusive<usize>,
     pub enclosing_definition: Option<EnclosingDefinition>,
     pub disambiguating_context: Option<SuggestedDisambiguatingLines>,

@@ -7,24 +7,23 @@ use crate::lines;
 /// Removes pasted line numbers from a quote, once with and once without the space after each number. No corrected quote
 /// is returned if a line of the quote has no number.
 pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
-    let strip_both = |spacing| {
-        let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
-        strip_numbers_from_all_lines(old, spacing).map(|stripped_old| (stripped_old, stripped_new()))
+    let strip_both = |strip_space| {
+        let stripped_new = || strip_numbers_from_all_lines(new, strip_space).unwrap_or_else(|| new.to_owned());
+        strip_numbers_from_all_lines(old, strip_space).map(|stripped_old| (stripped_old, stripped_new()))
     };
-    [LineNumberSpaceStripRule::Keep, LineNumberSpaceStripRule::StripOne].into_iter().filter_map(strip_both).collect()
+    let keep_space: StripSpaceFn = |content| content;
+    let strip_space: StripSpaceFn = |content| content.strip_prefix(' ').unwrap_or(content);
+    [keep_space, strip_space].into_iter().filter_map(strip_both).collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineNumberSpaceStripRule {
-    Keep,
-    StripOne,
-}
+/// Strips what separates a line number from the content of its line.
+type StripSpaceFn = fn(&str) -> &str;
 
-fn strip_numbers_from_all_lines(text: &str, spacing: LineNumberSpaceStripRule) -> Option<String> {
+fn strip_numbers_from_all_lines(text: &str, strip_space: StripSpaceFn) -> Option<String> {
     let mut last: Option<u64> = None;
     let mut stripped = String::with_capacity(text.len());
     for line in lines::iter(text) {
-        let (number, rest) = strip_line_number(line, spacing)?;
+        let (number, rest) = strip_line_number(line, strip_space)?;
         if last.is_some_and(|last| number != last + 1) {
             return None;
         }
@@ -35,7 +34,7 @@ fn strip_numbers_from_all_lines(text: &str, spacing: LineNumberSpaceStripRule) -
 }
 
 /// Splits off a line number with one of the forms ` 12\t`, `12→`, `12|`, `12:` or `12#VR:`.
-fn strip_line_number(line: &str, spacing: LineNumberSpaceStripRule) -> Option<(u64, &str)> {
+fn strip_line_number(line: &str, strip_space: StripSpaceFn) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: u64 = line.get(..digits).filter(|digits| !digits.is_empty())?.parse().ok()?;
@@ -47,10 +46,7 @@ fn strip_line_number(line: &str, spacing: LineNumberSpaceStripRule) -> Option<(u
     });
     // Some programs display an empty line as its number, without a separator.
     let content = content.or_else(|| lines::split_terminator(rest).0.is_empty().then_some(rest))?;
-    match spacing {
-        LineNumberSpaceStripRule::Keep => Some((number, content)),
-        LineNumberSpaceStripRule::StripOne => Some((number, content.strip_prefix(' ').unwrap_or(content))),
-    }
+    Some((number, strip_space(content)))
 }
 
 /// Decodes `\n` in a quote with one line, and `\t` at the start of a line. The result is `None` if the quote has no

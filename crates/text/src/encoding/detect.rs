@@ -16,23 +16,6 @@ const CHARACTERS_PER_CONTROL_MIN: usize = 200;
 /// The number of bytes, from the first invalid UTF-8 byte on, that are used to guess a legacy encoding.
 const GUESS_BYTES_MAX: usize = 256 * 1024;
 
-/// The result of detecting whether content is text or binary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DetectedContentKind {
-    /// The content is text, and decoding and encoding the content gives the same bytes.
-    Text { encoding: Encoding },
-    /// The content is not text, or its encoding is in doubt.
-    Binary,
-}
-
-/// Detects whether `bytes` are text and in which encoding. Empty content is detected as UTF-8 text.
-pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
-    match find_encoding(bytes) {
-        Some(encoding) => DetectedContentKind::Text { encoding },
-        None => DetectedContentKind::Binary,
-    }
-}
-
 /// Whether the first bytes of a file already prove that the file is binary.
 pub fn starts_like_binary(first: &[u8]) -> bool {
     let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
@@ -40,7 +23,9 @@ pub fn starts_like_binary(first: &[u8]) -> bool {
     !marked && memchr::memchr(0, first).is_some() && detect_utf16_without_bom(&first[..even]).is_none()
 }
 
-fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
+/// Detects the encoding of text; `None` if the bytes are not text, or if their encoding is in doubt. Decoding and
+/// encoding text in its detected encoding gives the same bytes. Empty content is detected as UTF-8 text.
+pub fn detect_encoding(bytes: &[u8]) -> Option<Encoding> {
     if bytes.starts_with(UTF16LE_BOM) {
         return accept_if_plausible(bytes, Encoding::Utf16LeBom);
     }
@@ -120,21 +105,15 @@ mod tests {
 
     #[test]
     fn damaged_utf8_is_not_taken_for_a_legacy_encoding() {
-        assert_eq!(
-            detect_content("na\u{ef}ve caf\u{e9}\nbad ?\n".as_bytes()),
-            DetectedContentKind::Text { encoding: Encoding::Utf8 }
-        );
-        assert_eq!(detect_content(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), DetectedContentKind::Binary);
-        assert!(matches!(
-            detect_content(b"th\xe9 noir et caf\xe9\n"),
-            DetectedContentKind::Text { encoding: Encoding::Legacy(_) }
-        ));
+        assert_eq!(detect_encoding("na\u{ef}ve caf\u{e9}\nbad ?\n".as_bytes()), Some(Encoding::Utf8));
+        assert_eq!(detect_encoding(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), None);
+        assert!(matches!(detect_encoding(b"th\xe9 noir et caf\xe9\n"), Some(Encoding::Legacy(_))));
     }
 
     fn name(bytes: &[u8]) -> &'static str {
-        match detect_content(bytes) {
-            DetectedContentKind::Text { encoding } => encoding.name(),
-            DetectedContentKind::Binary => "binary",
+        match detect_encoding(bytes) {
+            Some(encoding) => encoding.name(),
+            None => "binary",
         }
     }
 
@@ -162,7 +141,7 @@ mod tests {
             b"\x01\0\x02\0\x03\0\x04\0\x05\0",
             b"\x89PNG\r\n\x1a\n\x01\x02\x03\x04\xff\xfe",
         ] {
-            assert_eq!(detect_content(bytes), DetectedContentKind::Binary, "{bytes:?}");
+            assert_eq!(detect_encoding(bytes), None, "{bytes:?}");
         }
     }
 
@@ -178,7 +157,7 @@ mod tests {
         ] {
             let encoding = Encoding::parse(label).unwrap();
             let bytes = encode(text, encoding).unwrap();
-            assert_eq!(detect_content(&bytes), DetectedContentKind::Text { encoding }, "{label}");
+            assert_eq!(detect_encoding(&bytes), Some(encoding), "{label}");
         }
     }
 

@@ -2,9 +2,7 @@
 //!
 //! The decoded text does not depend on how the bytes are divided into chunks.
 
-use super::{
-    DetectedContentKind, Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary,
-};
+use super::{Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_encoding, starts_like_binary};
 
 /// Whether a chunk is the last chunk of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +56,9 @@ impl TextStreamDecoder {
 
 /// Detects from the first bytes of a file whether the file is text, and in which encoding. The first bytes of the file
 /// may end within a character.
-pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
+pub fn detect_from_prefix(first: &[u8]) -> Option<Encoding> {
     if starts_like_binary(first) {
-        return DetectedContentKind::Binary;
+        return None;
     }
     let end = match std::str::from_utf8(first) {
         Ok(_) => first.len(),
@@ -69,8 +67,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
         Err(_) if first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM) || first.contains(&0) => first.len(),
         Err(_) => first.iter().rposition(|byte| *byte < FOLLOWING_MIN).map_or(first.len(), |at| at + 1),
     };
-    let mut detected = (0..CHARACTER_BYTES_MAX).map(|less| detect_content(&first[..end.saturating_sub(less)]));
-    detected.find(|content| *content != DetectedContentKind::Binary).unwrap_or(DetectedContentKind::Binary)
+    (0..CHARACTER_BYTES_MAX).find_map(|less| detect_encoding(&first[..end.saturating_sub(less)]))
 }
 
 /// The smallest byte that a detected legacy encoding uses within a character after its first byte.
@@ -139,14 +136,10 @@ mod tests {
             let encoding = Encoding::parse(name).unwrap();
             let bytes = encode(&text.repeat(20), encoding).unwrap();
             for end in bytes.len() - 12..=bytes.len() {
-                assert_eq!(
-                    detect_from_prefix(&bytes[..end]),
-                    DetectedContentKind::Text { encoding },
-                    "{name} to {end}"
-                );
+                assert_eq!(detect_from_prefix(&bytes[..end]), Some(encoding), "{name} to {end}");
             }
         }
-        assert_eq!(detect_from_prefix(b"\x7fELF\x02\x01\0\0\0"), DetectedContentKind::Binary);
-        assert_eq!(detect_from_prefix(b""), DetectedContentKind::Text { encoding: Encoding::Utf8 });
+        assert_eq!(detect_from_prefix(b"\x7fELF\x02\x01\0\0\0"), None);
+        assert_eq!(detect_from_prefix(b""), Some(Encoding::Utf8));
     }
 }

@@ -49,18 +49,14 @@ pub struct NearestQuoteCandidate {
     pub differences: Vec<QuoteLineDifference>,
 }
 
-/// The first difference between a line of a quote and the corresponding line of the text.
+/// The first difference between a line of a quote and the corresponding line of the text. Lines and columns are counted
+/// from 1. The differing character is `None` in the line that ends at the column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteLineDifference {
-    /// The 1-based number of the differing line within the quote.
     pub quote_line: usize,
-    /// The 1-based number of the differing line within the text.
     pub text_line: usize,
-    /// The 1-based column of the first character in which the two lines differ.
     pub column: usize,
-    /// The differing character of the quote; `None` if the quote's line ends at the column.
     pub quoted: Option<char>,
-    /// The differing character of the text; `None` if the text's line ends at the column.
     pub actual: Option<char>,
 }
 

@@ -58,9 +58,7 @@ pub struct PatchedText {
     pub text: String,
     /// The place where each chunk was applied, in the order of the patch.
     pub matches: Vec<PatchChunkMatch>,
-    /// The number of lines that the patch added to the text.
     pub added: usize,
-    /// The number of lines that the patch removed from the text.
     pub removed: usize,
     pub final_newline: FinalNewlineChange,
 }

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stead_text::diff::{self, DiffHunkRanges};
-use stead_text::encoding::{DetectedContentKind, Encoding, decode, detect_content, encode};
+use stead_text::encoding::{Encoding, decode, detect_encoding, encode};
 use stead_text::lines;
 use stead_text::locate::QuoteSearchHaystack;
 use stead_text::merge::{MergeResult, merge};
@@ -178,7 +178,7 @@ proptest! {
         any::<String>().prop_map(|text| encode(&text, Encoding::Utf16LeBom).unwrap()),
         "[a-z ]{4,40}é?".prop_map(|text| encode(&text, Encoding::Utf16Be).unwrap()),
     ]) {
-        if let DetectedContentKind::Text { encoding } = detect_content(&bytes) {
+        if let Some(encoding) = detect_encoding(&bytes) {
             let text = decode(&bytes, encoding).unwrap();
             prop_assert_eq!(encode(&text, encoding).unwrap(), bytes);
         }

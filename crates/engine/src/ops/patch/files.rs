@@ -7,7 +7,7 @@ use std::{
 };
 
 use stead_path::RelPath;
-use stead_text::encoding::{self, DetectedContentKind, Encoding};
+use stead_text::encoding::{self, Encoding};
 
 use crate::{
     call_context::CallContext,
@@ -287,10 +287,10 @@ pub(super) fn decode_file_text<'b>(
             )
             .with_path(path.to_string())
     };
-    let encoding = match (encoding::detect_content(bytes), grammar) {
-        (DetectedContentKind::Text { encoding }, _) => encoding,
-        (DetectedContentKind::Binary, PatchGrammar::Strict | PatchGrammar::Exact) => Encoding::Utf8,
-        (DetectedContentKind::Binary, PatchGrammar::Tolerant) => return Err(not_text()),
+    let encoding = match (encoding::detect_encoding(bytes), grammar) {
+        (Some(encoding), _) => encoding,
+        (None, PatchGrammar::Strict | PatchGrammar::Exact) => Encoding::Utf8,
+        (None, PatchGrammar::Tolerant) => return Err(not_text()),
     };
     let text = encoding::decode(bytes, encoding).map_err(|_| not_text())?;
     Ok((text, encoding))

@@ -8,9 +8,7 @@ use std::{
 };
 
 use stead_path::RelPath;
-use stead_text::encoding::{
-    ChunkFinality, DetectedContentKind, Encoding, TextStreamDecoder, detect_from_prefix, starts_like_binary,
-};
+use stead_text::encoding::{ChunkFinality, Encoding, TextStreamDecoder, detect_from_prefix, starts_like_binary};
 
 use crate::{
     call_options::BeforeAfterContentInclusion,
@@ -207,10 +205,7 @@ impl<'a> LargeFileReader<'a> {
         }
         let mut raw = vec![0; PIECE_BYTES];
         let count = self.file.read_at(offset, &mut raw)?;
-        match detect_from_prefix(&raw[..count]) {
-            DetectedContentKind::Text { encoding } if encoding != Encoding::Utf8 => Ok(Some(encoding)),
-            DetectedContentKind::Text { .. } | DetectedContentKind::Binary => Ok(None),
-        }
+        Ok(detect_from_prefix(&raw[..count]).filter(|encoding| *encoding != Encoding::Utf8))
     }
 
     fn fill_buffer(&mut self) -> Result<(), LargeFileSearchStreamEnd> {
@@ -279,10 +274,7 @@ fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
     if starts_like_binary(first) {
         return Ok(None);
     }
-    Ok(match detect_from_prefix(first) {
-        DetectedContentKind::Text { encoding } => Some(encoding),
-        DetectedContentKind::Binary => None,
-    })
+    Ok(detect_from_prefix(first))
 }
 
 fn is_file_error(error: &Error) -> bool {

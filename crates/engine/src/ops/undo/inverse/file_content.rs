@@ -4,7 +4,7 @@
 
 use stead_path::RelPath;
 use stead_text::{
-    encoding::{self, DetectedContentKind, Encoding},
+    encoding::{self, Encoding},
     merge::{self, MergeResult},
 };
 
@@ -125,10 +125,6 @@ fn mode_to_restore(before: RecordedFileMetadata, after: RecordedFileMetadata, st
 }
 
 fn decode_text(bytes: &[u8]) -> Option<(String, Encoding)> {
-    match encoding::detect_content(bytes) {
-        DetectedContentKind::Text { encoding } => {
-            Some((encoding::decode(bytes, encoding).ok()?.into_owned(), encoding))
-        }
-        DetectedContentKind::Binary => None,
-    }
+    let encoding = encoding::detect_encoding(bytes)?;
+    Some((encoding::decode(bytes, encoding).ok()?.into_owned(), encoding))
 }
