@@ -10,6 +10,7 @@ use stead_engine::{
 };
 use stead_journal::JournaledCallOutcomeStatus;
 use stead_local::LandlockMode;
+use stead_protocols::native::without_nulls;
 
 use crate::{
     cli::{CallerAccessCliFlags, WorkspaceFlags},
@@ -181,21 +182,15 @@ fn entry_event(kind: &str, stored: &StoredJournalEntry) -> Value {
     let entry = &stored.entry;
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let changes: Vec<&str> = entry.changes.iter().map(|change| change.path.as_str()).take(CHANGES_SHOWN).collect();
-    let mut data = json!({
+    let data = without_nulls(json!({
         "entry": entry.number,
         "capability": tool.unwrap_or(&entry.operation),
-        "arguments": serde_json::from_str::<Value>(&entry.arguments).unwrap_or_default(),
-    });
-    for (name, value) in [
-        ("tier", entry.tier.clone().map(Value::from)),
-        ("approval", entry.approval.clone().map(Value::from)),
-        ("error", entry.reason.clone().map(Value::from)),
-        ("changed", (!changes.is_empty()).then(|| changes.into())),
-    ] {
-        if let Some(value) = value {
-            data[name] = value;
-        }
-    }
+        "arguments": serde_json::from_str::<Value>(&entry.arguments).unwrap_or_else(|_| json!({})),
+        "tier": entry.tier,
+        "approval": entry.approval,
+        "error": entry.reason,
+        "changed": Some(changes).filter(|changes| !changes.is_empty()),
+    }));
     json!({
         "type": kind,
         "timestamp": UtcSecond { unix_ms: entry.time_ms },

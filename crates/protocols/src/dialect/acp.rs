@@ -10,10 +10,7 @@ use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, LineEndingAndBomPolicy,
     ops::{BeginTurnArgs, ReadArgs, ReadOutcome, StaleWriteHandling, WriteArgs},
 };
-use stead_path::{
-    AbsolutePathRule, DotDotRule, EmptyPathRule, ParsedPath, PathBackslashRule, PathKindImpliedBySpelling, PathSyntax,
-    RelPath, TrailingSlashRule,
-};
+use stead_path::{DotDotRule, ParsedPath, PathBackslashRule, PathKindImpliedBySpelling, PathSyntax, RelPath};
 
 use crate::{
     acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy},
@@ -54,12 +51,9 @@ pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<Par
         return None;
     }
     let syntax = PathSyntax {
-        default_directory: RelPath::root(),
         dot_dot: DotDotRule::FoldAbsolute,
-        absolute_paths: AbsolutePathRule::BelowRoot,
         backslash: PathBackslashRule::Literal,
-        trailing_slash: TrailingSlashRule::RequiresDirectory,
-        empty_path: EmptyPathRule::Refuse,
+        ..PathSyntax::default()
     };
     let beneath = |root| stead_path::parse_path(path, std::slice::from_ref(root), &syntax).ok();
     root_paths.iter().find_map(beneath)

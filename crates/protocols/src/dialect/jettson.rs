@@ -8,9 +8,7 @@ use stead_engine::{
     BeforeAfterContentInclusion, CallOptions, Error, ErrorKind, FileKind, ListingPageSizeAndDetail,
     ops::{ListArgs, ListOutcome, ListedEntryRow, ReadArgs, ReadOutcome, RemoveArgs, WriteArgs},
 };
-use stead_path::{
-    AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
-};
+use stead_path::{AbsolutePathRule, DotDotRule, PathBackslashRule, PathSyntax, TrailingSlashRule};
 
 use super::{
     Dialect, DialectConstructionResult, DialectOptionValuesByName, DialectReply, DialectToolCall,
@@ -119,12 +117,11 @@ impl Dialect for JettsonDialect {
 
     fn translate(self: Arc<Self>, tool: &str, arguments: &Map<String, Value>) -> PreparedCall<DialectReply> {
         let syntax = PathSyntax {
-            default_directory: RelPath::root(),
             dot_dot: DotDotRule::Fold,
             absolute_paths: AbsolutePathRule::Refuse,
             backslash: PathBackslashRule::Literal,
             trailing_slash: TrailingSlashRule::Ignored,
-            empty_path: EmptyPathRule::Refuse,
+            ..PathSyntax::default()
         };
         let options = CallOptions {
             tool: self.full_name(tool),

@@ -33,7 +33,7 @@ mod errors;
 mod inputs;
 mod newest_generation;
 
-use inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput, WeaverWriteExistingFileRule};
+use inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput};
 use newest_generation::{WeaverPagingSettings, WeaverReadWindow};
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
@@ -161,7 +161,7 @@ impl WeaverToolCall {
             WeaverToolInput::WriteFile(input) => {
                 let done = WeaverToolResult::silent(format!("File written: {path}"));
                 // An empty base version means that the file must not exist.
-                let base = (self.existing_file_rule() == WeaverWriteExistingFileRule::Refuse).then(String::new);
+                let base = self.keeps_existing_file().then(String::new);
                 let (content, encoding) = (input.content.clone(), Some("utf-8".to_owned()));
                 let arguments =
                     WriteArgs { path, content, encoding, base, replace_without_base: true, ..WriteArgs::default() };

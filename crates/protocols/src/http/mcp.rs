@@ -37,11 +37,9 @@ pub(super) fn build_service(
     dialects: DialectSet,
     state: &HttpServerState,
 ) -> McpHttpService {
-    let shared = McpSharedState::new(executor.clone(), caller.clone(), dialects);
-    let shared_state = Arc::new(match &state.options.mcp_extension {
-        Some(extension) => shared.with_extension(extension.clone()),
-        None => shared,
-    });
+    let mut shared = McpSharedState::new(executor.clone(), caller.clone(), dialects);
+    state.options.mcp_extension.iter().for_each(|extension| shared.add_extension(extension));
+    let shared = Arc::new(shared);
     let config = StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_sse_keep_alive(Some(STREAM_KEEPALIVE_INTERVAL))
@@ -51,7 +49,7 @@ pub(super) fn build_service(
         .disable_allowed_origins();
     let shutdown = state.shutdown.clone();
     StreamableHttpService::new(
-        move || Ok(Arc::new(McpClientRequestHandler::new(shared_state.clone(), shutdown.subscribe()))),
+        move || Ok(Arc::new(McpClientRequestHandler::new(shared.clone(), shutdown.subscribe()))),
         Arc::new(LocalSessionManager::default()),
         config,
     )

@@ -162,21 +162,10 @@ fn authorize_route(
 }
 
 fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<(), HttpRejection> {
-    let limit = match route {
-        // Archives are streamed and may be large. The length of any other body of this route is checked when the body
-        // is read.
-        HttpRouteGroup::Workspaces => UPLOADED_ARCHIVE_BYTES_MAX,
-        HttpRouteGroup::Mcp
-        | HttpRouteGroup::Rpc
-        | HttpRouteGroup::Files
-        | HttpRouteGroup::Operations
-        | HttpRouteGroup::OpenApi
-        | HttpRouteGroup::Events
-        | HttpRouteGroup::Health
-        | HttpRouteGroup::Metrics
-        | HttpRouteGroup::OAuthMetadata
-        | HttpRouteGroup::Unknown => BODY_BYTES_MAX as u64,
-    };
+    // Archives are streamed and may be large. The length of any other body of their route is checked when the body is
+    // read.
+    let takes_archives = route == HttpRouteGroup::Workspaces;
+    let limit = if takes_archives { UPLOADED_ARCHIVE_BYTES_MAX } else { BODY_BYTES_MAX as u64 };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match length.and_then(|length| length.parse::<u64>().ok()) {
         Some(length) if length > limit => Err(HttpRejection::new(

@@ -74,20 +74,13 @@ impl HttpRouteGroup {
     /// If the server hosts several workspaces, the metrics cover all of them and require an administrator. The engine
     /// checks the right to each operation.
     pub(super) fn required_role(self, state: &HttpServerState) -> HttpRouteRequiredRole {
-        match self {
-            HttpRouteGroup::Files | HttpRouteGroup::Events => HttpRouteRequiredRole::UseFiles,
-            HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics if state.hosts_workspaces() => {
-                HttpRouteRequiredRole::Administer
-            }
-            HttpRouteGroup::Mcp
-            | HttpRouteGroup::Rpc
-            | HttpRouteGroup::Operations
-            | HttpRouteGroup::Workspaces
-            | HttpRouteGroup::Metrics
-            | HttpRouteGroup::OpenApi
-            | HttpRouteGroup::Health
-            | HttpRouteGroup::OAuthMetadata
-            | HttpRouteGroup::Unknown => HttpRouteRequiredRole::Any,
+        let is_shared = matches!(self, HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics);
+        if matches!(self, HttpRouteGroup::Files | HttpRouteGroup::Events) {
+            HttpRouteRequiredRole::UseFiles
+        } else if is_shared && state.hosts_workspaces() {
+            HttpRouteRequiredRole::Administer
+        } else {
+            HttpRouteRequiredRole::Any
         }
     }
 }

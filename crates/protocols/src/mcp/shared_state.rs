@@ -60,11 +60,10 @@ impl McpSharedState {
         }
     }
 
-    pub(crate) fn with_extension(mut self, extension: Arc<McpExtensionWithParsedItems>) -> Self {
+    pub(crate) fn add_extension(&mut self, extension: &Arc<McpExtensionWithParsedItems>) {
         self.config.capabilities = extension.merged_capabilities(&self.config.capabilities);
         self.tools.extend(extension.tools.iter().cloned());
-        self.extension = Some(extension);
-        self
+        self.extension = Some(extension.clone());
     }
 }
 

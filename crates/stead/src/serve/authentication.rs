@@ -73,13 +73,9 @@ impl http::Authenticator for WorkspaceAuthenticator {
     }
 
     fn is_still_valid(&self, key: &str) -> bool {
-        match key {
-            RUN_TOKEN_KEY | SOCKET_USER_KEY => true,
-            id => {
-                let now_ms = self.engine.workspace().now_ms();
-                self.local.load_token(id).is_ok_and(|token| token.is_some_and(|token| !token.is_expired(now_ms)))
-            }
-        }
+        let now_ms = self.engine.workspace().now_ms();
+        [RUN_TOKEN_KEY, SOCKET_USER_KEY].contains(&key)
+            || self.local.load_token(key).is_ok_and(|token| token.is_some_and(|token| !token.is_expired(now_ms)))
     }
 }
 
@@ -142,9 +138,7 @@ impl WorkspaceRegistryAuthenticator {
 impl http::Authenticator for WorkspaceRegistryAuthenticator {
     fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError> {
         let presented = match credential {
-            Credential::SameUser => {
-                return Ok(self.owner_identity(SOCKET_USER_KEY));
-            }
+            Credential::SameUser => return Ok(self.owner_identity(SOCKET_USER_KEY)),
             Credential::Token(token) => token,
         };
         let unavailable = |error: Error| AuthError::Unavailable(error.message);
@@ -160,15 +154,10 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
     }
 
     fn is_still_valid(&self, key: &str) -> bool {
-        match key {
-            RUN_TOKEN_KEY | SOCKET_USER_KEY => true,
-            id => {
-                let now_ms = self.registry.now_ms();
-                self.registry
-                    .load_token(id)
-                    .is_ok_and(|found| found.is_some_and(|found| !found.token.is_expired(now_ms)))
-            }
-        }
+        let now_ms = self.registry.now_ms();
+        let is_current =
+            |found: Option<TokenRecordWithScope>| found.is_some_and(|found| !found.token.is_expired(now_ms));
+        [RUN_TOKEN_KEY, SOCKET_USER_KEY].contains(&key) || self.registry.load_token(key).is_ok_and(is_current)
     }
 
     fn hosts_workspaces(&self) -> bool {

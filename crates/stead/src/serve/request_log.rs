@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use stead_protocols::http::{HttpRequestLogEntry, RequestLogCall, RequestLogSink};
 
-use crate::output::{self, CommandError};
+use crate::output::{self, CommandError, OutputFormat};
 use stead_engine::UtcTime;
 
 const QUEUED_LINES_MAX: usize = 8_192;
@@ -59,10 +59,10 @@ impl RequestLogFlags {
     /// Starts the request log. The sandbox must already be active, because the request log starts a thread.
     pub(crate) fn start(&self) -> Result<Option<Arc<StderrRequestLog>>, CommandError> {
         let form = match self.log_format {
-            LogFormatArg::Plain => LogLineFormat::Plain,
-            LogFormatArg::Json => LogLineFormat::Json,
-            LogFormatArg::Auto if std::io::stderr().is_terminal() => LogLineFormat::Plain,
-            LogFormatArg::Auto => LogLineFormat::Json,
+            LogFormatArg::Plain => OutputFormat::Text,
+            LogFormatArg::Json => OutputFormat::Json,
+            LogFormatArg::Auto if std::io::stderr().is_terminal() => OutputFormat::Text,
+            LogFormatArg::Auto => OutputFormat::Json,
         };
         match self.log {
             LogLevel::Off => Ok(None),
@@ -73,12 +73,6 @@ impl RequestLogFlags {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LogLineFormat {
-    Plain,
-    Json,
-}
-
 enum RequestLogWriterCommand {
     Line(String),
     /// Asks the log thread to confirm that it has written all earlier lines.
@@ -87,14 +81,14 @@ enum RequestLogWriterCommand {
 
 pub(crate) struct StderrRequestLog {
     level: LogLevel,
-    format: LogLineFormat,
+    format: OutputFormat,
     clock: stead_disk::SystemClock,
     sender: SyncSender<RequestLogWriterCommand>,
     dropped_lines: Arc<AtomicU64>,
 }
 
 impl StderrRequestLog {
-    fn start(level: LogLevel, form: LogLineFormat) -> Result<Self, CommandError> {
+    fn start(level: LogLevel, form: OutputFormat) -> Result<Self, CommandError> {
         let (sender, receiver) = sync_channel(QUEUED_LINES_MAX);
         let dropped_lines = Arc::new(AtomicU64::new(0));
         let thread_dropped = dropped_lines.clone();
@@ -122,8 +116,8 @@ impl RequestLogSink for StderrRequestLog {
         }
         let time = UtcTime { unix_ms: i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX) }.to_string();
         let line = match self.format {
-            LogLineFormat::Json => format!("{}\n", json_line(&time, level, &request)),
-            LogLineFormat::Plain => plain_line(&time, level, &request),
+            OutputFormat::Json => format!("{}\n", json_line(&time, level, &request)),
+            OutputFormat::Text => plain_line(&time, level, &request),
         };
         if self.sender.try_send(RequestLogWriterCommand::Line(line)).is_err() {
             self.dropped_lines.fetch_add(1, Ordering::Relaxed);
@@ -193,7 +187,7 @@ fn plain_line(time: &str, level: LogLevel, request: &HttpRequestLogEntry) -> Str
     line
 }
 
-fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &AtomicU64, form: LogLineFormat) {
+fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &AtomicU64, form: OutputFormat) {
     let mut err = std::io::stderr();
     while let Ok(first) = receiver.recv() {
         let (mut batch, mut done) = (String::new(), Vec::new());
@@ -210,10 +204,10 @@ fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &Ato
         let dropped_count = dropped_lines.swap(0, Ordering::Relaxed);
         if dropped_count > 0 {
             batch.push_str(&match form {
-                LogLineFormat::Json => {
+                OutputFormat::Json => {
                     format!("{}\n", json!({ "level": "warn", "event": "left_out", "lines": dropped_count }))
                 }
-                LogLineFormat::Plain => {
+                OutputFormat::Text => {
                     format!(
                         "stead: {dropped_count} log lines were dropped, because standard error was not read in time\n"
                     )

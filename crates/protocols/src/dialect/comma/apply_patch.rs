@@ -28,25 +28,17 @@ pub(super) fn patch_call(call: &Arc<CommaToolCall>, input: &Arc<CommaApplyPatchI
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommaPatchSectionKind {
-    Add,
-    Update,
-    Delete,
-    Move,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommaPatchSectionHeader<'a> {
-    pub(super) kind: CommaPatchSectionKind,
+    pub(super) kind: PatchedFileChangeKind,
     pub(super) path: &'a str,
     pub(super) move_target: Option<&'a str>,
 }
 
-pub(super) const HEADER_PREFIXES: [(&str, CommaPatchSectionKind); 4] = [
-    ("*** Add File: ", CommaPatchSectionKind::Add),
-    ("*** Update File: ", CommaPatchSectionKind::Update),
-    ("*** Delete File: ", CommaPatchSectionKind::Delete),
-    ("*** Move File: ", CommaPatchSectionKind::Move),
+pub(super) const HEADER_PREFIXES: [(&str, PatchedFileChangeKind); 4] = [
+    ("*** Add File: ", PatchedFileChangeKind::Add),
+    ("*** Update File: ", PatchedFileChangeKind::Update),
+    ("*** Delete File: ", PatchedFileChangeKind::Delete),
+    ("*** Move File: ", PatchedFileChangeKind::Move),
 ];
 
 pub(super) fn parse_headers(patch: &str) -> Vec<CommaPatchSectionHeader<'_>> {
@@ -55,11 +47,11 @@ pub(super) fn parse_headers(patch: &str) -> Vec<CommaPatchSectionHeader<'_>> {
         if let Some(to) = line.strip_prefix("*** Move to: ")
             && let Some(last) = headers.last_mut()
         {
-            (last.kind, last.move_target) = (CommaPatchSectionKind::Move, Some(to.trim()));
+            (last.kind, last.move_target) = (PatchedFileChangeKind::Move, Some(to.trim()));
         }
         let header = HEADER_PREFIXES.iter().find_map(|(prefix, kind)| Some((kind, line.strip_prefix(prefix)?.trim())));
         if let Some((kind, rest)) = header {
-            let arrow = rest.split_once(" -> ").filter(|_| *kind == CommaPatchSectionKind::Move);
+            let arrow = rest.split_once(" -> ").filter(|_| *kind == PatchedFileChangeKind::Move);
             let (path, to) = arrow.map_or((rest, None), |(from, to)| (from.trim(), Some(to.trim())));
             headers.push(CommaPatchSectionHeader { kind: *kind, path, move_target: to });
         }

@@ -1,21 +1,17 @@
 //! Converts between the absolute paths of the krux dialect and paths in the workspace.
 
 use stead_engine::Error;
-use stead_path::{
-    AbsolutePathRule, DotDotRule, EmptyPathRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule,
-};
+use stead_path::{DotDotRule, PathBackslashRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::errors::invalid_input;
 
 /// Backslash escapes make it possible to write every file name in the `krux` dialect.
 pub(super) fn path_syntax() -> PathSyntax {
     PathSyntax {
-        default_directory: RelPath::root(),
         dot_dot: DotDotRule::Fold,
-        absolute_paths: AbsolutePathRule::BelowRoot,
         backslash: PathBackslashRule::Escape,
         trailing_slash: TrailingSlashRule::Ignored,
-        empty_path: EmptyPathRule::Refuse,
+        ..PathSyntax::default()
     }
 }
 

@@ -6,7 +6,7 @@ use stead_engine::{Error, ErrorKind};
 
 use super::{
     DialectFilesystemReach, clean_path,
-    inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput, WeaverWriteExistingFileRule},
+    inputs::{WeaverDisplayPath, WeaverToolCall, WeaverToolInput},
 };
 
 const OUTSIDE_WORKSPACE_MESSAGE: &str = "access denied: path is outside the workspace";
@@ -167,11 +167,11 @@ fn read_error(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, kind: ErrorKi
 }
 
 fn write_error(call: &WeaverToolCall, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
-    match (kind, call.existing_file_rule()) {
-        (ErrorKind::Exists | ErrorKind::IsDirectory, WeaverWriteExistingFileRule::Refuse) => {
+    match (kind, call.keeps_existing_file()) {
+        (ErrorKind::Exists | ErrorKind::IsDirectory, true) => {
             format!("file: {} already exists. Set overwrite=true to replace.", call.path())
         }
-        (ErrorKind::IsDirectory, WeaverWriteExistingFileRule::Replace) => {
+        (ErrorKind::IsDirectory, false) => {
             format!("failed to rename temp file over target: renameat {}: file exists", path.relative_path())
         }
         (ErrorKind::NotDirectory, _) => {

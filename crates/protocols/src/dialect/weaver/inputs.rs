@@ -23,12 +23,6 @@ tool_inputs! {
     "append_file" => AppendFile(WeaverAppendFileInput { path: String, content: String }),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WeaverWriteExistingFileRule {
-    Replace,
-    Refuse,
-}
-
 pub(super) struct WeaverToolCall {
     pub(super) input: WeaverToolInput,
     pub(super) dialect: Arc<WeaverDialect>,
@@ -64,13 +58,9 @@ impl WeaverToolCall {
         }
     }
 
-    pub(super) fn existing_file_rule(&self) -> WeaverWriteExistingFileRule {
-        match (&self.input, self.dialect.generation) {
-            (WeaverToolInput::WriteFile(input), WeaverGeneration::Newest) if input.overwrite != Some(true) => {
-                WeaverWriteExistingFileRule::Refuse
-            }
-            (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => WeaverWriteExistingFileRule::Replace,
-        }
+    pub(super) fn keeps_existing_file(&self) -> bool {
+        let WeaverToolInput::WriteFile(input) = &self.input else { return false };
+        self.dialect.generation == WeaverGeneration::Newest && input.overwrite != Some(true)
     }
 }
 

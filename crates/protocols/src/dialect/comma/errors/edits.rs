@@ -2,11 +2,11 @@
 //! that all comma tools share.
 
 use serde_json::{Value, json};
-use stead_engine::{Error, ErrorKind, ExpectedCountOrText, TextMatchPlace};
+use stead_engine::{Error, ErrorKind, ExpectedCountOrText, TextMatchPlace, ops::PatchedFileChangeKind};
 
 use super::{
     super::{
-        apply_patch::{CommaPatchSectionHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
+        apply_patch::{CommaPatchSectionHeader, HEADER_PREFIXES, parse_headers},
         edit_file::expected_occurrences,
         envelope::CommaToolError,
         inputs::{CommaApplyPatchInput, CommaEditFileInput},
@@ -102,7 +102,7 @@ pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option
             new(CommaErrorKind::NotFound, format!("Path is a directory, not a file: {path}"))
         }
         (ErrorKind::Exists, _) => match header {
-            Some(CommaPatchSectionHeader { kind: CommaPatchSectionKind::Move, move_target: Some(to), .. }) => {
+            Some(CommaPatchSectionHeader { kind: PatchedFileChangeKind::Move, move_target: Some(to), .. }) => {
                 CommaToolError::new(CommaErrorKind::AlreadyExists, format!("Move destination already exists: {to}"))
                     .with_path(to)
             }
@@ -134,7 +134,7 @@ pub(super) fn patch_error(input: &CommaApplyPatchInput, error: &Error) -> Option
 
 fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -> CommaToolError {
     let is_new = |header: &&CommaPatchSectionHeader<'_>| {
-        header.kind == CommaPatchSectionKind::Add || header.move_target.is_some()
+        header.kind == PatchedFileChangeKind::Add || header.move_target.is_some()
     };
     let target = |header: &CommaPatchSectionHeader<'_>| header.move_target.unwrap_or(header.path).to_owned();
     let in_parent = |header: &&CommaPatchSectionHeader<'_>| {
@@ -142,7 +142,7 @@ fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -
     };
     let found = headers.iter().filter(is_new).find(in_parent).or_else(|| headers.iter().find(is_new));
     let path = found.map(target).unwrap_or_default();
-    if found.is_some_and(|header| header.kind == CommaPatchSectionKind::Move) {
+    if found.is_some_and(|header| header.kind == PatchedFileChangeKind::Move) {
         return CommaToolError::new(
             CommaErrorKind::NotFound,
             format!("Move destination parent does not exist: {path}"),
