@@ -6,6 +6,7 @@ mod digest;
 mod gate;
 mod preview;
 
+use serde::{Deserialize, Serialize};
 use stead_journal::Digest;
 
 pub(crate) use digest::{ApprovalBindingDigests, ApprovalDigestWriter, digest_call, digest_plan, digest_targets};
@@ -35,14 +36,16 @@ impl Approval {
 }
 
 /// The principal who answered an approval request, and the reason for the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ApproverAndReason {
     pub resolved_by: String,
     pub reason: Option<String>,
 }
 
 /// The state of an approval request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
     Pending,
     Approved,

@@ -24,6 +24,7 @@ use crate::{
         read_right_for,
     },
     quota,
+    rules::lease::LeasesAtGeneration,
     workspace::{FileIdentity, FileNamePolicy},
 };
 
@@ -32,6 +33,8 @@ pub(crate) struct CallReadWritePolicyVerdicts {
     pub(crate) reads: PolicyVerdict,
     /// The verdict on the paths that the call names; the plan may change further paths.
     pub(crate) writes: PolicyVerdict,
+    /// The generation of the leases that permit the changes; `None` if the call changes no path.
+    pub(crate) lease_generation: Option<u64>,
 }
 
 pub(crate) fn check_targets(
@@ -44,8 +47,11 @@ pub(crate) fn check_targets(
         return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace")
             .with_next_step(NextStep::from("only read files").or_ask_person("allow changes")));
     }
-    let mut verdicts =
-        CallReadWritePolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
+    let mut verdicts = CallReadWritePolicyVerdicts {
+        reads: PolicyVerdict::UNRESTRICTED,
+        writes: PolicyVerdict::UNRESTRICTED,
+        lease_generation: None,
+    };
     for (request, target) in requests.iter().zip(targets) {
         let verdict =
             check_target(context, request, target).map_err(|error| with_requested_path(context, request, error))?;
@@ -76,7 +82,7 @@ pub(crate) fn check_targets(
         .filter(|(request, _)| !is_read_only(request))
         .map(|(_, target)| target.path.clone())
         .collect();
-    check_leases(context, &changed)?;
+    verdicts.lease_generation = check_leases(context, &changed)?;
     if requests.is_empty() {
         // A call without paths is checked as if it read the root directory.
         let read_root = evaluate_policy(context, &RequiredPathAccess::new(PathAccessRight::Read, &RelPath::root()))?;
@@ -189,14 +195,14 @@ fn policy_file_error(path: &RelPath) -> Error {
     .with_next_step(NextStep::ask_person("change the policy"))
 }
 
-fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Error> {
+fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<Option<u64>, Error> {
     if changed.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let holder = context.caller.principal.to_string();
-    let leases = context.workspace().leases(changed)?;
+    let LeasesAtGeneration { leases, generation } = context.workspace().leases_at_generation(changed)?;
     match leases.into_iter().find(|lease| lease.holder != holder) {
-        None => Ok(()),
+        None => Ok(Some(generation)),
         Some(lease) => {
             let until = format_iso_utc(lease.ends_ms);
             let message = format!("{} is held by {} until {until}", lease.path, lease.holder);

@@ -2,13 +2,10 @@
 //! workspace sees the same buffers. When the connection that opened a buffer ends, the buffer becomes a draft, which
 //! its owner can list, resume or drop. A draft is never read in place of the file.
 
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
-use crate::{
-    errors::Error,
-    version::Version,
-    workspace::{CommitReceipt, JournalCallRecord},
-};
+use crate::version::Version;
 
 /// Whether an editor has a buffer open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +17,8 @@ pub enum BufferEditorConnectionState {
 }
 
 /// The line endings of a text that an editor sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EditorSentTextLineEndings {
     SameAsFile,
     /// The editor's text has LF line endings although the file has CRLF line endings.
@@ -126,22 +124,4 @@ pub enum PlannedBufferChangeKind {
         base: Version,
     },
     Rename(RelPath),
-}
-
-/// The store of open buffers and drafts.
-pub trait BufferStore {
-    /// Every open buffer and draft of the workspace, sorted by path. The implementation must be fast for a workspace
-    /// without buffers, because every call lists the buffers.
-    fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error>;
-
-    /// Returns the buffer with this id and its texts; `None` if no buffer has this id.
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
-
-    /// Opens, resumes, changes or closes a buffer, and records the call in the journal. The calling code must hold the
-    /// lock on the file of the buffer.
-    fn execute_buffer_request(
-        &self,
-        request: &BufferStoreRequest,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(EditorBufferMetadata, CommitReceipt), Error>;
 }

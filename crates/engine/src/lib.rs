@@ -29,8 +29,11 @@ mod policy;
 mod quota;
 mod recorded_arguments;
 mod resolve;
+mod rows;
+mod rules;
 mod seen_files;
 mod session_store;
+mod transaction;
 mod unsaved;
 mod utc_time;
 mod version;
@@ -46,8 +49,8 @@ pub use approval::{
     ApprovalRequest, ApprovalState, ApproverAndReason,
 };
 pub use buffers::{
-    BufferEditorConnectionState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
-    EditorSentTextLineEndings, PlannedBufferChange, PlannedBufferChangeKind,
+    BufferEditorConnectionState, BufferStoreRequest, BufferWithText, EditorBufferMetadata, EditorSentTextLineEndings,
+    PlannedBufferChange, PlannedBufferChangeKind,
 };
 pub use call_options::{
     BeforeAfterContentInclusion, CallOptions, ChangeApplierChoice, LineEndingAndBomPolicy, ListingPageSizeAndDetail,
@@ -98,18 +101,34 @@ pub use quota::{
     WorkspaceUsage, usage_not_counted,
 };
 pub use recorded_arguments::EngineFactsAboutCall;
+pub use rows::{
+    RowBody, RowBodySelection, RowChange, RowFamily, RowKey, RowQuery, RowSelection, RowSet, RowStamp, RowWrite,
+    StoredRow, compensation_owner, keep_compensation, kept_compensation,
+};
+pub use rules::{
+    approval::ApprovalRow,
+    buffer::{BUFFER_EDITOR_TEXT, BUFFER_TEXT, BufferRow},
+    lease::LeaseRow,
+    session::{AlertRow, REVIEW_MARK_TEXT, ReviewMarkRow, SessionRow},
+    watch::{
+        WatchAttachStage, WatchRow, WatchWithStage, WatchesAtGeneration, watch_limit_error, watching_unsupported_error,
+    },
+};
 pub use session_store::{
     AgentSentAlertAndResponse, AlertSeverity, FilesystemTrashAndHistorySizes, HumanResponseToAlert,
-    ReviewAcceptedFileText, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest, SessionTotals,
+    ReviewAcceptedFileText, SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotals,
     SessionTotalsQuery, UnknownAlertSeverity,
+};
+pub use transaction::{
+    ClockReading, ClockSetBack, Deadline, Expectation, FailedExpectation, Transaction, TransactionDurability,
 };
 pub use utc_time::{UtcSecond, parse_duration_ms, parse_utc_time};
 pub use version::{BaseVersion, Version};
 pub use watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind};
 pub use workspace::{
-    BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, FileBytesWithVersion, FileIdentity,
-    FileNamePolicy, FileOwnerAndCreationTime, FileReader, FileStamp, FileStat, FileStatLookupResult, FinalSymlink,
-    ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead,
-    JournalNoChangeEntryFilter, Lease, LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries,
-    PathLockRequest, StoredJournalEntry, TrashItem, Workspace,
+    BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, ExternalChangeListening,
+    FileBytesWithVersion, FileIdentity, FileNamePolicy, FileOwnerAndCreationTime, FileReader, FileStamp, FileStat,
+    FileStatLookupResult, FinalSymlink, HolderPresence, ImmutableWorkspaceProperties, JournalCallRecord,
+    JournalEntryOrder, JournalEntryQuery, JournalHead, JournalNoChangeEntryFilter, Lease, LeaseAcquireOrReleaseRequest,
+    OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, StoredJournalEntry, TrashItem, Workspace,
 };

@@ -29,7 +29,9 @@ use crate::{
     quota,
     recorded_arguments::{self, EngineFactsAboutCall, UnredactedCallArguments},
     resolve,
+    rows::RowFamily,
     seen_files::SeenFileCache,
+    transaction::Expectation,
     unsaved::{self, UnsavedAndDraftNotices},
     version::Version,
     workspace::{BytesToRead, CallLockGuard, CommitError, JournalCallRecord, PathLockRequest, Workspace},
@@ -253,7 +255,7 @@ impl CallPlanAndCommitRoundRunner<'_> {
         let RequestedPathsAndPlanFn { paths: requests, plan } = self.call.operation.resolve_call(context)?;
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &context.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
-        let CallReadWritePolicyVerdicts { reads, writes } =
+        let CallReadWritePolicyVerdicts { reads, writes, lease_generation } =
             authorization::check_targets(context, row.effect, &requests, &targets)?;
         let reads = reads.stricter_of(rate_verdict);
         if row.effect == OperationEffectClass::None
@@ -267,6 +269,10 @@ impl CallPlanAndCommitRoundRunner<'_> {
         let mut planned = context.release_reply(plan(context, &targets)?)?;
         let written = contents_written(context, &planned);
         let notices = if let OperationPlanningResult::Files { plan, .. } = &mut planned {
+            // A lease that another caller takes between this check and the commit makes the commit fail.
+            plan.expect.extend(
+                lease_generation.map(|generation| Expectation::Family { family: RowFamily::Lease, generation }),
+            );
             unsaved::rebase_plan_onto_disk(context, plan)?
         } else {
             Vec::new()

@@ -6,6 +6,7 @@ use stead_path::RelPath;
 
 use crate::{
     buffers::PlannedBufferChange,
+    transaction::Expectation,
     version::Version,
     workspace::{FileIdentity, FileStamp},
 };
@@ -24,6 +25,8 @@ pub struct Plan {
     pub link: JournalEntryRelation,
     /// The planned changes of open editor buffers, which the commit applies together with the files.
     pub buffers: Vec<PlannedBufferChange>,
+    /// Conditions about rows on which the plan was decided, such as the leases at that moment.
+    pub expect: Vec<Expectation>,
 }
 
 impl Plan {
@@ -39,7 +42,7 @@ impl Plan {
 
     /// Creates a plan that refers to a journal entry or a trash item, for example to the entry to undo.
     pub fn with_link(changes: Vec<PlannedChange>, link: JournalEntryRelation) -> Self {
-        Self { changes, link, buffers: Vec::new() }
+        Self { changes, link, buffers: Vec::new(), expect: Vec::new() }
     }
 
     /// Whether the plan has no file changes.

@@ -1,17 +1,13 @@
-//! The types of sessions, alerts, review baselines and usage, and the trait that stores them. A review baseline is the
-//! text of a file that a person last accepted. Every write to the session store is recorded in the journal.
+//! The types of sessions, alerts, review baselines and usage. A review baseline is the text of a file that a person last
+//! accepted.
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
 use stead_journal::{ChangeKind, PathState};
 use stead_path::RelPath;
 
-use crate::{
-    caller::Principal,
-    errors::Error,
-    quota::{PrincipalUsage, RequiredUsageFreshness, WorkspaceUsage},
-    workspace::{CommitReceipt, JournalCallRecord},
-};
+use crate::caller::Principal;
 
 /// A session that a caller created explicitly.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +23,8 @@ pub struct SessionRecord {
 }
 
 /// The urgency of an alert that an agent sends to a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AlertSeverity {
     /// The alert is only information; nobody needs to act.
     Info,
@@ -84,7 +81,8 @@ pub struct AgentSentAlertAndResponse {
 }
 
 /// A person's response to an alert.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HumanResponseToAlert {
     pub responder: String,
     pub text: String,
@@ -189,46 +187,4 @@ pub struct FilesystemTrashAndHistorySizes {
     pub trash_bytes: u64,
     pub history_bytes: u64,
     pub history_bytes_max: u64,
-}
-
-/// Stores the sessions, alerts, review baselines and usage of a workspace.
-pub trait SessionStore {
-    /// Executes a request to the session store and records the call in the journal.
-    fn execute_session_request(
-        &self,
-        request: &SessionStoreWriteRequest,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(SessionStoreReply, CommitReceipt), Error>;
-
-    /// Returns the session with the given id.
-    fn session(&self, id: &str) -> Result<Option<SessionRecord>, Error>;
-
-    /// Computes the number of calls and bytes of a session.
-    fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
-
-    /// Returns the text of each file that a person accepted in a review of the session.
-    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewAcceptedFileText>, Error>;
-
-    /// Returns the alert with the given id.
-    fn alert(&self, id: &str) -> Result<Option<AgentSentAlertAndResponse>, Error>;
-
-    /// Returns at most `limit` alerts, newest first, optionally only the alerts of one sender.
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentSentAlertAndResponse>, Error>;
-
-    /// Returns the storage that the workspace uses.
-    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error>;
-
-    /// Returns the usage that counts towards a principal's quota; `None` if the usage was never counted. Calling code
-    /// that holds path locks may request only the cached usage.
-    fn principal_usage(
-        &self,
-        principal: &Principal,
-        freshness: RequiredUsageFreshness,
-    ) -> Result<Option<PrincipalUsage>, Error>;
-
-    /// Returns the workspace usage before a journal entry; `None` if the usage is no longer known.
-    fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
-
-    /// Returns the number of bytes of the stored file versions that a principal wrote or overwrote.
-    fn history_bytes(&self, principal: &Principal) -> Result<u64, Error>;
 }

@@ -3,7 +3,7 @@
 
 use std::{fmt, ops::Range};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use stead_journal::Digest;
 use stead_path::RelPath;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The version of a file, which is the sha256 of the file's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version(pub Digest);
 
 impl Version {

@@ -1,11 +1,12 @@
 //! The types of watches: a watch is a path and the kinds of events to report for it. The workspace watches the files,
 //! and the operation `watched` reads the events from the journal.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
 /// Whether a watch includes subdirectories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WatchDepth {
     /// The watch includes the watched path itself and, if it is a directory, its direct entries.
     Shallow,
@@ -14,7 +15,8 @@ pub enum WatchDepth {
 }
 
 /// The kind of a watch event. A client can exclude every kind of watch event except [`WatchEventKind::Rescan`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WatchEventKind {
     Create,
     /// The content or the permission bits of a file or directory changed.
@@ -44,12 +46,6 @@ impl WatchEventKind {
     /// Parses the name of an event kind that a client can select for a watch.
     pub fn parse(word: &str) -> Option<Self> {
         Self::CHOICES.iter().copied().find(|kind| kind.as_str() == word)
-    }
-}
-
-impl Serialize for WatchEventKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Workspace`], the trait between the engine and the storage of a workspace.
 //!
 //! [`Workspace::locate`] resolves the symlinks of a path; all other methods of [`Workspace`] accept only paths that
-//! `locate` returned. Only [`Workspace::commit`] changes files.
+//! `locate` returned. Only [`Workspace::commit_transaction`] writes.
 
 use std::time::Instant;
 
@@ -10,18 +10,17 @@ pub use stead_path::FinalSymlink;
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    approval::{Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest},
-    buffers::BufferStore,
-    caller::{Caller, Principal},
+    caller::{Caller, CallerResourceLifetime, Principal},
     errors::{Error, ErrorKind},
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
-    plan::{FileKind, Plan, PlanTimeFileVersion, TreeSummary},
+    plan::{FileKind, PlanTimeFileVersion, TreeSummary},
     policy::{ActivePolicy, SupervisionTier},
-    quota::StorageQuotaLimits,
+    quota::{PrincipalUsage, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage},
     recorded_arguments::EngineFactsAboutCall,
-    session_store::SessionStore,
+    rows::{RowFamily, RowQuery, RowSet},
+    session_store::{FilesystemTrashAndHistorySizes, SessionTotals, SessionTotalsQuery},
+    transaction::{ClockReading, FailedExpectation, Transaction},
     version::Version,
-    watches::{Watch, WatchBeginOrEndRequest},
 };
 
 /// A value by which a workspace recognises a file, directory or symlink under any of its names, whatever its content.
@@ -219,8 +218,8 @@ pub struct CommitReceipt {
 /// The reason why a commit failed.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// A path changed since the plan was made; the commit changed nothing, and the call must be planned again.
-    ExpectationFailed(RelPath),
+    /// A path or row changed since the plan was made; the commit changed nothing, and the call must be planned again.
+    ExpectationFailed(FailedExpectation),
     /// A call with the same idempotency key was already committed as the journal entry with this number.
     KeyAlreadyUsed(u64),
     /// Nothing was changed.
@@ -356,12 +355,17 @@ pub struct ImmutableWorkspaceProperties {
 }
 
 /// The storage of a file tree and its journal.
-pub trait Workspace: SessionStore + BufferStore + Send + Sync {
+pub trait Workspace: Send + Sync {
     /// The properties of the workspace that do not change while it is open.
     fn profile(&self) -> &ImmutableWorkspaceProperties;
 
-    /// The current time, in unix milliseconds.
-    fn now_ms(&self) -> i64;
+    /// The clock that decides about leases, approvals and retention.
+    fn now(&self) -> ClockReading;
+
+    /// The wall clock, in unix milliseconds.
+    fn now_ms(&self) -> i64 {
+        self.now().wall_ms
+    }
 
     /// Resolves the symlinks of a path, which need not exist.
     fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error>;
@@ -431,11 +435,30 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// completes commits whose process died before the commit was complete.
     fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error>;
 
-    /// Applies a plan atomically and records the call. The caller of `commit` must hold the locks of the plan's paths.
-    fn commit(&self, plan: &Plan, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, CommitError>;
+    /// Checks the expectations of a transaction and writes all of it, or nothing. With a record, the transaction appends
+    /// a journal entry. The caller must hold the locks of the changed paths. The receipt is `None` if the journal entry
+    /// is not numbered yet, or if there is none.
+    fn commit_transaction(
+        &self,
+        transaction: &Transaction<'_>,
+        record: Option<&JournalCallRecord<'_>>,
+    ) -> Result<Option<CommitReceipt>, CommitError>;
 
-    /// Records in the journal a call that changed nothing.
-    fn record_call(&self, record: &JournalCallRecord<'_>) -> Result<(), Error>;
+    /// The rows that a query selects, in the order in which they were created.
+    fn rows(&self, query: &RowQuery) -> Result<RowSet, Error>;
+
+    /// Waits until a row of the family is written after this generation, or until the deadline.
+    fn wait_for_rows(&self, family: RowFamily, generation: u64, deadline: Instant) -> Result<(), Error>;
+
+    /// Shows other processes that the holder of rows lives, and returns the name of the holder. Names are never reused.
+    fn hold_presence(&self, lifetime: &CallerResourceLifetime) -> Result<String, Error>;
+
+    /// Whether the holder of a row lives.
+    fn presence(&self, holder: &str) -> Result<HolderPresence, Error>;
+
+    /// Starts to listen for changes by other programs, which the workspace records if they are watched. A workspace that
+    /// no other program can change does nothing.
+    fn listen_for_external_changes(&self, request: ExternalChangeListening) -> Result<(), Error>;
 
     /// Writes the journal entries that are still buffered in memory, and returns the last journal entry.
     fn head(&self) -> Result<JournalHead, Error>;
@@ -471,53 +494,52 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The trash items of one owner, or of everybody, sorted from the newest to the oldest.
     fn trash(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error>;
 
-    /// Acquires or releases a lease and records the call. The request fails if another principal holds an overlapping
-    /// lease.
-    fn execute_lease_request(
-        &self,
-        request: &LeaseAcquireOrReleaseRequest,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(Lease, CommitReceipt), Error>;
-
-    /// The current leases that overlap these paths.
-    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error>;
-
     /// The policy in force; an unreadable policy file is an error, so that no call runs without its policy.
     fn active_policy(&self) -> Result<ActivePolicy, Error> {
         Ok(ActivePolicy::built_in())
     }
 
-    /// The approval with this id, if it exists.
-    fn approval(&self, id: &str) -> Result<Option<Approval>, Error>;
-
-    /// The approvals that match a filter, sorted from the newest to the oldest.
-    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error>;
-
-    /// Stores an approval request, unless the same request is already pending. A stored approval request for the same
-    /// call with another plan becomes stale.
-    fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error>;
-
-    /// Stores the answer to an approval request and records the call. The answer fails if the approval request is no
-    /// longer pending.
-    fn answer_approval(
-        &self,
-        answer: &ApprovalAnswer,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(Approval, CommitReceipt), Error>;
-
-    /// Begins or ends a watch and records the call. While a watch exists, the journal gets an entry for every change by
-    /// other programs. If watch events were lost, the journal gets a rescan entry instead of entries for the changes. A
-    /// request to begin a watch waits until the watcher has started, or until the deadline.
-    fn execute_watch_request(
-        &self,
-        request: &WatchBeginOrEndRequest,
-        record: &JournalCallRecord<'_>,
-        deadline: Instant,
-    ) -> Result<(Watch, CommitReceipt), Error>;
-
-    /// The watches of a principal, sorted from the oldest to the newest.
-    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error>;
-
     /// The number of the journal entry that undid entry `number`; `None` if the entry is not undone.
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
+
+    /// The number of calls and bytes of a session.
+    fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
+
+    /// The storage that the workspace uses.
+    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error>;
+
+    /// The usage that counts towards a principal's quota; `None` if the usage was never counted. Calling code that holds
+    /// path locks may request only the cached usage.
+    fn principal_usage(
+        &self,
+        principal: &Principal,
+        freshness: RequiredUsageFreshness,
+    ) -> Result<Option<PrincipalUsage>, Error>;
+
+    /// The workspace usage before a journal entry; `None` if the usage is no longer known.
+    fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
+
+    /// The number of bytes of the stored file versions that a principal wrote or overwrote.
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Error>;
+}
+
+/// Whether the holder of a row lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HolderPresence {
+    /// The holder lives in this process.
+    Here,
+    /// The holder lives in another process.
+    Elsewhere,
+    /// The holder is gone and never returns.
+    Gone,
+}
+
+/// When a workspace begins to listen for changes by other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExternalChangeListening {
+    Start,
+    /// Start if the workspace listens from its opening on and has watches.
+    IfAlreadyWatched,
+    /// If the workspace listens, look at the watches again.
+    Reconsider,
 }

@@ -28,6 +28,7 @@ use crate::{
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
     policy::ActivePolicy,
     quota::{PrincipalUsage, RequiredUsageFreshness, WorkspaceUsage},
+    rules::lease::LeasesAtGeneration,
     session_store::{
         AgentSentAlertAndResponse, FilesystemTrashAndHistorySizes, ReviewAcceptedFileText, SessionRecord,
         SessionTotals, SessionTotalsQuery,
@@ -36,7 +37,7 @@ use crate::{
     watches::Watch,
     workspace::{
         BytesToRead, DirectoryEntry, FileBytesWithVersion, FileOwnerAndCreationTime, FileReader, FileStat,
-        FileStatLookupResult, FinalSymlink, ImmutableWorkspaceProperties, JournalEntryQuery, JournalHead, Lease,
+        FileStatLookupResult, FinalSymlink, ImmutableWorkspaceProperties, JournalEntryQuery, JournalHead,
         OpenDirectoryWithEntries, StoredJournalEntry, TrashItem, Workspace,
     },
 };
@@ -89,7 +90,7 @@ impl<'a> WorkspaceReader<'a> {
         wait_for_entry_after(number: u64, deadline: Instant) -> LookResult<()>;
         change_counter() -> LookResult<u64>;
         active_policy() -> LookResult<ActivePolicy>;
-        leases(paths: &[RelPath]) -> LookResult<Vec<Lease>>;
+        leases_at_generation(paths: &[RelPath]) -> LookResult<LeasesAtGeneration>;
         approval(id: &str) -> LookResult<Option<Approval>>;
         approvals(filter: &ApprovalFilter) -> LookResult<Vec<Approval>>;
         watches(owner: &Principal) -> LookResult<Vec<Watch>>;

@@ -5,7 +5,7 @@
 use rusqlite::{Connection, params};
 use stead_engine::{
     Caller, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, JournalCallRecord, NextStep, Plan, Principal,
-    SupervisionTier, ops::HistoryArgs,
+    RowStamp, SupervisionTier, Transaction, TransactionDurability, ops::HistoryArgs,
 };
 use stead_journal::{
     Digest, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, RecordedChange,
@@ -13,27 +13,80 @@ use stead_journal::{
 use stead_path::RelPath;
 
 use crate::{
-    approval, buffers, entry_query, errors,
+    entry_query, errors,
     file_steps::FileApplyStep,
-    group_commit::{JournalAppendOutcome, TransactionBodyFn},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn, TransactionError},
+    maintenance::DEFERRED_ENTRIES_FLUSH_AT,
     open::LocalWorkspace,
     prepare::{self, PreparedPlan},
+    rows,
     step_executor::{FileApplyStepExecutor, StepApplyError},
     store::{self, TransactionSyncPolicy, UnnumberedJournalEntry, execute_cached, to_sql_integer},
     usage::{self, CommitQuotaCharge},
 };
 
 impl LocalWorkspace {
-    pub(crate) fn commit_plan(
+    /// Commits rows, and records the call if there is one.
+    pub(crate) fn commit_rows(
+        &self,
+        transaction: &Transaction<'_>,
+        record: Option<&JournalCallRecord<'_>>,
+    ) -> Result<Option<CommitReceipt>, CommitError> {
+        let mut draft = record.map(|record| self.pending_entry_without_changes(record));
+        if transaction.rows.is_empty() && transaction.expect.is_empty() {
+            match (draft.take(), transaction.durability) {
+                (None, _) => return Ok(None),
+                (Some(entry), TransactionDurability::RideAlong) => {
+                    self.defer_entry(entry);
+                    return Ok(None);
+                }
+                (entry, TransactionDurability::Later | TransactionDurability::Now) => draft = entry,
+            }
+        }
+        let sync = match transaction.durability {
+            TransactionDurability::Now => TransactionSyncPolicy::Now,
+            TransactionDurability::Later | TransactionDurability::RideAlong => TransactionSyncPolicy::Later,
+        };
+        let (expect, rows) = (transaction.expect.clone(), transaction.rows.clone());
+        let (has_entry, now) = (draft.is_some(), self.clock.now());
+        let body: TransactionBodyFn = Box::new(move |connection, tip| {
+            if let Some(failed) = rows::find_failed_expectation(connection, &expect, &now)? {
+                return Ok(JournalAppendOutcome::ExpectationFailed(failed));
+            }
+            let stamp = draft.as_mut().map(|draft| {
+                store::append_entry(connection, tip, draft)?;
+                Ok::<_, rusqlite::Error>(RowStamp { entry: tip.number, time_ms: draft.entry.time_ms })
+            });
+            rows::write_rows(connection, &rows, stamp.transpose()?)?;
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
+        });
+        let (entry, hash) = self.submit(sync, body)?.into_commit_result()?;
+        self.announce_entry();
+        let receipt = CommitReceipt { entry, hash, trash_ids: Vec::new(), notices: Vec::new() };
+        Ok(has_entry.then_some(receipt))
+    }
+
+    fn defer_entry(&self, draft: UnnumberedJournalEntry) {
+        // A read succeeds even if it cannot be recorded now, for example on a full disk.
+        let lost = |count| self.pending_system_entry("records_lost", format!("{{\"count\":{count}}}"));
+        // While the store cannot be written, each flush fails and delays a reader, so flushes are rare.
+        if self.group_commit.defer_entry(draft, lost).is_multiple_of(DEFERRED_ENTRIES_FLUSH_AT) {
+            self.flush_if_possible();
+        }
+        self.maintenance_signal.wake();
+    }
+
+    pub(crate) fn commit_files(
         &self,
         plan: &Plan,
+        transaction: &Transaction<'_>,
         record: &JournalCallRecord<'_>,
     ) -> Result<CommitReceipt, CommitError> {
         self.store.ensure_writable()?;
         let mut prepared = prepare::prepare_plan(self, plan)?;
         let changes = std::mem::take(&mut prepared.changes);
         let draft = self.pending_entry(record, changes, plan.link.clone(), prepared.bytes);
-        let body = match self.record_transaction_body(draft, plan, record, &mut prepared) {
+        let body = match self.record_transaction_body(draft, plan, transaction, record, &mut prepared) {
             Ok(body) => body,
             Err(error) => {
                 prepared.discard_staged();
@@ -41,15 +94,13 @@ impl LocalWorkspace {
             }
         };
         let (number, hash) = match self.submit(TransactionSyncPolicy::Now, body) {
-            Ok(JournalAppendOutcome::Recorded(number, hash)) => (number, hash),
-            Ok(JournalAppendOutcome::Replayed(number)) => {
-                prepared.discard_staged();
-                return Err(CommitError::KeyAlreadyUsed(number));
-            }
-            Ok(JournalAppendOutcome::Refused(error)) => {
-                prepared.discard_staged();
-                return Err(error.into());
-            }
+            Ok(outcome) => match outcome.into_commit_result() {
+                Ok(recorded) => recorded,
+                Err(error) => {
+                    prepared.discard_staged();
+                    return Err(error);
+                }
+            },
             Err(error) => {
                 // After a failed sync the journal may or may not contain the entry. If the journal contains the entry,
                 // the next open finishes the change and needs the staged files.
@@ -115,6 +166,7 @@ impl LocalWorkspace {
         &self,
         mut draft: UnnumberedJournalEntry,
         plan: &Plan,
+        transaction: &Transaction<'_>,
         record: &JournalCallRecord<'_>,
         prepared: &mut PreparedPlan,
     ) -> Result<TransactionBodyFn, Error> {
@@ -124,27 +176,29 @@ impl LocalWorkspace {
         let restored = prepared.restored.clone();
         let key = record.idempotency_key.map(str::to_owned);
         let agent = i64::from(matches!(record.caller.principal, Principal::Agent(_)));
-        let (process, boot) = (self.process_id.clone(), self.clock.now().boot_id);
-        let approval = self.approval_use(record);
+        let (process, now) = (self.process_id.clone(), self.clock.now());
+        let Transaction { expect, rows, compensation, .. } = transaction.clone();
         let reservation = record.quota.map(|quota| CommitQuotaCharge::new(plan, quota, &record.caller.principal));
-        let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
             if let Some(key) = &key
                 && let Some(number) = entry_query::entry_with_key(transaction, &draft.entry.caller.principal, key)?
             {
                 return Ok(JournalAppendOutcome::Replayed(number));
             }
-            approval.check_usable(transaction)?;
+            if let Some(failed) = rows::find_failed_expectation(transaction, &expect, &now)? {
+                return Ok(JournalAppendOutcome::ExpectationFailed(failed));
+            }
             let last = reservation.as_ref().map(|reservation| reservation.check_quota(transaction)).transpose()?;
-            buffers::check_buffers_unchanged(transaction, &buffers)?;
             store::append_entry(transaction, tip, &mut draft)?;
             if let (Some(reservation), Some(last)) = (&reservation, last) {
                 reservation.advance_count(transaction, last, draft.entry.number)?;
             }
             let number = to_sql_integer(draft.entry.number);
-            buffers::update_buffers(transaction, &buffers, draft.entry.number, now_ms)?;
+            let stamp = RowStamp { entry: draft.entry.number, time_ms: draft.entry.time_ms };
+            rows::write_rows(transaction, &rows, Some(stamp))?;
+            rows::write_compensation(transaction, draft.entry.number, compensation)?;
             for (step, intent) in intents.iter().enumerate() {
-                let values = params![number, to_sql_integer(step as u64), process, boot, intent];
+                let values = params![number, to_sql_integer(step as u64), process, now.boot_id, intent];
                 execute_cached(transaction, "INSERT INTO pending VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
             }
             for (version, size, bytes) in &retained {
@@ -159,7 +213,6 @@ impl LocalWorkspace {
             for id in &restored {
                 transaction.execute("UPDATE trash SET state = 1 WHERE id = ?1", params![id])?;
             }
-            approval.consume(transaction, draft.entry.number)?;
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         }))
     }
@@ -257,13 +310,13 @@ pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
 pub(crate) fn delete_entry_effects(
     transaction: &Connection,
     number: u64,
+    stamp: RowStamp,
     steps: &[FileApplyStep],
-) -> rusqlite::Result<()> {
+) -> Result<(), TransactionError> {
+    rows::take_back_rows(transaction, number, stamp)?;
     let number = to_sql_integer(number);
     transaction.execute("DELETE FROM pending WHERE number = ?1", params![number])?;
-    approval::release_approval(transaction, number)?;
     usage::subtract_rolled_back_usage(transaction, number)?;
-    buffers::restore_buffers(transaction, number)?;
     for step in steps {
         if let FileApplyStep::Remove { trash, .. } = step {
             transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;

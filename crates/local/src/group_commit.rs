@@ -8,7 +8,7 @@ use std::{
 };
 
 use rusqlite::{Connection, Transaction};
-use stead_engine::{CommitReceipt, Error, ErrorKind, NextStep};
+use stead_engine::{CommitError, Error, ErrorKind, FailedExpectation, NextStep};
 use stead_journal::Digest;
 
 use crate::{
@@ -88,6 +88,8 @@ pub(crate) enum JournalAppendOutcome {
     Recorded(u64, Digest),
     /// An existing journal entry has the same idempotency key, so no entry was appended.
     Replayed(u64),
+    /// Nothing was written, because a row changed since the transaction was decided.
+    ExpectationFailed(FailedExpectation),
     Refused(Error),
 }
 
@@ -96,7 +98,17 @@ impl JournalAppendOutcome {
         match self {
             Self::Recorded(number, hash) => Ok((number, hash)),
             Self::Refused(error) => Err(error),
-            Self::Replayed(_) => Err(not_recorded_error()),
+            Self::Replayed(_) | Self::ExpectationFailed(_) => Err(not_recorded_error()),
+        }
+    }
+
+    /// The number and hash of the entry, or the reason why nothing was recorded.
+    pub(crate) fn into_commit_result(self) -> Result<(u64, Digest), CommitError> {
+        match self {
+            Self::Recorded(number, hash) => Ok((number, hash)),
+            Self::Replayed(number) => Err(CommitError::KeyAlreadyUsed(number)),
+            Self::ExpectationFailed(failed) => Err(CommitError::ExpectationFailed(failed)),
+            Self::Refused(error) => Err(CommitError::Failed(error)),
         }
     }
 }
@@ -223,32 +235,6 @@ impl LocalWorkspace {
             Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
         });
         self.submit(sync, body).map(drop)
-    }
-
-    /// The closure `body` checks a request, and fails with an error to refuse the request. If `body` accepts the request,
-    /// it calls its second argument to append the journal entry, and then writes rows.
-    pub(crate) fn append_with_result<T: Send + 'static>(
-        &self,
-        mut draft: UnnumberedJournalEntry,
-        sync: TransactionSyncPolicy,
-        body: impl FnOnce(
-            &Transaction<'_>,
-            &mut dyn FnMut() -> rusqlite::Result<u64>,
-        ) -> Result<Option<T>, TransactionError>
-        + Send
-        + 'static,
-    ) -> Result<(T, CommitReceipt), Error> {
-        let result = Arc::new(Mutex::new(None));
-        let slot = Arc::clone(&result);
-        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
-            let mut append = || store::append_entry(transaction, tip, &mut draft).map(|()| draft.entry.number);
-            *lock_ignoring_poison(&slot) = body(transaction, &mut append)?;
-            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
-        });
-        let (entry, hash) = self.submit(sync, body)?.into_recorded()?;
-        let value = lock_ignoring_poison(&result).take().ok_or_else(not_recorded_error)?;
-        self.announce_entry();
-        Ok((value, CommitReceipt { entry, hash, trash_ids: Vec::new(), notices: Vec::new() }))
     }
 }
 

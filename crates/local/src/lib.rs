@@ -5,9 +5,7 @@
 //! processes may have the same workspace open.
 
 mod administration;
-mod approval;
 mod approver;
-mod buffers;
 mod checkpoint;
 mod commit;
 mod editor;
@@ -19,9 +17,9 @@ mod file_steps;
 mod group_commit;
 mod index;
 mod journal_audit;
-mod lease;
 mod limits;
 mod maintenance;
+mod migration;
 mod open;
 mod options;
 mod path_locks;
@@ -30,7 +28,8 @@ mod prepare;
 mod recovery;
 mod redo_steps;
 mod retained_versions;
-mod session_store;
+mod rows;
+mod session_totals;
 mod step_executor;
 mod store;
 mod token;
@@ -46,9 +45,10 @@ pub use editor::{
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};
 pub use open::LocalWorkspace;
+pub use stead_engine::ClockReading;
+
 pub use options::{
-    Clock, ClockReading, Durability, ExternalChangeRecordingStartPolicy, IndexBuildAndUseMode, LandlockMode,
-    LocalWorkspaceOptions,
+    Clock, Durability, ExternalChangeRecordingStartPolicy, IndexBuildAndUseMode, LandlockMode, LocalWorkspaceOptions,
 };
 pub use recovery::RecoveryReport;
 pub use token::{AccessTokenRecord, CreateTokenRequest, SessionTicketRecord, TOKEN_PREFIX};

@@ -15,6 +15,7 @@ use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 use crate::{
     errors,
     open::LocalWorkspace,
+    rows,
     store::{lock_ignoring_poison, to_sql_integer},
 };
 
@@ -146,7 +147,10 @@ impl LocalWorkspace {
         let synced = self.sync_file_system().and_then(|()| {
             self.write_rows(|connection| {
                 let mut delete = connection.prepare_cached("DELETE FROM pending WHERE number = ?1")?;
-                applied.iter().try_for_each(|number| delete.execute(params![to_sql_integer(*number)]).map(drop))
+                applied.iter().try_for_each(|number| {
+                    rows::delete_compensation(connection, *number)?;
+                    delete.execute(params![to_sql_integer(*number)]).map(drop)
+                })
             })
         });
         if synced.is_err() {

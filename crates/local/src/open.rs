@@ -27,7 +27,7 @@ use crate::{
     path_locks::{LivenessLockRegistry, PathLocks},
     policy_file::PolicyFileLoader,
     recovery::RecoveryReport,
-    session_store::SessionCountsCache,
+    session_totals::SessionCountsCache,
     store::{self, SqliteStore, lock_ignoring_poison},
     token::random_name,
 };

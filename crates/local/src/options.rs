@@ -4,7 +4,7 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use stead_disk::{PathResolutionMethod, SystemClock};
-use stead_engine::FileNamePolicy;
+use stead_engine::{ClockReading, FileNamePolicy};
 use stead_path::RelPath;
 
 use crate::store::to_sql_integer;
@@ -119,17 +119,6 @@ impl LocalWorkspaceOptions {
             user_names: None,
         }
     }
-}
-
-/// One reading of the wall clock and the monotonic clock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClockReading {
-    /// The wall clock in Unix milliseconds, which may jump.
-    pub wall_ms: i64,
-    /// The uptime of the machine in milliseconds, which never jumps.
-    pub uptime_ms: i64,
-    /// A random id that changes with every boot of the machine.
-    pub boot_id: String,
 }
 
 /// A clock that the workspace reads and that tests can replace.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use stead_disk::{LockMode, MultiSlotLockFile};
-use stead_engine::{BufferEditorConnectionState, CallLockGuard, CallerResourceLifetime, Error, ErrorKind, NextStep};
+use stead_engine::{CallLockGuard, CallerResourceLifetime, Error, ErrorKind, HolderPresence, NextStep};
 use stead_path::RelPath;
 
 use crate::{
@@ -228,17 +228,17 @@ impl LivenessLockRegistry {
         }
     }
 
-    pub(crate) fn liveness_of(&self, name: &str) -> Result<BufferEditorConnectionState, Error> {
+    pub(crate) fn presence_of(&self, name: &str) -> Result<HolderPresence, Error> {
         // A process cannot test its own locks: the kernel would grant the lock again, and the release would free the
         // lock.
         let process = name.split_once(CONNECTION_SEPARATOR).map_or(name, |(process, _)| process);
-        let (is_alive, open_state) = if process == self.process_id {
+        let (is_alive, presence) = if process == self.process_id {
             let is_registered = lock_ignoring_poison(&self.registered).contains(name);
-            (name == process || is_registered, BufferEditorConnectionState::OpenHere)
+            (name == process || is_registered, HolderPresence::Here)
         } else {
-            (self.locks.is_alive(name)?, BufferEditorConnectionState::OpenInOtherProcess)
+            (self.locks.is_alive(name)?, HolderPresence::Elsewhere)
         };
-        Ok(if is_alive { open_state } else { BufferEditorConnectionState::Draft })
+        Ok(if is_alive { presence } else { HolderPresence::Gone })
     }
 
     fn hold_lock(&self, name: &str) -> Result<(), Error> {

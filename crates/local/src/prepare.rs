@@ -8,8 +8,8 @@ use stead_disk::{
     StagedFile,
 };
 use stead_engine::{
-    CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, NextStep, Plan,
-    PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary, Version, ops::HistoryArgs,
+    CommitError, CommitExpectation, Error, ErrorKind, FailedExpectation, FileKind, FileModeSource, NEW_FILE_MODE,
+    NextStep, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary, Version, ops::HistoryArgs,
 };
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::{FileName, RelPath};
@@ -486,7 +486,7 @@ impl LocalWorkspace {
 }
 
 fn changed(path: &RelPath) -> CommitError {
-    CommitError::ExpectationFailed(path.clone())
+    CommitError::ExpectationFailed(FailedExpectation::Path(path.clone()))
 }
 
 /// A path that vanished or became a symlink counts as changed since the plan was made.
@@ -543,7 +543,9 @@ mod tests {
             PlannedChange::Remove { path: from.clone(), expectation: expect, retain_until_ms: i64::MAX, tree };
         for change in [to_other, to_trash] {
             let prepared = prepare_plan(&workspace, &Plan::new(vec![change]));
-            assert!(matches!(prepared, Err(CommitError::ExpectationFailed(moved)) if moved == from));
+            assert!(
+                matches!(prepared, Err(CommitError::ExpectationFailed(FailedExpectation::Path(moved))) if moved == from)
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rusqlite::{Row, params};
 use stead_disk::DiskError;
-use stead_engine::{Error, Version};
+use stead_engine::{Error, RowStamp, Version};
 use stead_journal::{Digest, JournalEntryRelation, JournaledCallOutcomeStatus};
 use stead_path::RelPath;
 
@@ -17,11 +17,12 @@ use crate::{
     commit::{delete_entry_effects, error_after_rollback},
     errors,
     file_steps::{FileApplyStep, FileWriteStep, ReplacedFileRecord, StoredInodeId},
+    group_commit::{JournalAppendOutcome, TransactionBodyFn},
     open::LocalWorkspace,
     path_locks,
     redo_steps::BootComparison,
     step_executor::{FileApplyStepExecutor, StepApplyError},
-    store::{TransactionSyncPolicy, lock_ignoring_poison, number_at, to_sql_integer},
+    store::{self, TransactionSyncPolicy, lock_ignoring_poison, number_at, to_sql_integer},
 };
 
 /// The work that recovery did when a workspace was opened.
@@ -65,13 +66,9 @@ impl UnfinishedJournalEntry {
     }
 
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
-        let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
+        let near = |own_path: &RelPath| paths.iter().any(|path| own_path.overlaps(path));
         self.steps.iter().flat_map(FileApplyStep::paths).any(near)
     }
-}
-
-pub(crate) fn overlaps(a: &RelPath, b: &RelPath) -> bool {
-    a.is_within(b) || b.is_within(a)
 }
 
 impl LocalWorkspace {
@@ -188,9 +185,13 @@ impl LocalWorkspace {
         draft.entry.relation = JournalEntryRelation::Amends(number);
         draft.entry.decision = JournaledCallOutcomeStatus::Failed;
         draft.entry.reason = Some(error_after_rollback(error).kind.code().to_owned());
-        self.append_with_rows(draft, TransactionSyncPolicy::Now, move |transaction, _| {
-            delete_entry_effects(transaction, number, &steps)
-        })
+        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
+            let stamp = RowStamp { entry: tip.number, time_ms: draft.entry.time_ms };
+            delete_entry_effects(transaction, number, stamp, &steps)?;
+            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
+        });
+        self.submit(TransactionSyncPolicy::Now, body).map(drop)
     }
 
     /// Loads the unfinished journal entries of other processes, and those that this process could not finish, oldest
@@ -284,7 +285,7 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
         | FileApplyStep::RemoveDirectory { .. }
         | FileApplyStep::Restore { .. } => {
             let places = later.paths();
-            step.paths().iter().any(|later_path| places.iter().any(|other| overlaps(later_path, other)))
+            step.paths().iter().any(|later_path| places.iter().any(|other| later_path.overlaps(other)))
         }
     }
 }

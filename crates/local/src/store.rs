@@ -12,13 +12,15 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, Transaction, config::DbConfig, params};
+use rusqlite::{
+    Connection, OptionalExtension, Params, Row, RowIndex, Transaction, TransactionBehavior, config::DbConfig, params,
+};
 use stead_disk::MultiSlotLockFile;
 use stead_engine::{Error, ErrorKind, NextStep};
 use stead_journal::{Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash};
 use stead_path::RelPath;
 
-use crate::{entry_index, errors, options::Durability};
+use crate::{entry_index, errors, group_commit::TransactionError, migration, options::Durability};
 
 #[derive(Clone)]
 pub(crate) struct ChainTip {
@@ -136,7 +138,7 @@ impl SqliteStore {
         }
         drop(current_level);
         let transaction =
-            writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(errors::store_error)?;
+            writer.transaction_with_behavior(TransactionBehavior::Immediate).map_err(errors::store_error)?;
         let value = body(&transaction).map_err(errors::store_error)?;
         transaction.commit().map_err(|error| match error.sqlite_error_code() {
             // The last page did not fit, or another process holds the lock: the transaction had no effect.
@@ -185,22 +187,26 @@ fn prepare_schema(connection: &Connection, fresh_id: &str) -> Result<String, Err
         return Err(Error::new(ErrorKind::AuditUnavailable, newer)
             .with_next_step(NextStep::ask_person("update stead on this machine")));
     }
-    upgrade_schema(connection, format, fresh_id).map_err(errors::store_error)
+    upgrade_schema(connection, format, fresh_id).map_err(|error| match error {
+        TransactionError::Refused(error) => error,
+        TransactionError::Database(error) => errors::store_error(error),
+    })
 }
 
-fn upgrade_schema(connection: &Connection, format: Option<i64>, fresh_id: &str) -> rusqlite::Result<String> {
+fn upgrade_schema(connection: &Connection, format: Option<i64>, fresh_id: &str) -> Result<String, TransactionError> {
     // A database of this format can lack tables that a later version with the same format added.
     if format != Some(FORMAT) || !has_every_table(connection)? {
-        connection.execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT;", TABLES))?;
-    }
-    if format != Some(FORMAT) {
-        connection.execute_batch(&format!(
-            "INSERT INTO meta VALUES ('format', {0}) ON CONFLICT (name) DO UPDATE SET value = {0};",
-            FORMAT
-        ))?;
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+        transaction.execute_batch(TABLES)?;
+        if format.is_some_and(|format| format < FIRST_FORMAT_WITH_ROWS) {
+            migration::move_old_tables(&transaction)?;
+        }
+        let sql = "INSERT INTO meta VALUES ('format', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1";
+        transaction.execute(sql, params![FORMAT])?;
+        transaction.commit()?;
     }
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('workspace', ?1)", params![fresh_id])?;
-    connection.query_row("SELECT value FROM meta WHERE name = 'workspace'", [], |row| row.get(0))
+    Ok(connection.query_row("SELECT value FROM meta WHERE name = 'workspace'", [], |row| row.get(0))?)
 }
 
 fn has_every_table(connection: &Connection) -> rusqlite::Result<bool> {
@@ -316,7 +322,8 @@ pub(crate) fn digest_from_bytes(bytes: &[u8]) -> Option<Digest> {
 }
 
 /// A database with a higher format version is rejected.
-pub(crate) const FORMAT: i64 = 3;
+pub(crate) const FORMAT: i64 = 4;
+const FIRST_FORMAT_WITH_ROWS: i64 = 4;
 /// An upgrade from an older format creates the missing tables.
 pub(crate) const FORMAT_OLDEST: i64 = 1;
 
@@ -350,35 +357,15 @@ CREATE TABLE IF NOT EXISTS keys (
     principal TEXT NOT NULL, key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (principal, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS undone (
     number INTEGER NOT NULL, by INTEGER NOT NULL, redone INTEGER, PRIMARY KEY (number, by)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS leases (
-    path TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, ends_ms INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS lease_times (
-    path TEXT PRIMARY KEY, lasting_ms INTEGER NOT NULL, taken_uptime_ms INTEGER NOT NULL, boot TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS approvals (
-    id TEXT PRIMARY KEY, principal TEXT NOT NULL, session TEXT NOT NULL, operation TEXT NOT NULL, tool TEXT,
-    call BLOB NOT NULL, plan BLOB NOT NULL, shown TEXT NOT NULL, why TEXT NOT NULL, policy TEXT NOT NULL,
-    created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, created_uptime_ms INTEGER NOT NULL, boot TEXT NOT NULL,
-    state INTEGER NOT NULL, answered_by TEXT, reason TEXT, used INTEGER);
-CREATE INDEX IF NOT EXISTS approvals_of_calls ON approvals (principal, call);
-CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT PRIMARY KEY, principal TEXT NOT NULL, face TEXT NOT NULL, created_ms INTEGER NOT NULL, ended_ms INTEGER,
-    first INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS alerts (
-    id TEXT PRIMARY KEY, number INTEGER NOT NULL, sender TEXT NOT NULL, session TEXT NOT NULL, severity TEXT NOT NULL,
-    message TEXT NOT NULL, time_ms INTEGER NOT NULL, answered_by TEXT, answer TEXT, answered_ms INTEGER) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS watches (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, deep INTEGER NOT NULL,
-    happenings TEXT NOT NULL, glob TEXT, started INTEGER, stage INTEGER NOT NULL, created_ms INTEGER NOT NULL,
-    heard_ms INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS reviewed (
-    principal TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, number INTEGER NOT NULL, text BLOB,
-    PRIMARY KEY (principal, session, path));
-CREATE TABLE IF NOT EXISTS buffers (
-    id TEXT PRIMARY KEY, path TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL, process TEXT NOT NULL,
-    revision INTEGER NOT NULL, version BLOB NOT NULL, base BLOB, endings INTEGER NOT NULL,
-    held_revision INTEGER NOT NULL, changed_ms INTEGER NOT NULL, text BLOB NOT NULL, held BLOB NOT NULL,
-    moved_by INTEGER, before_path TEXT, before_version BLOB, before_base BLOB, before_text BLOB);
-CREATE TABLE IF NOT EXISTS bound_watches (id TEXT PRIMARY KEY, process TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS state_rows (
+    position INTEGER PRIMARY KEY, family TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL, subject TEXT NOT NULL,
+    revision INTEGER NOT NULL, first_entry INTEGER, first_ms INTEGER, last_entry INTEGER, last_ms INTEGER,
+    value TEXT NOT NULL, UNIQUE (family, id));
+CREATE INDEX IF NOT EXISTS rows_of_owners ON state_rows (family, owner, subject);
+CREATE TABLE IF NOT EXISTS row_bodies (
+    family TEXT NOT NULL, id TEXT NOT NULL, slot TEXT NOT NULL, bytes BLOB NOT NULL,
+    PRIMARY KEY (family, id, slot)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS row_families (family TEXT PRIMARY KEY, generation INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tokens (
     id TEXT PRIMARY KEY, hash BLOB NOT NULL, principal TEXT NOT NULL, reach TEXT NOT NULL, label TEXT NOT NULL,
     created_ms INTEGER NOT NULL, ends_ms INTEGER) WITHOUT ROWID;

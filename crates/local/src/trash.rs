@@ -7,8 +7,8 @@
 use rusqlite::{Connection, Row as SqlRow, params};
 use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryAccessError};
 use stead_engine::{
-    AdministrationCall, CommitError, Error, ErrorKind, FileKind, NextStep, Principal, TrashItem, TreeSummary,
-    ops::ListTrashArgs,
+    AdministrationCall, ClockReading, CommitError, Error, ErrorKind, FailedExpectation, FileKind, NextStep, Principal,
+    TrashItem, TreeSummary, ops::ListTrashArgs,
 };
 use stead_journal::{Digest, JournalEntry, PathState};
 use stead_path::{FileName, RelPath};
@@ -16,7 +16,6 @@ use stead_path::{FileName, RelPath};
 use crate::{
     errors,
     open::LocalWorkspace,
-    options::ClockReading,
     prepare::PendingTrashItem,
     store::{TransactionSyncPolicy, execute_cached, number_at, path_at, to_sql_integer},
     token::{random_bytes, to_hex},
@@ -229,7 +228,7 @@ pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryAccessError) 
         DiskErrorKind::NotRegularFile,
     ];
     if vanished.contains(&error.kind()) {
-        return CommitError::ExpectationFailed(path.clone());
+        return CommitError::ExpectationFailed(FailedExpectation::Path(path.clone()));
     }
     CommitError::Failed(errors::state_directory_error(error))
 }

@@ -8,25 +8,24 @@ use stead_disk::{
     DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, InodeId, OpenFile,
 };
 use stead_engine::{
-    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
-    CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileIdentity, FileKind,
-    FileOwnerAndCreationTime, FileReader, FileStamp, FileStat, FileStatLookupResult, FinalSymlink,
-    ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead, Lease,
-    LeaseAcquireOrReleaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, Plan, Principal,
-    StoredJournalEntry, TrashItem, Version, Watch, WatchBeginOrEndRequest, Workspace,
+    ActivePolicy, BytesToRead, CallLockGuard, CallerResourceLifetime, ClockReading, CommitError, CommitReceipt,
+    DirectoryEntry, Error, ErrorKind, ExternalChangeListening, FileBytesWithVersion, FileIdentity, FileKind,
+    FileOwnerAndCreationTime, FileReader, FileStamp, FileStat, FileStatLookupResult, FilesystemTrashAndHistorySizes,
+    FinalSymlink, HolderPresence, ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead,
+    OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, Principal, PrincipalUsage, RequiredUsageFreshness,
+    RowFamily, RowQuery, RowSet, SessionTotals, SessionTotalsQuery, StoredJournalEntry, Transaction, TrashItem,
+    Version, Workspace, WorkspaceUsage,
     index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
 };
 use stead_journal::Digest;
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
-    approval, entry_query, errors,
-    group_commit::{JournalAppendOutcome, TransactionBodyFn},
-    lease, maintenance,
+    entry_query, errors,
     open::LocalWorkspace,
-    path_locks,
-    recovery::overlaps,
-    store::{self, TransactionSyncPolicy, to_sql_integer},
+    path_locks, rows,
+    store::{self, lock_ignoring_poison, to_sql_integer},
+    usage::stored_usage_before,
 };
 
 /// The most retries of a path lookup when a symlink replaces a directory of the path meanwhile.
@@ -37,8 +36,8 @@ impl Workspace for LocalWorkspace {
         &self.syntax_profile
     }
 
-    fn now_ms(&self) -> i64 {
-        self.clock.now().wall_ms
+    fn now(&self) -> ClockReading {
+        self.clock.now()
     }
 
     fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error> {
@@ -152,31 +151,48 @@ impl Workspace for LocalWorkspace {
         }
     }
 
-    fn commit(&self, plan: &Plan, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, CommitError> {
-        self.commit_plan(plan, record)
+    fn commit_transaction(
+        &self,
+        transaction: &Transaction<'_>,
+        record: Option<&JournalCallRecord<'_>>,
+    ) -> Result<Option<CommitReceipt>, CommitError> {
+        match (transaction.files, record) {
+            (Some(plan), Some(record)) => self.commit_files(plan, transaction, record).map(Some),
+            (None, _) | (_, None) => self.commit_rows(transaction, record),
+        }
     }
 
-    fn record_call(&self, record: &JournalCallRecord<'_>) -> Result<(), Error> {
-        let mut draft = self.pending_entry_without_changes(record);
-        let approval = self.approval_use(record);
-        if record.error_kind.is_none() && !approval.is_needed() {
-            // A read succeeds even if it cannot be recorded now, for example on a full disk.
-            let lost = |count| self.pending_system_entry("records_lost", format!("{{\"count\":{count}}}"));
-            // While the store cannot be written, each flush fails and delays a reader, so flushes are rare.
-            if self.group_commit.defer_entry(draft, lost).is_multiple_of(maintenance::DEFERRED_ENTRIES_FLUSH_AT) {
-                self.flush_if_possible();
-            }
-            self.maintenance_signal.wake();
-            return Ok(());
+    fn rows(&self, query: &RowQuery) -> Result<RowSet, Error> {
+        self.store.run_query(|connection| rows::load_rows(connection, query))
+    }
+
+    fn wait_for_rows(&self, family: RowFamily, generation: u64, deadline: Instant) -> Result<(), Error> {
+        let announced = *lock_ignoring_poison(&self.new_entries.0);
+        if self.store.run_query(|connection| rows::load_generation(connection, family))? == generation {
+            let count = lock_ignoring_poison(&self.new_entries.0);
+            let left = deadline.saturating_duration_since(Instant::now());
+            drop(self.new_entries.1.wait_timeout_while(count, left, |count| *count == announced));
         }
-        let sync = if approval.is_needed() { TransactionSyncPolicy::Now } else { TransactionSyncPolicy::Later };
-        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
-            approval.check_usable(transaction)?;
-            store::append_entry(transaction, tip, &mut draft)?;
-            approval.consume(transaction, tip.number)?;
-            Ok(JournalAppendOutcome::Recorded(tip.number, tip.hash))
-        });
-        self.submit(sync, body)?.into_recorded().map(drop)
+        Ok(())
+    }
+
+    fn hold_presence(&self, lifetime: &CallerResourceLifetime) -> Result<String, Error> {
+        self.liveness.register(lifetime)
+    }
+
+    fn presence(&self, holder: &str) -> Result<HolderPresence, Error> {
+        self.liveness.presence_of(holder)
+    }
+
+    fn listen_for_external_changes(&self, request: ExternalChangeListening) -> Result<(), Error> {
+        match request {
+            ExternalChangeListening::Start => self.start_listening(),
+            ExternalChangeListening::IfAlreadyWatched => self.listen_if_watched(),
+            ExternalChangeListening::Reconsider => {
+                self.wake_recorder();
+                Ok(())
+            }
+        }
     }
 
     fn head(&self) -> Result<JournalHead, Error> {
@@ -225,62 +241,38 @@ impl Workspace for LocalWorkspace {
         self.trash_items(owner)
     }
 
-    fn execute_lease_request(
-        &self,
-        request: &LeaseAcquireOrReleaseRequest,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(Lease, CommitReceipt), Error> {
-        self.change_lease(request, record)
-    }
-
-    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
-        let now = self.clock.now();
-        let mut active = self.store.run_query(|connection| lease::active_leases(connection, &now))?;
-        active.retain(|lease| paths.iter().any(|path| overlaps(&lease.path, path)));
-        Ok(active)
-    }
-
     fn active_policy(&self) -> Result<ActivePolicy, Error> {
         self.current_policy()
-    }
-
-    fn approval(&self, id: &str) -> Result<Option<Approval>, Error> {
-        self.store.run_query(|connection| approval::load_approval(connection, id, &self.clock.now()))
-    }
-
-    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
-        self.store.run_query(|connection| approval::select_approvals(connection, filter, &self.clock.now()))
-    }
-
-    fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
-        self.insert_approval_request(request)
-    }
-
-    fn answer_approval(
-        &self,
-        answer: &ApprovalAnswer,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(Approval, CommitReceipt), Error> {
-        self.record_approval_answer(answer, record)
-    }
-
-    fn execute_watch_request(
-        &self,
-        request: &WatchBeginOrEndRequest,
-        record: &JournalCallRecord<'_>,
-        deadline: Instant,
-    ) -> Result<(Watch, CommitReceipt), Error> {
-        self.change_watch(request, record, deadline)
-    }
-
-    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error> {
-        self.watches_of(owner)
     }
 
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
         // An entry whose undo was itself undone does not count as undone.
         let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
         self.store.query_number(sql, params![to_sql_integer(number)])
+    }
+
+    fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error> {
+        self.count_session(query)
+    }
+
+    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error> {
+        self.measure_storage()
+    }
+
+    fn principal_usage(
+        &self,
+        principal: &Principal,
+        freshness: RequiredUsageFreshness,
+    ) -> Result<Option<PrincipalUsage>, Error> {
+        self.usage_of(principal, freshness)
+    }
+
+    fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
+        self.store.run_query(|connection| stored_usage_before(connection, number))
+    }
+
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Error> {
+        self.history_bytes_of(principal)
     }
 }
 

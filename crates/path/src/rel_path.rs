@@ -143,6 +143,11 @@ impl RelPath {
         other.is_root() || self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
+    /// Whether one of the two paths is the other or lies below it.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.is_within(other) || other.is_within(self)
+    }
+
     /// This path relative to `other`, or `None` if this path is not within `other`.
     pub fn strip_prefix(&self, other: &Self) -> Option<Self> {
         if !self.is_within(other) {
@@ -196,6 +201,13 @@ impl fmt::Display for RelPath {
 impl serde::Serialize for RelPath {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.to_wire())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for RelPath {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Self::from_wire(&text).map_err(serde::de::Error::custom)
     }
 }
 

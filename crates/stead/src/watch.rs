@@ -99,7 +99,7 @@ fn change_line(event: &Value) -> String {
 
 /// Ends watches that belong to `stead` processes which have exited.
 fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(), CommandError> {
-    for watch in opened.local.watches(&caller.principal)? {
+    for watch in (&*opened.local as &dyn Workspace).watches(&caller.principal)? {
         let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
         if process.is_some_and(|process| !host_files::is_process_running(process)) {
             call_operation(opened, caller, "unwatch", json!({ "watch": watch.id }))?;

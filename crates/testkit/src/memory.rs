@@ -2,29 +2,28 @@
 //! operation is atomic.
 
 mod apply;
-mod approval;
-mod buffers;
 mod fixture;
 mod journal;
-mod lease;
 mod retained_versions;
-mod sessions;
+mod rows;
 mod tree;
-mod watch;
+mod usage;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use journal::MemoryJournal;
+use rows::{MemoryRowHolders, MemoryRows, time_left};
 use stead_engine::{
-    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
-    CommitReceipt, ConnectionScopedResources, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileNamePolicy,
-    FileReader, FileStat, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery,
-    JournalHead, Lease, LeaseAcquireOrReleaseRequest, PathLockRequest, Plan, Principal, QuotaCharge,
-    StoredJournalEntry, TrashItem, Version, Watch, WatchBeginOrEndRequest, Workspace, WorkspaceUsage,
+    ActivePolicy, BytesToRead, CallLockGuard, CallerResourceLifetime, ClockReading, CommitError, CommitReceipt,
+    DirectoryEntry, Error, ErrorKind, ExternalChangeListening, FileBytesWithVersion, FileNamePolicy, FileReader,
+    FileStat, FilesystemTrashAndHistorySizes, FinalSymlink, HolderPresence, ImmutableWorkspaceProperties,
+    JournalCallRecord, JournalEntryQuery, JournalHead, PathLockRequest, Plan, Principal, PrincipalUsage, QuotaCharge,
+    RequiredUsageFreshness, RowFamily, RowQuery, RowSet, RowStamp, SessionTotals, SessionTotalsQuery,
+    StoredJournalEntry, Transaction, TrashItem, Version, WatchAttachStage, Workspace, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
@@ -47,17 +46,10 @@ struct MemoryWorkspaceState {
     journal: MemoryJournal,
     retained_versions: BTreeMap<Version, retained_versions::TestMemoryWorkspaceRetainedVersion>,
     trash: BTreeMap<String, apply::MemoryTrashItem>,
-    leases: Vec<Lease>,
-    watches: Vec<Watch>,
-    /// The ids of the watches that end with the process.
-    process_watches: BTreeSet<String>,
-    last_fencing_number: u64,
-    approvals: Vec<Approval>,
+    rows: MemoryRows,
+    holders: MemoryRowHolders,
     policy: ActivePolicy,
-    sessions: sessions::MemorySessionStore,
     usage_before: BTreeMap<u64, WorkspaceUsage>,
-    buffers: Vec<buffers::MemoryWorkspaceBuffer>,
-    connections: BTreeMap<String, Arc<ConnectionScopedResources>>,
     is_full: bool,
     next_error: Option<Error>,
 }
@@ -90,16 +82,10 @@ impl MemoryWorkspace {
             journal: MemoryJournal::new(&profile.id),
             retained_versions: BTreeMap::new(),
             trash: BTreeMap::new(),
-            leases: Vec::new(),
-            watches: Vec::new(),
-            process_watches: BTreeSet::new(),
-            last_fencing_number: 0,
-            approvals: Vec::new(),
+            rows: MemoryRows::default(),
+            holders: MemoryRowHolders::default(),
             policy: ActivePolicy::built_in(),
-            sessions: sessions::MemorySessionStore::default(),
             usage_before: BTreeMap::new(),
-            buffers: Vec::new(),
-            connections: BTreeMap::new(),
             is_full: false,
             next_error: None,
         };
@@ -108,6 +94,46 @@ impl MemoryWorkspace {
 
     fn lock_state(&self) -> MutexGuard<'_, MemoryWorkspaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn commit_files(
+        &self,
+        state: &mut MemoryWorkspaceState,
+        plan: &Plan,
+        transaction: &Transaction<'_>,
+        record: &JournalCallRecord<'_>,
+    ) -> Result<CommitReceipt, CommitError> {
+        if state.is_full {
+            return Err(Error::new(ErrorKind::NoSpace, "no space left").into());
+        }
+        let used_key = |key| state.journal.entry_for_idempotency_key(&record.caller.principal, key);
+        if let Some(number) = record.idempotency_key.and_then(used_key) {
+            return Err(CommitError::KeyAlreadyUsed(number));
+        }
+        let usage = state.count_usage(&record.caller.principal);
+        if let Some(charge) = record.quota.map(|quota| QuotaCharge::for_plan(plan, quota)) {
+            let before = charge.undone_entry().and_then(|number| state.usage_before.get(&number).copied());
+            charge.check(&usage, before)?;
+        }
+        state.rows.check(&transaction.expect, &state.now())?;
+        let applied = apply::apply_plan(state, plan, &record.caller.principal.to_string())?;
+        let record = &JournalCallRecord { bytes: record.bytes.max(applied.written_bytes), ..record.clone() };
+        let head = self.record(state, record, applied.changes, plan.link.clone());
+        state.rows.write(&transaction.rows, Some(RowStamp { entry: head.number, time_ms: state.now_ms }));
+        state.usage_before.insert(head.number, usage.workspace);
+        let trash_ids = applied.trashed.iter().map(|item| item.item.id.clone()).collect();
+        state.tree = applied.tree;
+        for (version, bytes) in applied.retained {
+            state.retain_version(version, bytes, &record.caller.principal);
+        }
+        for id in &applied.restored {
+            state.trash.remove(id);
+        }
+        for mut item in applied.trashed {
+            item.item.entry = head.number;
+            state.trash.insert(item.item.id.clone(), item);
+        }
+        Ok(receipt(head, trash_ids, applied.notices))
     }
 
     fn record(
@@ -123,6 +149,12 @@ impl MemoryWorkspace {
     }
 }
 
+impl MemoryWorkspaceState {
+    fn now(&self) -> ClockReading {
+        ClockReading { wall_ms: self.now_ms, uptime_ms: self.now_ms - START_MS, boot_id: WORKSPACE_ID.to_owned() }
+    }
+}
+
 /// No path needs a lock, because every operation of the memory workspace is atomic.
 struct NoopGuard;
 
@@ -133,8 +165,8 @@ impl Workspace for MemoryWorkspace {
         &self.profile
     }
 
-    fn now_ms(&self) -> i64 {
-        self.lock_state().now_ms
+    fn now(&self) -> ClockReading {
+        self.lock_state().now()
     }
 
     fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error> {
@@ -197,56 +229,55 @@ impl Workspace for MemoryWorkspace {
         Ok(Box::new(NoopGuard))
     }
 
-    fn commit(&self, plan: &Plan, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, CommitError> {
+    fn commit_transaction(
+        &self,
+        transaction: &Transaction<'_>,
+        record: Option<&JournalCallRecord<'_>>,
+    ) -> Result<Option<CommitReceipt>, CommitError> {
         let mut state = self.lock_state();
-        if state.is_full {
-            return Err(Error::new(ErrorKind::NoSpace, "no space left").into());
+        if let (Some(plan), Some(record)) = (transaction.files, record) {
+            return self.commit_files(&mut state, plan, transaction, record).map(Some);
         }
-        if let Some(number) = record
-            .idempotency_key
-            .and_then(|key| state.journal.entry_for_idempotency_key(&record.caller.principal, key))
-        {
-            return Err(CommitError::KeyAlreadyUsed(number));
-        }
-        approval::check_approval(&state, record)?;
-        let holding = sessions::count_usage(&state, &record.caller.principal);
-        if let Some(charge) = record.quota.map(|quota| QuotaCharge::for_plan(plan, quota)) {
-            let before = charge.undone_entry().and_then(|number| state.usage_before.get(&number).copied());
-            charge.check(&holding, before)?;
-        }
-        let owner = record.caller.principal.to_string();
-        buffers::check_steps(&state, &plan.buffers)?;
-        let applied = apply::apply_plan(&state, plan, &owner)?;
-        let record = &JournalCallRecord { bytes: record.bytes.max(applied.written_bytes), ..record.clone() };
-        let head = self.record(&mut state, record, applied.changes, plan.link.clone());
-        approval::consume_approval(&mut state, record, head.number);
-        state.usage_before.insert(head.number, holding.workspace);
-        let trash = applied.trashed.iter().map(|item| item.item.id.clone()).collect();
-        state.tree = applied.tree;
-        for (version, bytes) in applied.retained {
-            state.retain_version(version, bytes, &record.caller.principal);
-        }
-        buffers::apply_steps(&mut state, &plan.buffers);
-        for id in &applied.restored {
-            state.trash.remove(id);
-        }
-        for mut item in applied.trashed {
-            item.item.entry = head.number;
-            state.trash.insert(item.item.id.clone(), item);
-        }
-        Ok(CommitReceipt { entry: head.number, hash: head.hash, trash_ids: trash, notices: applied.notices })
+        state.rows.check(&transaction.expect, &state.now())?;
+        let head = record.map(|record| self.record(&mut state, record, Vec::new(), JournalEntryRelation::None));
+        let stamp = head.map(|head| RowStamp { entry: head.number, time_ms: state.now_ms });
+        state.rows.write(&transaction.rows, stamp);
+        Ok(head.map(|head| receipt(head, Vec::new(), Vec::new())))
     }
 
-    fn record_call(&self, record: &JournalCallRecord<'_>) -> Result<(), Error> {
+    fn rows(&self, query: &RowQuery) -> Result<RowSet, Error> {
+        Ok(self.lock_state().rows.query(query))
+    }
+
+    fn wait_for_rows(&self, family: RowFamily, generation: u64, deadline: Instant) -> Result<(), Error> {
         let mut state = self.lock_state();
-        if record.error_kind.is_none() {
-            approval::check_approval(&state, record)?;
-        }
-        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
-        if record.error_kind.is_none() {
-            approval::consume_approval(&mut state, record, head.number);
+        while state.rows.generation(family) == generation {
+            let Some(left) = time_left(deadline) else { break };
+            state = self.entry_added.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
+    }
+
+    fn hold_presence(&self, lifetime: &CallerResourceLifetime) -> Result<String, Error> {
+        self.lock_state().holders.hold(lifetime)
+    }
+
+    fn presence(&self, holder: &str) -> Result<HolderPresence, Error> {
+        Ok(self.lock_state().holders.presence(holder))
+    }
+
+    /// Every change that a watch reports is in the journal, so a watch is attached at once.
+    fn listen_for_external_changes(&self, request: ExternalChangeListening) -> Result<(), Error> {
+        let workspace: &dyn Workspace = self;
+        match request {
+            ExternalChangeListening::Start => {
+                let requested = workspace.all_watches()?.watches.into_iter();
+                requested
+                    .filter(|row| row.stage == WatchAttachStage::Requested)
+                    .try_for_each(|row| workspace.set_watch_stage(&row.watch.id, WatchAttachStage::Attached))
+            }
+            ExternalChangeListening::IfAlreadyWatched | ExternalChangeListening::Reconsider => Ok(()),
+        }
     }
 
     fn head(&self) -> Result<JournalHead, Error> {
@@ -264,9 +295,7 @@ impl Workspace for MemoryWorkspace {
     fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error> {
         let mut state = self.lock_state();
         while state.journal.head().number <= number {
-            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                break;
-            };
+            let Some(left) = time_left(deadline) else { break };
             state = self.entry_added.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
@@ -297,30 +326,6 @@ impl Workspace for MemoryWorkspace {
         Ok(items)
     }
 
-    fn execute_lease_request(
-        &self,
-        ask: &LeaseAcquireOrReleaseRequest,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(Lease, CommitReceipt), Error> {
-        let mut state = self.lock_state();
-        approval::check_approval(&state, record)?;
-        let lease = lease::check_lease(&state, ask, &record.caller.principal.to_string())?;
-        lease::apply_lease(&mut state, ask, &lease);
-        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
-        approval::consume_approval(&mut state, record, head.number);
-        let committed =
-            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
-        Ok((lease, committed))
-    }
-
-    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
-        let state = self.lock_state();
-        Ok(lease::running_leases(&state)
-            .filter(|lease| paths.iter().any(|path| lease::is_overlapping(&lease.path, path)))
-            .cloned()
-            .collect())
-    }
-
     fn active_policy(&self) -> Result<ActivePolicy, Error> {
         let mut state = self.lock_state();
         match state.next_error.take() {
@@ -329,53 +334,39 @@ impl Workspace for MemoryWorkspace {
         }
     }
 
-    fn approval(&self, id: &str) -> Result<Option<Approval>, Error> {
-        Ok(approval::current_approvals(&self.lock_state()).into_iter().find(|approval| approval.id == id))
-    }
-
-    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
-        Ok(approval::filter_approvals(&self.lock_state(), filter))
-    }
-
-    fn request_approval(&self, ask: &ApprovalRequest) -> Result<Approval, Error> {
-        approval::request_approval(&mut self.lock_state(), ask)
-    }
-
-    fn answer_approval(
-        &self,
-        answer: &ApprovalAnswer,
-        record: &JournalCallRecord<'_>,
-    ) -> Result<(Approval, CommitReceipt), Error> {
-        let mut state = self.lock_state();
-        let approval = approval::answer_approval(&mut state, answer, record)?;
-        let record = JournalCallRecord { approval: Some(answer.id.clone()), ..record.clone() };
-        let head = self.record(&mut state, &record, Vec::new(), JournalEntryRelation::None);
-        let committed =
-            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
-        Ok((approval, committed))
-    }
-
-    fn execute_watch_request(
-        &self,
-        ask: &WatchBeginOrEndRequest,
-        record: &JournalCallRecord<'_>,
-        _deadline: Instant,
-    ) -> Result<(Watch, CommitReceipt), Error> {
-        let mut state = self.lock_state();
-        let watch = watch::find_or_make_watch(&state, ask, record)?;
-        watch::apply_watch(&mut state, ask, &watch);
-        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
-        let committed =
-            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
-        Ok((watch, committed))
-    }
-
-    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error> {
-        let owner = owner.to_string();
-        Ok(self.lock_state().watches.iter().filter(|watch| watch.owner == owner).cloned().collect())
-    }
-
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
         Ok(self.lock_state().journal.undone_by(number))
     }
+
+    fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error> {
+        Ok(self.lock_state().session_totals(query))
+    }
+
+    fn storage_usage(&self) -> Result<FilesystemTrashAndHistorySizes, Error> {
+        Ok(self.lock_state().storage_usage())
+    }
+
+    fn principal_usage(
+        &self,
+        principal: &Principal,
+        freshness: RequiredUsageFreshness,
+    ) -> Result<Option<PrincipalUsage>, Error> {
+        match freshness {
+            RequiredUsageFreshness::Cached | RequiredUsageFreshness::RecountIfStale => {}
+            RequiredUsageFreshness::Recount => self.purge_expired_trash(),
+        }
+        Ok(Some(self.lock_state().count_usage(principal)))
+    }
+
+    fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
+        Ok(self.lock_state().usage_before.get(&number).copied())
+    }
+
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Error> {
+        Ok(self.lock_state().history_bytes_of(principal))
+    }
+}
+
+fn receipt(head: JournalHead, trash_ids: Vec<String>, notices: Vec<String>) -> CommitReceipt {
+    CommitReceipt { entry: head.number, hash: head.hash, trash_ids, notices }
 }

@@ -11,19 +11,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::{DiskError, LockMode, MultiSlotLockFile, fs_events::FsEventQueueWaker};
-use stead_engine::Error;
+use stead_disk::{
+    DiskError, LockMode, MultiSlotLockFile,
+    fs_events::{FsEventQueueWaker, watch_limit},
+};
+use stead_engine::{Error, RowFamily, WatchAttachStage, WatchWithStage, WatchesAtGeneration, Workspace};
 use stead_path::RelPath;
 
 use super::{
     classify::{ExternalChangeClassifier, OwnRenamesMatchedToEvents},
     event_batch::{UnclassifiedFsEvent, WRITER_CLOSE_WAIT},
     record::MissedFsEventsReason,
-    watch_rows::{self, ClientWatchRequestStatus, WatchDatabaseRow},
     watch_scopes::CombinedWatchScopes,
     watched_tree::{OtherProcessSignals, WatchedTree, topmost_paths},
 };
-use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
+use crate::{errors, open::LocalWorkspace, rows::load_generation, store::lock_ignoring_poison};
 
 /// The position in the lock file that the recording process locks, above the positions of all path locks.
 const RECORDER_SLOT: u64 = 1 << 62;
@@ -59,7 +61,7 @@ pub(super) struct ExternalChangeRecorder {
     role: ExternalChangeRecorderRole,
     attached: HashSet<String>,
     own_renames: OwnRenamesMatchedToEvents,
-    generation: Option<i64>,
+    generation: Option<u64>,
     /// The number of a journal entry that is older than every file system event that is not recorded yet.
     baseline_entry: u64,
     last_sweep: Instant,
@@ -176,7 +178,7 @@ impl ExternalChangeRecorder {
 
     fn start_recording(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         // The rows are read before the directories are watched. A watch that begins after this read misses no change.
-        let rows = workspace.store.run_query(watch_rows::load_all)?;
+        let rows = (workspace as &dyn Workspace).all_watches()?.watches;
         let started = rows.iter().filter(|row| row.watch.started_at_entry > 0);
         let paths: HashSet<RelPath> = started.map(|row| row.watch.path.clone()).collect();
         self.reconcile_watches(workspace)?;
@@ -184,11 +186,12 @@ impl ExternalChangeRecorder {
     }
 
     fn reconcile_watches(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
-        let generation = workspace.store.run_query(watch_rows::watch_generation)?;
-        if self.generation == Some(generation) {
+        if self.generation
+            == Some(workspace.store.run_query(|connection| load_generation(connection, RowFamily::Watch))?)
+        {
             return Ok(());
         }
-        let rows = workspace.store.run_query(watch_rows::load_all)?;
+        let WatchesAtGeneration { watches: rows, generation } = (workspace as &dyn Workspace).all_watches()?;
         self.tree.scopes = CombinedWatchScopes::new(rows.iter().map(|row| &row.watch));
         let ids: HashSet<&str> = rows.iter().map(|row| row.watch.id.as_str()).collect();
         let before = self.attached.len();
@@ -196,7 +199,7 @@ impl ExternalChangeRecorder {
         if self.attached.len() < before {
             self.tree.remove_unneeded_watches(None)?;
         }
-        let new: Vec<&WatchDatabaseRow> = rows.iter().filter(|row| !self.attached.contains(&row.watch.id)).collect();
+        let new: Vec<&WatchWithStage> = rows.iter().filter(|row| !self.attached.contains(&row.watch.id)).collect();
         let mut stages = Vec::new();
         for row in &new {
             stages.push(self.attach_watch(workspace, row)?);
@@ -211,7 +214,7 @@ impl ExternalChangeRecorder {
         }
         for (row, stage) in new.iter().zip(stages) {
             if row.stage != stage && row.watch.started_at_entry == 0 {
-                workspace.write_rows(|connection| watch_rows::set_stage(connection, &row.watch.id, stage))?;
+                (workspace as &dyn Workspace).set_watch_stage(&row.watch.id, stage)?;
             }
         }
         self.generation = Some(generation);
@@ -221,23 +224,19 @@ impl ExternalChangeRecorder {
 
     /// At the system's watch limit, a started watch keeps the directories that are already watched; a new watch is
     /// refused.
-    fn attach_watch(
-        &mut self,
-        workspace: &LocalWorkspace,
-        row: &WatchDatabaseRow,
-    ) -> Result<ClientWatchRequestStatus, Error> {
+    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchWithStage) -> Result<WatchAttachStage, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
-            return Ok(ClientWatchRequestStatus::Unsupported);
+            return Ok(WatchAttachStage::Unsupported);
         };
         workspace.record_rescan(&attached.denied, MissedFsEventsReason::PermissionDenied)?;
         if attached.beyond_limit.is_empty() {
-            return Ok(ClientWatchRequestStatus::Attached);
+            return Ok(WatchAttachStage::Attached);
         }
         if row.watch.started_at_entry > 0 {
             workspace.record_rescan(&attached.beyond_limit, MissedFsEventsReason::WatchLimit)?;
         }
-        Ok(ClientWatchRequestStatus::LimitReached)
+        Ok(WatchAttachStage::LimitReached { watches_max: watch_limit() })
     }
 
     fn classify_and_record(
@@ -274,8 +273,7 @@ impl ExternalChangeRecorder {
         if self.last_sweep.elapsed() >= SWEEP_INTERVAL {
             self.last_sweep = Instant::now();
             self.liveness_check = Some((self.last_sweep, 0));
-            let now_ms = workspace.clock.now().wall_ms;
-            workspace.write_rows(|connection| watch_rows::delete_expired(connection, now_ms))?;
+            (workspace as &dyn Workspace).delete_ended_watches()?;
         }
         Ok(())
     }
@@ -292,28 +290,22 @@ impl ExternalChangeRecorder {
             self.liveness_check = Some((now, LIVENESS_CHECKS_MAX));
         }
         let Some((_, tries)) = self.liveness_check.filter(|(due, _)| *due <= now) else { return Ok(()) };
-        let others = workspace
-            .store
-            .run_query(|connection| watch_rows::processes_with_watches(connection, &workspace.process_id))?;
-        let mut any_alive = false;
-        for process in others {
-            if workspace.locks.is_alive(&process)? {
-                any_alive = true;
-            } else {
-                workspace.write_rows(|connection| watch_rows::delete_watches_of_process(connection, &process))?;
-            }
-        }
+        let watches: &dyn Workspace = workspace;
+        watches.delete_ended_watches()?;
+        let is_of_other =
+            |row: &WatchWithStage| row.process.as_ref().is_some_and(|process| *process != workspace.process_id);
+        let any_alive = watches.all_watches()?.watches.iter().any(is_of_other);
         self.liveness_check = (any_alive && tries > 0).then(|| (now + STANDBY_POLL_FIRST, tries - 1));
         Ok(())
     }
 
     fn end_if_unwatched(&self, workspace: &LocalWorkspace) -> Result<RecorderLoopControl, Error> {
-        if workspace.store.run_query(watch_rows::has_watches)? {
+        if workspace.has_watches()? {
             return Ok(RecorderLoopControl::NextRound);
         }
         // While this thread holds the mutex, no caller can see the thread as running and rely on it.
         let mut running = lock_ignoring_poison(&workspace.external_changes.thread);
-        if workspace.store.run_query(watch_rows::has_watches)? {
+        if workspace.has_watches()? {
             return Ok(RecorderLoopControl::NextRound);
         }
         workspace.external_changes.is_listening.store(false, Ordering::Release);
@@ -327,16 +319,13 @@ impl ExternalChangeRecorder {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use stead_engine::{WatchBeginOrEndRequest, WatchDepth, WatchLifetimeKind};
+    use stead_engine::{RowChange, RowKey, RowWrite, Transaction, WatchDepth, WatchRow};
     use stead_journal::JournalEntry;
     use tempfile::TempDir;
     use testkit::engine_fixture::EngineFixture;
 
     use super::*;
-    use crate::{
-        LocalWorkspaceOptions,
-        external_changes::{recorded_state::JournalPathStateReader, watch_rows::WatchRequester},
-    };
+    use crate::{LocalWorkspaceOptions, external_changes::recorded_state::JournalPathStateReader};
 
     /// A recorder without a thread: each test decides how far the recorder lags behind the calls.
     struct LaggingRecorder {
@@ -353,17 +342,23 @@ mod tests {
             std::fs::create_dir(&root).unwrap();
             let workspace =
                 LocalWorkspace::open(LocalWorkspaceOptions::new(root, directory.path().join("state"))).unwrap();
-            let by = WatchRequester { owner: "agent:one", session: "s", process: &workspace.process_id };
-            let request = WatchBeginOrEndRequest::Begin {
+            let value = WatchRow {
+                owner: "agent:one".to_owned(),
+                session: "s".to_owned(),
                 path: RelPath::root(),
                 depth: WatchDepth::Deep,
                 event_kinds: Vec::new(),
                 glob: None,
-                lifetime: WatchLifetimeKind::Persistent,
+                stage: WatchAttachStage::Requested,
+                created_ms: workspace.now_ms(),
+                polled_ms: workspace.now_ms(),
+                process: None,
             };
-            let inserted =
-                workspace.write_rows(|connection| watch_rows::insert_watch(connection, "w-1", &by, &request, 0));
-            inserted.unwrap().unwrap();
+            let (owner, value) = (value.owner.clone(), serde_json::to_string(&value).unwrap());
+            let change = RowChange::Put { owner, subject: String::new(), value, bodies: Vec::new() };
+            let write = RowWrite { family: RowFamily::Watch, key: RowKey::Named("w-1".to_owned()), change };
+            let transaction = Transaction { rows: vec![write], ..Transaction::default() };
+            workspace.commit_transaction(&transaction, None).unwrap();
             let recorder = ExternalChangeRecorder::new(&workspace, FsEventQueueWaker::new().unwrap()).unwrap();
             let mut lagging = Self { calls: EngineFixture::on_workspace(workspace), recorder, directory };
             lagging.record_all();

@@ -214,7 +214,8 @@ impl ModelPair {
         let heads = (self.local.head().unwrap().number, self.memory.head().unwrap().number);
         assert_eq!(heads.0, heads.1, "{}", self.context());
         let root = [stead_path::RelPath::root()];
-        let mut leases = (self.local.leases(&root).unwrap(), self.memory.leases(&root).unwrap());
+        let (local, memory): (&dyn Workspace, &dyn Workspace) = (&*self.local, &*self.memory);
+        let mut leases = (local.leases(&root).unwrap(), memory.leases(&root).unwrap());
         leases.0.sort_by_key(|lease| lease.fencing_token);
         leases.1.sort_by_key(|lease| lease.fencing_token);
         assert_eq!(leases.0, leases.1, "{}", self.context());

@@ -42,15 +42,20 @@ fn tables_and_columns_are_those_of_0_1_0() {
 const WORDS: &[&str] = &[
     "SELECT name FROM meta ORDER BY name",
     "SELECT operation || ' by ' || principal FROM entries ORDER BY number",
-    "SELECT principal || ' ' || face FROM sessions",
-    "SELECT severity || ' ' || sender FROM alerts",
-    "SELECT owner || ' ' || path || ' ' || deep || ' ' || happenings || ' ' || coalesce(glob, '') FROM watches",
-    "SELECT principal || ' ' || operation || ' ' || why || ' ' || state FROM approvals",
+    // The families of rows and the keys of their values.
+    "SELECT DISTINCT family || ' ' || (SELECT group_concat(key, ' ') FROM json_each(state_rows.value)) FROM state_rows",
+    "SELECT (value ->> 'principal') || ' ' || (value ->> 'protocol') FROM state_rows WHERE family = 'session'",
+    "SELECT (value ->> 'severity') || ' ' || (value ->> 'sender') FROM state_rows WHERE family = 'alert'",
+    "SELECT (value ->> 'owner') || ' ' || (value ->> 'path') || ' ' || (value ->> 'event_kinds') || ' ' || (value ->> 'stage')
+     FROM state_rows WHERE family = 'watch'",
+    "SELECT (value ->> 'principal') || ' ' || (value ->> 'operation') || ' ' || (value ->> 'reason') || ' ' || (value ->> 'state')
+     FROM state_rows WHERE family = 'approval'",
     "SELECT principal || ' ' || reach || ' ' || label FROM tokens",
     "SELECT owner || ' ' || path || ' ' || top || ' ' || state FROM trash WHERE path = 'e'",
-    "SELECT holder || ' ' || path FROM leases",
-    "SELECT principal || ' ' || session || ' ' || path FROM reviewed",
-    "SELECT owner || ' ' || path || ' ' || endings FROM buffers",
+    "SELECT (value ->> 'holder') || ' ' || (value ->> 'path') FROM state_rows WHERE family = 'lease'",
+    "SELECT (value ->> 'principal') || ' ' || (value ->> 'session') || ' ' || (value ->> 'path') FROM state_rows WHERE family = 'review_mark'",
+    "SELECT (value ->> 'owner') || ' ' || (value ->> 'path') || ' ' || (value ->> 'line_endings') FROM state_rows WHERE family = 'buffer'",
+    "SELECT family || ' ' || slot FROM row_bodies",
 ];
 
 fn words(connection: &Connection, queries: &[&str]) -> String {

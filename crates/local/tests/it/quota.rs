@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_engine::{Caller, Error, ErrorKind, Principal, RequiredUsageFreshness, SessionStore, WorkspaceUsage};
+use stead_engine::{Caller, Error, ErrorKind, Principal, RequiredUsageFreshness, Workspace, WorkspaceUsage};
 use stead_local::{Clock, ClockReading};
 use stead_path::RelPath;
 use tempfile::TempDir;

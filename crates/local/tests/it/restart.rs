@@ -5,7 +5,7 @@ use std::sync::Arc;
 use testkit::ErrorDetailsJson;
 
 use serde_json::{Value, json};
-use stead_engine::{ApprovalState, Caller, CallerApproverStatus, ErrorKind, Principal, SessionStore, Workspace};
+use stead_engine::{ApprovalState, Caller, CallerApproverStatus, ErrorKind, Principal, Workspace};
 use tempfile::TempDir;
 
 use crate::support::{LocalFixture, SettableClock, test_options};
@@ -66,9 +66,10 @@ fn open_item_states(
     at: &LocalFixture,
     left: &RestartTestOpenItems,
 ) -> (ApprovalState, ApprovalState, bool, bool, bool) {
-    let state = |id: &str| at.workspace.approval(id).unwrap().unwrap().state;
-    let session = at.workspace.session(left.session.as_str().unwrap()).unwrap().unwrap();
-    let held = !at.workspace.leases(&[stead_path::RelPath::from_wire("held").unwrap()]).unwrap().is_empty();
+    let workspace: &dyn Workspace = &*at.workspace;
+    let state = |id: &str| workspace.approval(id).unwrap().unwrap().state;
+    let session = workspace.session(left.session.as_str().unwrap()).unwrap().unwrap();
+    let held = !workspace.leases(&[stead_path::RelPath::from_wire("held").unwrap()]).unwrap().is_empty();
     at.workspace.delete_expired_trash().unwrap();
     let there = at.workspace.trash_item(&left.trash).unwrap().is_some();
     (state(&left.waiting_approval), state(&left.granted_approval), session.ended_ms.is_none(), held, there)
@@ -138,7 +139,8 @@ fn approvals_are_used_once_across_restarts() {
     for shift_ms in [0, -48 * HOUR_MS, 96 * HOUR_MS] {
         clocks.set(|now| now.wall_ms += shift_ms);
         let at = open(Arc::clone(&directory), &clocks);
-        assert_eq!(at.workspace.approval(&left.granted_approval).unwrap().unwrap().state, ApprovalState::Used);
+        let workspace: &dyn Workspace = &*at.workspace;
+        assert_eq!(workspace.approval(&left.granted_approval).unwrap().unwrap().state, ApprovalState::Used);
         request_approval(&at, "once");
         let again = at.call_as(&person_caller(), "approve", json!({ "id": left.granted_approval })).unwrap_err();
         assert_eq!(again.kind, ErrorKind::Conflict, "{again}");

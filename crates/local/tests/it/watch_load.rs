@@ -75,7 +75,7 @@ fn check_watch_limit() {
     let hint = hint_text(&error);
     assert!(hint.contains("without recursive") && hint.contains("unwatch"), "{hint}");
     assert!(error.details_json()["watches_max"].as_u64().unwrap() > 0);
-    let own = stead_engine::Workspace::watches(&*fixture.workspace, &fixture.caller.principal).unwrap();
+    let own = <dyn stead_engine::Workspace>::watches(&*fixture.workspace, &fixture.caller.principal).unwrap();
     assert_eq!(error.details_json()["oldest"], json!(own[0].id), "what could be ended");
     assert_eq!(own.len(), 1, "nothing half is left");
     // A new directory below a watched one that cannot be watched is reported as a rescan.

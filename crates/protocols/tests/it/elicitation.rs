@@ -26,7 +26,7 @@ fn write_params(meta: Option<Value>, more: &Value) -> Value {
 
 fn approval_state(client: &JsonLinesTestClient) -> ApprovalState {
     let filter = stead_engine::ApprovalFilter { limit: 9, ..Default::default() };
-    let mut all = client.workspace.approvals(&filter).unwrap();
+    let mut all = (&*client.workspace as &dyn Workspace).approvals(&filter).unwrap();
     assert_eq!(all.len(), 1);
     all.remove(0).state
 }

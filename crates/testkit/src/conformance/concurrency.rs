@@ -4,7 +4,8 @@
 use std::sync::Barrier;
 
 use stead_engine::{
-    ApprovalDecision, CommitError, CommitExpectation, ErrorKind, Plan, RequiredUsageFreshness, StorageQuotaLimits,
+    ApprovalDecision, CommitError, CommitExpectation, ErrorKind, FailedExpectation, Plan, RequiredUsageFreshness,
+    StorageQuotaLimits,
 };
 use stead_journal::JournalEntryRelation;
 
@@ -101,7 +102,7 @@ fn one_call_creates_a_file(openings: &[WorkspaceUnderConformanceTest]) {
         let bytes = number.to_string();
         match opening.try_commit(vec![put_change("f", CommitExpectation::Absent, bytes.as_bytes())]) {
             Ok(_) => Ok(()),
-            Err(CommitError::ExpectationFailed(path)) => Err(path.to_string()),
+            Err(CommitError::ExpectationFailed(FailedExpectation::Path(path))) => Err(path.to_string()),
             Err(other) => panic!("{other:?}"),
         }
     });

@@ -7,8 +7,8 @@ use std::{
 
 use stead_engine::{
     BytesToRead, Caller, CallerResourceLifetime, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind,
-    FileIdentity, FileKind, FileModeSource, FileStamp, FileStat, JournalCallRecord, PathLockRequest, Plan,
-    PlanTimeFileVersion, PlannedChange, PlannedContent, Principal, TreeSummary, Version, Workspace,
+    FailedExpectation, FileIdentity, FileKind, FileModeSource, FileStamp, FileStat, JournalCallRecord, PathLockRequest,
+    Plan, PlanTimeFileVersion, PlannedChange, PlannedContent, Principal, TreeSummary, Version, Workspace,
 };
 use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_path::RelPath;
@@ -93,7 +93,7 @@ impl WorkspaceUnderConformanceTest {
     pub(super) fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
         let before = (self.list_tree(), self.head_number());
         match self.try_commit(changes) {
-            Err(CommitError::ExpectationFailed(failed_path)) => assert_eq!(failed_path, rel_path(path)),
+            Err(CommitError::ExpectationFailed(failed)) => assert_eq!(failed, FailedExpectation::Path(rel_path(path))),
             other => panic!("should have moved: {other:?}"),
         }
         assert_eq!((self.list_tree(), self.head_number()), before);

@@ -1,8 +1,8 @@
 //! Applies a plan to a copy of the memory tree. The copy replaces the tree only if every change of the plan succeeds.
 
 use stead_engine::{
-    CommitError, CommitExpectation, Error, ErrorKind, FileModeSource, NEW_FILE_MODE, Plan, PlannedChange,
-    PlannedContent, TrashItem, TreeSummary as Amount, Version,
+    CommitError, CommitExpectation, Error, ErrorKind, FailedExpectation, FileModeSource, NEW_FILE_MODE, Plan,
+    PlannedChange, PlannedContent, TrashItem, TreeSummary as Amount, Version,
 };
 use stead_journal::{ChangeKind, PathState as Recorded};
 use stead_path::RelPath;
@@ -285,5 +285,5 @@ fn file_state(bytes: &[u8], mode: u32) -> Recorded {
 }
 
 fn changed_error(path: &RelPath) -> CommitError {
-    CommitError::ExpectationFailed(path.clone())
+    CommitError::ExpectationFailed(FailedExpectation::Path(path.clone()))
 }

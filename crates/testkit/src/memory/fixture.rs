@@ -1,7 +1,9 @@
 //! Changes that tests make to the memory workspace without the engine; the journal does not record them. An invalid
 //! path causes a panic, because the path is a mistake in the test.
 
-use stead_engine::{Error, InWorkspacePolicyFileLocation, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, Version};
+use stead_engine::{
+    Error, InWorkspacePolicyFileLocation, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, Version, Workspace,
+};
 use stead_path::RelPath;
 
 use super::{
@@ -61,14 +63,14 @@ impl MemoryWorkspace {
 
     /// Turns all open buffers into drafts, as if all editors had crashed.
     pub fn kill_editors(&self) {
-        super::buffers::orphan_all(&mut self.lock_state());
+        self.lock_state().holders.end_process();
     }
 
     /// Ends what belongs to the process: open buffers become drafts, and watches of the process end.
+    #[expect(clippy::expect_used, reason = "the rows of a memory workspace can be written")]
     pub fn end_process(&self) {
-        let mut state = self.lock_state();
-        super::buffers::orphan_all(&mut state);
-        super::watch::end_process_watches(&mut state);
+        self.lock_state().holders.end_process();
+        (self as &dyn Workspace).delete_ended_watches().expect("watches");
     }
 
     /// Advances the clock of the memory workspace by this many milliseconds.

@@ -21,7 +21,8 @@ fn permission_answer(question: &Value, option: &str) -> Value {
 
 fn approval_states(harness: &AcpProxyTestHarness) -> Vec<ApprovalState> {
     let filter = stead_engine::ApprovalFilter { limit: 9, ..Default::default() };
-    harness.root_workspace("/ws").approvals(&filter).unwrap().iter().map(|approval| approval.state).collect()
+    let workspace: std::sync::Arc<dyn Workspace> = harness.root_workspace("/ws");
+    workspace.approvals(&filter).unwrap().iter().map(|approval| approval.state).collect()
 }
 
 #[tokio::test]

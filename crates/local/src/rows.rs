@@ -1,0 +1,215 @@
+//! The rows of a workspace in SQLite: one table for all families, so that a new kind of row changes no SQL.
+
+use rusqlite::{Connection, Row, ToSql, params};
+use stead_engine::{
+    ClockReading, Expectation, FailedExpectation, RowBody, RowBodySelection, RowChange, RowFamily, RowQuery,
+    RowSelection, RowSet, RowStamp, RowWrite, StoredRow, compensation_owner, keep_compensation, kept_compensation,
+};
+
+use crate::{
+    group_commit::TransactionError,
+    store::{execute_cached, number_at, query_number, query_rows, to_sql_integer},
+};
+
+const ROW_COLUMNS: &str =
+    "SELECT id, owner, subject, revision, first_entry, first_ms, last_entry, last_ms, value FROM state_rows";
+
+/// The generation is read before the rows, so that rows are never older than their generation.
+pub(crate) fn load_rows(connection: &Connection, query: &RowQuery) -> rusqlite::Result<RowSet> {
+    let generation = load_generation(connection, query.family)?;
+    let family = query.family.as_str();
+    let (condition, values): (&str, Vec<&dyn ToSql>) = match &query.selection {
+        RowSelection::All => ("", vec![&family]),
+        RowSelection::Id(id) => ("AND id = ?2", vec![&family, id]),
+        RowSelection::Owner(owner) => ("AND owner = ?2", vec![&family, owner]),
+        RowSelection::OwnerAndSubject(owner, subject) => {
+            ("AND owner = ?2 AND subject = ?3", vec![&family, owner, subject])
+        }
+    };
+    let sql = format!("{ROW_COLUMNS} WHERE family = ?1 {condition} ORDER BY position");
+    let mut rows = query_rows(connection, &sql, values.as_slice(), row_from_sql)?;
+    if query.bodies == RowBodySelection::All {
+        for row in &mut rows {
+            let sql = "SELECT slot, bytes FROM row_bodies WHERE family = ?1 AND id = ?2 ORDER BY slot";
+            row.bodies = query_rows(connection, sql, params![family, row.id], |body| {
+                Ok(RowBody { slot: body.get(0)?, bytes: body.get(1)? })
+            })?;
+        }
+    }
+    Ok(RowSet { generation, rows })
+}
+
+fn row_from_sql(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
+    let stamp = |entry: usize| -> rusqlite::Result<Option<RowStamp>> {
+        let number: Option<i64> = row.get(entry)?;
+        let time_ms: Option<i64> = row.get(entry + 1)?;
+        Ok(number.zip(time_ms).map(|(number, time_ms)| RowStamp { entry: number.unsigned_abs(), time_ms }))
+    };
+    Ok(StoredRow {
+        id: row.get(0)?,
+        owner: row.get(1)?,
+        subject: row.get(2)?,
+        revision: number_at(row, 3)?,
+        first: stamp(4)?,
+        last: stamp(6)?,
+        value: row.get(8)?,
+        bodies: Vec::new(),
+    })
+}
+
+pub(crate) fn load_generation(connection: &Connection, family: RowFamily) -> rusqlite::Result<u64> {
+    let sql = "SELECT generation FROM row_families WHERE family = ?1";
+    Ok(query_number(connection, sql, params![family.as_str()])?.unwrap_or(0))
+}
+
+/// The first expectation that does not hold.
+pub(crate) fn find_failed_expectation(
+    connection: &Connection,
+    expect: &[Expectation],
+    now: &ClockReading,
+) -> rusqlite::Result<Option<FailedExpectation>> {
+    for expectation in expect {
+        let failed = match expectation {
+            Expectation::Family { family, generation } => {
+                (load_generation(connection, *family)? != *generation).then_some(FailedExpectation::Family(*family))
+            }
+            Expectation::Row { family, id, revision } => {
+                let sql = "SELECT revision FROM state_rows WHERE family = ?1 AND id = ?2";
+                let found = query_number(connection, sql, params![family.as_str(), id])?.unwrap_or(0);
+                (found != *revision).then(|| FailedExpectation::Row(*family, id.clone()))
+            }
+            Expectation::Running(deadline, set_back) => {
+                (!deadline.is_running(now, *set_back)).then_some(FailedExpectation::Running)
+            }
+        };
+        if failed.is_some() {
+            return Ok(failed);
+        }
+    }
+    Ok(None)
+}
+
+/// Writes rows in the transaction of the entry `stamp`; `None` means that the transaction has no entry.
+pub(crate) fn write_rows(
+    connection: &Connection,
+    writes: &[RowWrite],
+    stamp: Option<RowStamp>,
+) -> rusqlite::Result<()> {
+    for write in writes {
+        let family = write.family.as_str();
+        let sql = "INSERT INTO row_families VALUES (?1, 1)
+                   ON CONFLICT (family) DO UPDATE SET generation = generation + 1 RETURNING generation";
+        let revision = query_number(connection, sql, params![family])?.map(to_sql_integer);
+        let id = write.key.id(stamp.map_or(0, |stamp| stamp.entry));
+        match &write.change {
+            RowChange::Delete => {
+                execute_cached(
+                    connection,
+                    "DELETE FROM state_rows WHERE family = ?1 AND id = ?2",
+                    params![family, id],
+                )?;
+                execute_cached(
+                    connection,
+                    "DELETE FROM row_bodies WHERE family = ?1 AND id = ?2",
+                    params![family, id],
+                )?;
+            }
+            RowChange::Put { owner, subject, value, bodies } => {
+                let sql = "INSERT INTO state_rows (family, id, owner, subject, revision, value,
+                               first_entry, first_ms, last_entry, last_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7, ?8)
+                           ON CONFLICT (family, id) DO UPDATE SET owner = ?3, subject = ?4, revision = ?5, value = ?6,
+                               first_entry = coalesce(first_entry, ?7), first_ms = coalesce(first_ms, ?8),
+                               last_entry = coalesce(?7, last_entry), last_ms = coalesce(?8, last_ms)";
+                let (entry, time_ms) = stamp.map(|stamp| (to_sql_integer(stamp.entry), stamp.time_ms)).unzip();
+                let values = params![family, id, owner, subject, revision, value, entry, time_ms];
+                execute_cached(connection, sql, values)?;
+                for RowBody { slot, bytes } in bodies {
+                    let sql = "INSERT OR REPLACE INTO row_bodies VALUES (?1, ?2, ?3, ?4)";
+                    execute_cached(connection, sql, params![family, id, slot, bytes])?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the writes that take back the rows of an entry until the files of the entry are changed.
+pub(crate) fn write_compensation(
+    connection: &Connection,
+    entry: u64,
+    compensation: Vec<RowWrite>,
+) -> Result<(), TransactionError> {
+    Ok(write_rows(connection, &keep_compensation(entry, compensation)?, None)?)
+}
+
+fn kept_rows(connection: &Connection, entry: u64) -> rusqlite::Result<Vec<StoredRow>> {
+    let (family, selection) = (RowFamily::Compensation, RowSelection::Owner(compensation_owner(entry)));
+    Ok(load_rows(connection, &RowQuery { family, selection, bodies: RowBodySelection::All })?.rows)
+}
+
+pub(crate) fn delete_compensation(connection: &Connection, entry: u64) -> rusqlite::Result<()> {
+    for row in kept_rows(connection, entry)? {
+        let sql = "DELETE FROM state_rows WHERE family = ?1 AND id = ?2";
+        execute_cached(connection, sql, params![RowFamily::Compensation.as_str(), row.id])?;
+        let sql = "DELETE FROM row_bodies WHERE family = ?1 AND id = ?2";
+        execute_cached(connection, sql, params![RowFamily::Compensation.as_str(), row.id])?;
+    }
+    Ok(())
+}
+
+/// Takes back the rows of an entry, except those that a later entry has written.
+pub(crate) fn take_back_rows(connection: &Connection, entry: u64, stamp: RowStamp) -> Result<(), TransactionError> {
+    for row in kept_rows(connection, entry)? {
+        let write = kept_compensation(row)?;
+        let sql = "SELECT last_entry FROM state_rows WHERE family = ?1 AND id = ?2";
+        if query_number(connection, sql, params![write.family.as_str(), write.key.id(0)])? == Some(entry) {
+            write_rows(connection, &[write], Some(stamp))?;
+        }
+    }
+    Ok(delete_compensation(connection, entry)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use stead_engine::RowKey;
+
+    use super::*;
+
+    fn put(value: &str) -> RowWrite {
+        let bodies = vec![RowBody { slot: "text".to_owned(), bytes: value.as_bytes().to_vec() }];
+        let (owner, subject) = ("user:ann".to_owned(), String::new());
+        let change = RowChange::Put { owner, subject, value: format!("\"{value}\""), bodies };
+        RowWrite { family: RowFamily::Buffer, key: RowKey::Named("b1".to_owned()), change }
+    }
+
+    fn stamp(entry: u64) -> RowStamp {
+        RowStamp { entry, time_ms: 0 }
+    }
+
+    fn stored(connection: &Connection) -> (String, u64, Vec<u8>) {
+        let selection = RowSelection::Id("b1".to_owned());
+        let query = RowQuery { family: RowFamily::Buffer, selection, bodies: RowBodySelection::All };
+        let row = load_rows(connection, &query).unwrap().rows.pop().unwrap();
+        (row.value, row.last.unwrap().entry, row.bodies.into_iter().next().unwrap().bytes)
+    }
+
+    #[test]
+    fn rollback_takes_back_rows_that_no_later_entry_wrote() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(crate::store::TABLES).unwrap();
+        let change = |entry: u64, value: &str| write_rows(&connection, &[put(value)], Some(stamp(entry))).unwrap();
+        change(1, "typed");
+        change(2, "typed by both");
+        write_compensation(&connection, 2, vec![put("typed")]).unwrap();
+        take_back_rows(&connection, 2, stamp(3)).unwrap();
+        assert_eq!(stored(&connection), ("\"typed\"".to_owned(), 3, b"typed".to_vec()));
+        change(4, "again");
+        write_compensation(&connection, 4, vec![put("typed")]).unwrap();
+        change(5, "again and more");
+        take_back_rows(&connection, 4, stamp(6)).unwrap();
+        assert_eq!(stored(&connection), ("\"again and more\"".to_owned(), 5, b"again and more".to_vec()));
+        for entry in [2, 4] {
+            assert_eq!(kept_rows(&connection, entry).unwrap(), Vec::new(), "no compensation of r{entry} is left");
+        }
+    }
+}
