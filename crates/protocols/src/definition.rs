@@ -76,7 +76,7 @@ impl ToolDefinition {
     /// an unknown argument lists the known arguments of the tool.
     pub fn input_schema(&self) -> Map<String, Value> {
         let listed = self.inputs.iter().filter(|input| !input.unlisted);
-        let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema().into())).collect());
+        let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema())).collect());
         let required: Vec<Value> =
             self.inputs.iter().filter(|input| input.required).map(|input| input.name.clone().into()).collect();
         if !required.is_empty() {
@@ -103,30 +103,23 @@ fn object_schema(properties: Map<String, Value>) -> Map<String, Value> {
 }
 
 impl ToolArgumentDefinition {
-    pub(crate) fn schema(&self) -> Map<String, Value> {
-        let mut schema = self.schema.clone().unwrap_or_default();
+    pub(crate) fn schema(&self) -> Value {
         let text = json!({ "type": "string" });
-        let constraint = match self.kind {
-            ToolArgumentType::String | ToolArgumentType::Enum => Some(("type", json!("string"))),
-            ToolArgumentType::Integer => Some(("type", json!("integer"))),
-            ToolArgumentType::Boolean => Some(("type", json!("boolean"))),
-            ToolArgumentType::StringOrList => Some(("anyOf", json!([&text, { "type": "array", "items": &text }]))),
-            ToolArgumentType::StringList => Some(("items", text)),
-            ToolArgumentType::Json => None,
+        let mut schema = match self.kind {
+            ToolArgumentType::String => text,
+            ToolArgumentType::Enum => json!({ "type": "string", "enum": self.values }),
+            ToolArgumentType::Integer => json!({ "type": "integer" }),
+            ToolArgumentType::Boolean => json!({ "type": "boolean" }),
+            ToolArgumentType::StringOrList => json!({ "anyOf": [text, { "type": "array", "items": text }] }),
+            ToolArgumentType::StringList => json!({ "type": "array", "items": text }),
+            ToolArgumentType::Json => json!(self.schema),
         };
-        if self.kind == ToolArgumentType::StringList {
-            schema.insert("type".into(), "array".into());
-        }
-        schema.extend(constraint.map(|(keyword, value)| (keyword.to_owned(), value)));
-        if !self.values.is_empty() {
-            schema.insert("enum".into(), self.values.clone().into());
-        }
         if let Some(note) = &self.note {
-            schema.insert("description".into(), note.clone().into());
+            schema["description"] = note.clone().into();
         }
         // The schema omits default values that a model can guess: the string `.`, and every value that is not a string.
         if let Some(default) = self.default.as_ref().and_then(Value::as_str).filter(|default| *default != ".") {
-            schema.insert("default".into(), default.into());
+            schema["default"] = default.into();
         }
         schema
     }

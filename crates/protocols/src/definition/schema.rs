@@ -13,26 +13,20 @@ use super::SupervisionTier;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DialectDefinition {
-    /// The name of the dialect.
     pub dialect: String,
-    /// Instructions of the dialect for the model that uses its tools.
     pub instructions: String,
     /// The dialect's settings that `--dialect-option` accepts.
     #[serde(default)]
     pub options: Vec<DialectOptionDefinition>,
-    /// The tools of the dialect, in documentation order.
     pub operations: Vec<ToolDefinition>,
-    /// The errors that every tool of the dialect may return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ToolErrorDefinition>,
-    /// The fields that the result of every tool of the dialect may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub common_outputs: Vec<ToolResultFieldDefinition>,
     /// The error kinds that the document of the dialect publishes. The generated JSON of a dialect definition omits the
     /// published error kinds.
     #[serde(default, skip_serializing)]
     pub kinds: Vec<DialectPublishedErrorKind>,
-    /// The dialect's rule for arguments that a tool does not declare.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_arguments: UnknownArgumentRule,
 }
@@ -41,14 +35,12 @@ pub struct DialectDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DialectOptionDefinition {
-    /// The name of the dialect setting.
     pub name: String,
     /// The values that the dialect setting accepts. An empty list means that the dialect setting accepts every value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
     /// The value of the dialect setting if the user does not give a value.
     pub default: String,
-    /// A description of the dialect setting's effect, for people.
     pub description: String,
 }
 
@@ -56,49 +48,37 @@ pub struct DialectOptionDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolDefinition {
-    /// The name of the tool in every protocol.
     pub name: String,
-    /// A short name of the tool for people.
     pub title: String,
-    /// A description of the tool in one line.
     pub summary: String,
     /// The situations in which a model should choose the tool.
     #[serde(rename = "use")]
     pub when_to_use: String,
-    /// Whether the tool reads, writes or deletes files.
     pub effect: ToolFileEffect,
     /// The engine operation that the tool calls. If the definition names no operation, the tool calls the engine
     /// operation with the tool's own name.
     #[serde(default, rename = "becomes")]
     pub operation: Option<String>,
-    /// The MCP annotations of the tool.
     pub hints: ToolHints,
     /// The help of the command of the same name. An operation without this help has no command of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandHelpDefinition>,
-    /// The definitions of the tool's arguments.
     pub inputs: Vec<ToolArgumentDefinition>,
-    /// The fields of the tool's result.
     pub outputs: Vec<ToolResultFieldDefinition>,
-    /// The errors of the tool that callers should handle.
     pub errors: Vec<ToolErrorDefinition>,
     /// The supervision tier of the tool; a policy can require a stricter tier. A tool without a declared supervision
     /// tier is autonomous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SupervisionTier>,
-    /// The version of the tool's arguments and results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The effects of a tool call besides its result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_effects: Vec<DocumentedToolSideEffect>,
-    /// Sequences of calls that use the tool together with other tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<RecommendedToolSequence>,
     /// The keywords by which a search of the tool list finds the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Whether tool lists contain the tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub listed: ToolVisibility,
     /// The right that the operation needs; without a name, it needs the right to use files.
@@ -122,7 +102,6 @@ pub struct CommandHelpDefinition {
     /// The words of the command, if they differ from the name of the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// What the command does, in one line.
     pub about: String,
     /// Further sentences for the long help of the command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -144,7 +123,6 @@ pub struct CommandHelpDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRouteDefinition {
-    /// The HTTP method of the endpoint.
     pub method: String,
     /// The path of the endpoint, with the names of arguments in braces.
     pub path: String,
@@ -157,9 +135,7 @@ pub struct ToolRouteDefinition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStreamDirection {
-    /// The operation reads the stream.
     Input,
-    /// The operation writes the stream.
     Output,
 }
 
@@ -167,9 +143,7 @@ pub enum ToolStreamDirection {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentedToolSideEffect {
-    /// A description of the tool call's side effect.
     pub description: String,
-    /// Whether the tool call's side effect can be undone.
     pub reversible: bool,
 }
 
@@ -179,7 +153,6 @@ pub struct DocumentedToolSideEffect {
 pub struct RecommendedToolSequence {
     /// The purpose of a recommended sequence of tool calls, for example "Read a large file in pieces".
     pub description: String,
-    /// The steps of a recommended sequence of tool calls, in order.
     pub steps: Vec<String>,
 }
 
@@ -210,11 +183,8 @@ impl From<ToolVisibility> for bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolFileEffect {
-    /// The tool changes no file.
     Read,
-    /// The tool creates or changes files.
     Write,
-    /// The tool deletes files.
     Destroy,
 }
 
@@ -237,9 +207,7 @@ pub struct ToolHints {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolArgumentDefinition {
-    /// The name of the tool argument.
     pub name: String,
-    /// The type of the tool argument.
     #[serde(rename = "type")]
     pub kind: ToolArgumentType,
     /// The accepted values of a tool argument that is an enum.
@@ -251,10 +219,8 @@ pub struct ToolArgumentDefinition {
     /// Checks of the tool argument that its published JSON Schema does not mention.
     #[serde(default, skip_serializing_if = "is_default")]
     pub check: UnpublishedToolArgumentConstraints,
-    /// Whether a call of the tool must contain the argument.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
-    /// The value of the tool argument if a call does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The position of the tool argument on the command line, counted from 1. With `None`, the tool argument is a flag
@@ -282,13 +248,11 @@ pub struct ToolArgumentDefinition {
     /// Whether the command line reads the tool argument from standard input.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: bool,
-    /// A short description of the tool argument for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether tool lists omit the tool argument, because it is not meant for models.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unlisted: bool,
-    /// A description of the tool argument for people.
     pub description: String,
 }
 
@@ -296,7 +260,6 @@ pub struct ToolArgumentDefinition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolArgumentType {
-    /// The tool argument is a string.
     String,
     /// The tool argument is a string or a list of strings.
     #[serde(rename = "texts")]
@@ -306,7 +269,6 @@ pub enum ToolArgumentType {
     StringList,
     /// The tool argument is a non-negative integer.
     Integer,
-    /// The tool argument is a boolean.
     Boolean,
     /// The tool argument is one of the strings in `values`.
     Enum,
@@ -318,7 +280,6 @@ pub enum ToolArgumentType {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UnpublishedToolArgumentConstraints {
-    /// The smallest integer that the tool argument accepts.
     #[serde(skip_serializing_if = "is_default")]
     pub min: u64,
     /// Whether the tool argument must not be an empty string.
@@ -349,15 +310,11 @@ pub enum ToolArgumentStringFormat {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolResultFieldDefinition {
-    /// The name of the tool's result field.
     pub name: String,
-    /// The JSON type of the tool's result field.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the tool's result field may be null.
     #[serde(default, skip_serializing_if = "is_default")]
     pub nullable: bool,
-    /// A description of the tool's result field.
     pub description: String,
 }
 
@@ -380,9 +337,7 @@ pub struct ToolErrorDefinition {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRecoveryAction {
-    /// The name of the recovery action.
     pub action: String,
-    /// A description of the recovery action.
     pub description: String,
     /// The tool that the recovery action calls. With `None`, the recovery action calls the tool that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -397,9 +352,7 @@ pub struct ErrorRecoveryAction {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DialectPublishedErrorKind {
-    /// The published error kind, as tools report it.
     pub kind: String,
-    /// A description of the published error kind.
     pub meaning: String,
 }
 
@@ -418,15 +371,12 @@ pub enum UnknownArgumentRule {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolExample {
-    /// A description of the example call.
     pub title: String,
     /// The files of the workspace before the example call, by path.
     #[serde(default)]
     pub tree: Map<String, Value>,
-    /// The calls that are made before the example call.
     #[serde(default)]
     pub before: Vec<ToolExampleSetupCall>,
-    /// The arguments of the example call.
     pub arguments: Map<String, Value>,
     /// Some fields of the result that the example call should return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -440,9 +390,7 @@ pub struct ToolExample {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolExampleSetupCall {
-    /// The name of the tool that the setup call uses.
     pub operation: String,
-    /// The arguments of the setup call.
     pub arguments: Map<String, Value>,
 }
 

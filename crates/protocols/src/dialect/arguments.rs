@@ -105,7 +105,7 @@ impl<'a> ArgumentCheckResult<'a> {
             }));
         }
         for argument in &tool.inputs {
-            let schema = Value::Object(argument.schema());
+            let schema = argument.schema();
             let rule = ArgumentValueRule { schema: &schema, check: Some(&argument.check), required: argument.required };
             let mut checker = ArgumentChecker { argument, integers, issues: &mut checked.issues };
             let value = checker.check_value(&argument.name, rule, given.get(&argument.name));
@@ -288,9 +288,8 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn example_arguments(tool: &ToolDefinition) -> Map<String, Value> {
-        let example = |input: &ToolArgumentDefinition| {
-            (input.name.clone(), example_value(&Value::Object(input.schema()), &input.check))
-        };
+        let example =
+            |input: &ToolArgumentDefinition| (input.name.clone(), example_value(&input.schema(), &input.check));
         tool.inputs.iter().map(example).collect()
     }
 

@@ -91,7 +91,7 @@ fn expected_value(input: &ToolArgumentDefinition) -> String {
         ToolArgumentType::Boolean => "must be true or false".to_owned(),
         ToolArgumentType::Enum => format!("must be one of {}", input.values.join(", ")),
         ToolArgumentType::Json => {
-            let schema = Value::Object(input.schema());
+            let schema = input.schema();
             let words = schema["items"]["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
             format!("must be a list of {}", words.collect::<Vec<_>>().join(", "))
         }
