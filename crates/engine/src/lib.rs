@@ -3,6 +3,14 @@
 //! runs an operation with [`Engine::run`]. Files change only through [`Workspace::commit`], which this
 //! crate calls in only one place.
 
+// Every module with arguments or outcomes derives `JsonSchema`; without the feature, the derive generates nothing.
+#[cfg(feature = "schema")]
+#[macro_use]
+extern crate schemars;
+#[cfg(not(feature = "schema"))]
+#[macro_use]
+extern crate stead_schema_stub;
+
 mod administration;
 mod approval;
 mod authorization;

@@ -1,6 +1,6 @@
 //! The results of operations: what they share, and the reply that the engine builds from them.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 use stead_journal::Digest;
 use stead_path::RelPath;
 
@@ -69,7 +69,7 @@ impl<T: OperationOutcome> CallReply<T> {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RecordedEntryFields {
     pub entry: u64,
     pub hash: Digest,
@@ -83,7 +83,7 @@ impl From<&CommitReceipt> for RecordedEntryFields {
     }
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FileVersionFields {
     pub version: Version,
     pub rev: String,
@@ -103,7 +103,7 @@ impl FileVersionFields {
 }
 
 /// The two versions of a file that an editor has open with unsaved text.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct SavedAndUnsavedVersion {
     pub saved: Version,
     #[serde(rename = "text")]
@@ -127,7 +127,8 @@ impl<'a> FileShownInOutcome<'a> {
 
 /// Whether an outcome contains everything that the call asked for. An outcome cannot be truncated without the limit
 /// that cut it and the call that comes next. It is serialized as the fields `truncated` and `next`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "CompletenessFields<A>")]
 pub enum Completeness<A> {
     Complete,
     Truncated { limit: &'static str, next: TruncatedOutcomeNextStep<A> },
@@ -170,18 +171,21 @@ impl<A> Completeness<A> {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+struct CompletenessFields<A> {
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<A>,
+}
+
 impl<A: Serialize> Serialize for Completeness<A> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_map(None)?;
-        fields.serialize_entry("truncated", &self.is_truncated())?;
-        if let Some(next) = self.next_call() {
-            fields.serialize_entry("next", next)?;
-        }
-        fields.end()
+        CompletenessFields { truncated: self.is_truncated(), next: self.next_call() }.serialize(serializer)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
 pub struct UtcTime {
     pub unix_ms: i64,
 }

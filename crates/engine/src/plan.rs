@@ -1,6 +1,7 @@
 //! The planned changes of a call, computed before anything is written. A plan is a plain value that can be previewed,
 //! hashed, refused or committed; only a commit applies the plan.
 
+use serde::Serialize;
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
@@ -158,10 +159,12 @@ pub struct TreeSummary {
 }
 
 /// The kind of a directory entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum FileKind {
     File,
     Directory,
     Link,
+    #[serde(rename = "other")]
     Special,
 }

@@ -259,7 +259,7 @@ pub fn usage_not_counted() -> Error {
 }
 
 /// The limits of a quota with their present use; `None` where the quota sets no limit.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QuotaReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<QuotaLimitAndUse>,
@@ -281,7 +281,7 @@ impl QuotaReport {
 }
 
 /// One limit of a quota, in bytes or files.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct QuotaLimitAndUse {
     pub limit: u64,
     pub used: u64,

@@ -15,7 +15,8 @@ const CYCLE_DAYS: i64 = 146_097;
 const YEAR_MAX: i64 = 9999;
 
 /// A time in UTC that is shown to the second, for example `2026-05-09T07:29:33Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
 pub struct UtcSecond {
     pub unix_ms: i64,
 }

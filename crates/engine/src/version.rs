@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The version of a file, which is the sha256 of the file's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Version(pub Digest);
 
 impl Version {

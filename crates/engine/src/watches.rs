@@ -15,7 +15,7 @@ pub enum WatchDepth {
 }
 
 /// The kind of a watch event. A client can exclude every kind of watch event except [`WatchEventKind::Rescan`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WatchEventKind {
     Create,

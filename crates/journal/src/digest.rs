@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The 32 bytes of a SHA-256 hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(pub [u8; 32]);
 

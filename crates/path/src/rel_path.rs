@@ -16,6 +16,7 @@ pub const DEPTH_MAX: usize = 256;
 /// A checked path below the workspace root. A relative path is never absolute, and slashes separate its components. The
 /// empty relative path is the workspace root.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub struct RelPath(Box<[u8]>);
 
 /// A file name is one checked component of a path.

@@ -15,6 +15,7 @@ mod memory;
 pub mod multi_process;
 pub mod native;
 pub mod next_steps;
+pub mod operation_schemas;
 pub mod patch_cases;
 pub mod pin;
 pub mod race;

@@ -4,10 +4,12 @@
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    CallControl, CallMetadata, CallOptions, CallReply, Caller, ConversationSessionSwitch, Engine, Error,
-    ops::OperationWithDefinition,
+    BeforeAfterContentInclusion, CallControl, CallMetadata, CallOptions, CallReply, Caller, ConversationSessionSwitch,
+    Engine, Error, ops::OperationWithDefinition,
 };
 pub use stead_protocols::native::*;
+
+use crate::operation_schemas::check_result;
 
 /// The outcome of a call as a JSON object for programs and as text for models and people.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +36,10 @@ impl EngineJsonCalls for Engine {
         let json = reply.json_fields();
         if serde_json::to_string(&json).unwrap_or_default() != reply.json {
             panic!("{}: a field occurs twice in {}", call.operation, reply.json);
+        }
+        // Only dialects ask for the contents before and after, and for the fields that come with them.
+        if call.options.before_after == BeforeAfterContentInclusion::Omit {
+            check_result(call.operation, &json);
         }
         Ok(RenderedOutcome { json, text: reply.text, session_switch })
     }

@@ -14,7 +14,7 @@ use stead_protocols::{
     native::CallStyle,
 };
 
-static DEFINITION: LazyLock<DialectDefinition> =
+pub(crate) static DEFINITION: LazyLock<DialectDefinition> =
     LazyLock::new(|| DialectDefinition::native().expect("the native definition"));
 
 /// The details of an error as the protocols send them.

@@ -10,6 +10,7 @@ mod definition;
 mod error_table;
 mod openapi;
 mod openrpc;
+mod operation_types;
 mod reference;
 mod runtime;
 
@@ -48,7 +49,7 @@ fn generate_all(root: &Path) -> Result<Vec<GeneratedFile>, String> {
     let mut tools = String::new();
     let errors = error_table::load(&root.join("definitions/errors.yaml"))?;
     for (dialect, file) in DIALECT_FILES {
-        let definition = DialectDefinition::load(&root.join(format!("definitions/{file}.yaml")), &errors)?;
+        let definition = DialectDefinition::load(root, file, &errors)?;
         let mut product = |path: String, text: String| products.push(GeneratedFile { path: path.into(), text });
         product(format!("crates/protocols/src/generated/{dialect}.json"), runtime::runtime_definition(&definition)?);
         product(format!("crates/protocols/tests/generated/{dialect}.json"), runtime::runtime_examples(&definition)?);

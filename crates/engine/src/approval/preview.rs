@@ -30,7 +30,8 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 type ApprovalPreviewFields = Vec<(&'static str, Value)>;
 
 /// The planned changes of a call that needs approval, in the form that the approval request stores.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[schemars(extend("type" = "object"))]
 pub struct ApprovalPlanPreview(Value);
 
 pub(crate) fn preview_reads(targets: &[ResolvedTarget]) -> ApprovalPlanPreview {

@@ -15,7 +15,7 @@ use crate::{
 /// Declares arguments: first the fields that a call must have, then the fields that it may omit.
 macro_rules! administration_args {
     ($($args:ident { $($required:ident: $kind:ty),* } { $($optional:ident: $optional_kind:ty),* })+) => {$(
-        #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $args {
             $(pub $required: $kind,)*
@@ -63,7 +63,7 @@ administration_args! {
 macro_rules! administration_outcomes {
     ($($(#[$attribute:meta])* $outcome:ident { $($(#[$serde:meta])* $field:ident: $kind:ty),* })+) => {$(
         $(#[$attribute])*
-        #[derive(Serialize)]
+        #[derive(Serialize, JsonSchema)]
         pub struct $outcome {
             $($(#[$serde])* pub $field: $kind,)*
         }
@@ -105,7 +105,7 @@ administration_outcomes! {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListedTrashItem {
     pub trash: String,
     pub path: String,
@@ -133,7 +133,7 @@ impl From<TrashItem> for ListedTrashItem {
 }
 
 /// An import takes the arguments of the new workspace; the archive is the stream of the call.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ImportWorkspaceArgs(pub CreateWorkspaceArgs);
 
@@ -145,7 +145,7 @@ impl From<&ForkWorkspaceArgs> for CreateWorkspaceArgs {
 }
 
 /// The secret is no JSON argument, so no protocol can carry it and no journal entry contains it.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetApproverSecretArgs {
     #[serde(skip)]
@@ -170,7 +170,7 @@ impl VerifyLogArgs {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum VerifyLogOutcome {
     Journal(VerifiedJournalFields),
@@ -179,7 +179,7 @@ pub enum VerifyLogOutcome {
 
 impl OperationOutcome for VerifyLogOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct VerifiedJournalFields {
     pub ok: bool,
     pub checked: u64,
@@ -187,6 +187,7 @@ pub struct VerifiedJournalFields {
     pub covered: u64,
     pub checkpoints: u64,
     pub head: Digest,
+    #[schemars(with = "()", extend("type" = ["object", "null"]))]
     pub tamper: Option<JournalIntegrityError>,
     /// The verified state, with which a later verification can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,7 +195,7 @@ pub struct VerifiedJournalFields {
 }
 
 /// Whether a destroyed workspace is moved to the trash or deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 pub enum DestroyedWorkspaceTrashPolicy {
     #[default]
     #[serde(rename = "kept")]
@@ -204,7 +205,7 @@ pub enum DestroyedWorkspaceTrashPolicy {
 }
 
 /// The workspace or archive from which a workspace was created.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WorkspaceOrigin {
     Fork {
@@ -222,14 +223,14 @@ pub enum WorkspaceOrigin {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedArchiveSize {
     pub files: u64,
     pub bytes: u64,
 }
 
 /// The size of a workspace and the end of its journal, which only `workspace.show` measures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WorkspaceSizeFields {
     pub head: JournalHeadFields,
     pub files: u64,
@@ -239,7 +240,7 @@ pub struct WorkspaceSizeFields {
     pub truncated: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JournalHeadFields {
     pub number: u64,
     pub hash: Digest,

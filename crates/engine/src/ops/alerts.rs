@@ -15,22 +15,23 @@ use crate::{
     session_store::{AgentSentAlertAndResponse, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendAlertArgs {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["info", "warning", "critical"]))]
     pub severity: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListAlertsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerAlertArgs {
     pub alert: String,
@@ -118,7 +119,7 @@ fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AlertFields {
     pub alert: String,
     pub from: String,
@@ -153,7 +154,7 @@ impl From<&AgentSentAlertAndResponse> for AlertFields {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListAlertsOutcome {
     pub alerts: Vec<AlertFields>,
     #[serde(flatten)]
@@ -162,7 +163,7 @@ pub struct ListAlertsOutcome {
 
 impl OperationOutcome for ListAlertsOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AlertOutcome {
     #[serde(flatten)]
     pub alert: Option<AlertFields>,

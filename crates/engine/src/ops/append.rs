@@ -18,7 +18,7 @@ use crate::{
     workspace::BytesToRead,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppendArgs {
     pub path: String,
@@ -27,7 +27,7 @@ pub struct AppendArgs {
     pub base: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AppendOutcome {
     pub path: RelPath,
     #[serde(flatten)]

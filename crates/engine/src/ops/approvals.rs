@@ -18,7 +18,7 @@ use crate::{
     outcome::{Completeness, OperationOutcome, RecordedEntryFields, UtcTime},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListApprovalsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct ListApprovalsArgs {
     pub state: ApprovalStateFilter,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStateFilter {
     #[default]
@@ -88,7 +88,7 @@ fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval
     })
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ListApprovalsOutcome {
     One(Box<ApprovalFields>),
@@ -97,14 +97,14 @@ pub enum ListApprovalsOutcome {
 
 impl OperationOutcome for ListApprovalsOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListedApprovalsPage {
     pub approvals: Vec<ApprovalFields>,
     #[serde(flatten)]
     pub completeness: Completeness<ListApprovalsArgs>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ApprovalFields {
     pub id: String,
     pub state: &'static str,
@@ -153,7 +153,7 @@ impl From<&Approval> for ApprovalFields {
     }
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalAnswerArgs {
     pub id: String,
@@ -161,15 +161,15 @@ pub struct ApprovalAnswerArgs {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ApproveArgs(pub ApprovalAnswerArgs);
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DenyArgs(pub ApprovalAnswerArgs);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AnswerApprovalOutcome {
     #[serde(flatten)]
     pub approval: ApprovalFields,

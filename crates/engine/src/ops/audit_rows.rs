@@ -8,7 +8,7 @@ use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathSt
 
 use crate::{operation::OperationEffectClass, utc_time::UtcSecond};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRow {
     pub timestamp: UtcSecond,

@@ -94,7 +94,7 @@ fn open_elsewhere_error(buffer: &EditorBufferMetadata) -> Error {
 }
 
 /// The fields that describe an open buffer or a draft.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferFields {
     pub buffer: String,
     pub path: RelPath,
@@ -125,7 +125,7 @@ impl BufferFields {
 }
 
 /// Whether a buffer has text that no file has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BufferUnsavedState {
     Clean,
@@ -150,14 +150,14 @@ fn saved_version(context: &CallContext<'_>, path: &RelPath) -> Option<Version> {
     context.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version)
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferListArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferListOutcome {
     pub buffers: Vec<BufferListRow>,
     #[serde(flatten)]
@@ -166,7 +166,7 @@ pub struct BufferListOutcome {
     pub omitted: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferListRow {
     #[serde(flatten)]
     pub buffer: BufferFields,

@@ -22,7 +22,7 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangesArgs {
     pub since: JournalCursorArgument,
@@ -30,7 +30,7 @@ pub struct ChangesArgs {
     pub wait_ms: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangesOutcome {
     pub events: Vec<ChangeEventRow>,
     pub cursor: JournalCursor,
@@ -38,7 +38,7 @@ pub struct ChangesOutcome {
     pub completeness: Completeness<ChangesArgs>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeEventRow {
     #[serde(flatten)]
     pub entry: EventRowJournalEntryFields,

@@ -11,7 +11,7 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReplayedCallOutcome {
     #[serde(flatten)]
     pub recorded: RecordedEntryFields,

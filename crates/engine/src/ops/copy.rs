@@ -23,7 +23,7 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CopyArgs {
     pub from: String,
@@ -36,7 +36,7 @@ pub struct CopyArgs {
     pub files_only: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CopyOutcome {
     File(CopiedFile),
@@ -52,7 +52,7 @@ impl OperationOutcome for CopyOutcome {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CopiedFile {
     pub from: RelPath,
     pub path: RelPath,
@@ -65,7 +65,7 @@ pub struct CopiedFile {
     pub recorded: Option<RecordedEntryFields>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CopiedTree {
     pub from: RelPath,
     pub path: RelPath,
@@ -174,7 +174,7 @@ fn unchanged_outcome(
     OperationPlanningResult::Read { outcome, bytes: 0 }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SkippedCopyEntry {
     pub path: RelPath,
     pub reason: &'static str,

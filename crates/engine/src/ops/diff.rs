@@ -31,7 +31,7 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, JournalEntryOrder, JournalEntryQuery},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiffArgs {
     pub path: String,
@@ -40,13 +40,15 @@ pub struct DiffArgs {
     pub to: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DiffOutcome {
     pub path: RelPath,
     /// The version of the file on the old side of the diff; `None` if the file did not exist.
     #[serde(serialize_with = "serialize_version_or_absent")]
+    #[schemars(with = "String")]
     pub from: Option<Version>,
     #[serde(serialize_with = "serialize_version_or_absent")]
+    #[schemars(with = "String")]
     pub to: Option<Version>,
     pub diff: String,
     #[serde(flatten)]
@@ -59,7 +61,7 @@ pub struct DiffOutcome {
 
 impl OperationOutcome for DiffOutcome {}
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct DiffLineCountFields {
     pub added: usize,
     pub removed: usize,

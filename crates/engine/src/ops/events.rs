@@ -24,7 +24,7 @@ use crate::{
     workspace::{JournalEntryQuery, StoredJournalEntry},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PollSessionEventsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct PollSessionEventsArgs {
     pub wait_ms: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionEventsOutcome {
     pub events: Vec<SessionEventRow>,
     pub cursor: JournalCursor,
@@ -41,7 +41,7 @@ pub struct SessionEventsOutcome {
     pub completeness: Completeness<PollSessionEventsArgs>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionEventRow {
     FileChanged(WatchEventRow),
@@ -49,7 +49,7 @@ pub enum SessionEventRow {
     ApprovalResolved(ApprovalResolvedEvent),
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AlertAnsweredEvent {
     #[serde(flatten)]
     pub entry: EventRowJournalEntryFields,
@@ -58,7 +58,7 @@ pub struct AlertAnsweredEvent {
     pub text: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ApprovalResolvedEvent {
     #[serde(flatten)]
     pub entry: EventRowJournalEntryFields,

@@ -23,7 +23,7 @@ use crate::{
     plan::FileKind,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindArgs {
     pub pattern: String,
@@ -35,7 +35,7 @@ pub struct FindArgs {
     pub max: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FindOutcome {
     pub path: RelPath,
     pub matches: Vec<FoundPathRow>,
@@ -64,7 +64,7 @@ fn has_no_paths(paths: &Option<Vec<RelPath>>) -> bool {
     paths.as_ref().is_none_or(Vec::is_empty)
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FoundPathRow {
     pub path: RelPath,
     #[serde(rename = "type")]

@@ -15,7 +15,7 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct HistoryArgs {
     pub cursor: Option<JournalEntryArgument>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HistoryOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<RelPath>,
@@ -37,7 +37,7 @@ pub struct HistoryOutcome {
 
 impl OperationOutcome for HistoryOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HistoryEntryRow {
     pub entry: u64,
     pub time: UtcTime,
@@ -54,7 +54,7 @@ pub struct HistoryEntryRow {
 }
 
 /// The earlier journal entry or trash item to which a journal entry refers; at most one field is set.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct EntryRelationFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,

@@ -25,8 +25,9 @@ use crate::{
 const CURSOR_HASH_DIGITS: usize = 16;
 const NOW_CURSOR: &str = "now";
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(with = "String")]
 pub enum JournalCursorArgument {
     Number(u64),
     Text(String),
@@ -44,7 +45,8 @@ impl From<JournalCursor> for JournalCursorArgument {
 ///
 /// A journal cursor that the server creates names the start of the journal or an entry with changes. An entry with
 /// changes is written durably before its call returns, so a crash cannot invalidate a journal cursor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
 pub struct JournalCursor {
     number: u64,
     hash: Option<Digest>,
@@ -158,7 +160,7 @@ impl Serialize for JournalCursor {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct EventRowJournalEntryFields {
     pub entry: u64,
     pub time: UtcTime,

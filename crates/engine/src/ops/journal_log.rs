@@ -18,7 +18,7 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ShowLogOutcome {
     pub entries: Vec<LoggedEntryRow>,
     #[serde(flatten)]
@@ -27,8 +27,9 @@ pub struct ShowLogOutcome {
 
 impl OperationOutcome for ShowLogOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LoggedEntryRow {
+    #[schemars(with = "()", extend("type" = "object"))]
     pub entry: JournalEntry,
     pub hash: Digest,
     pub audit: Vec<AuditRow>,

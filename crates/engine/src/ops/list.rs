@@ -22,7 +22,7 @@ use crate::{
     plan::FileKind,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct ListArgs {
     pub cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListOutcome {
     pub path: RelPath,
     pub entries: Vec<ListedEntryRow>,
@@ -50,7 +50,7 @@ pub struct ListOutcome {
 
 impl OperationOutcome for ListOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListedEntryRow {
     pub path: RelPath,
     #[serde(rename = "type")]
@@ -67,7 +67,7 @@ pub struct ListedEntryRow {
     pub leads_to: Option<ListedLinkTarget>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListedLinkTarget {
     #[serde(rename = "type")]
     pub kind: FileKind,

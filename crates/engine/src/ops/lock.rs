@@ -14,7 +14,7 @@ use crate::{
     workspace::LeaseAcquireOrReleaseRequest,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LockArgs {
     pub path: String,
@@ -58,7 +58,7 @@ fn trim_trailing_slashes(spelling: &str) -> &str {
     if trimmed.is_empty() { spelling } else { trimmed }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LeaseOutcome {
     pub path: RelPath,
     pub holder: String,
@@ -89,7 +89,7 @@ fn build_lease_outcome(change: AcquiredOrReleasedLease) -> LeaseToOutcomeFn<Leas
     })
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnlockArgs {
     pub path: String,

@@ -19,7 +19,7 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveArgs {
     pub from: String,
@@ -34,7 +34,7 @@ pub struct MoveArgs {
     pub files_only: bool,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct MoveOutcome {
     pub from: RelPath,
     pub path: RelPath,
@@ -53,7 +53,7 @@ pub struct MoveOutcome {
     pub recorded: Option<RecordedEntryFields>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MoveOutcomeTreeFields {
     pub replaced: bool,
     pub files: u64,

@@ -43,7 +43,7 @@ use crate::{
     workspace::{CommitReceipt, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PatchArgs {
     pub patch: String,

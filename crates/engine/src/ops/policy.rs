@@ -23,13 +23,14 @@ use crate::{
     resolve, unsaved,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InspectPolicyArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The arguments of the inspected call, which only `inspected` holds in their decoded form.
     #[serde(default, skip_serializing)]
+    #[schemars(with = "()", extend("type" = "object"))]
     pub arguments: BTreeMap<String, IgnoredAny>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
@@ -69,7 +70,7 @@ impl fmt::Debug for InspectedCall {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum InspectPolicyOutcome {
     Rules(InspectedPolicyRuleList),
@@ -78,7 +79,7 @@ pub enum InspectPolicyOutcome {
 
 impl OperationOutcome for InspectPolicyOutcome {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InspectedPolicyRuleList {
     pub principal: String,
     pub version: String,
@@ -90,7 +91,7 @@ pub struct InspectedPolicyRuleList {
     pub quota: Option<QuotaReport>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InspectedPolicyRuleRow {
     pub layer: String,
     pub name: String,
@@ -107,7 +108,7 @@ pub struct InspectedPolicyRuleRow {
 }
 
 /// The verdict on a call that was not run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ExplainedCall {
     pub principal: String,
     pub operation: String,
@@ -118,7 +119,7 @@ pub struct ExplainedCall {
     pub quota: Option<QuotaReport>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ExplainedVerdict {
     Tier {

@@ -24,7 +24,7 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadArgs {
     pub path: String,
@@ -32,11 +32,12 @@ pub struct ReadArgs {
     pub lines: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<String>,
+    #[schemars(extend("enum" = ["text", "base64"]))]
     #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadOutcome {
     pub path: RelPath,
     pub content: String,
@@ -52,7 +53,7 @@ pub struct ReadOutcome {
     pub notices: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ReadPartFields {
     Lines(ReadLinesFields),
@@ -60,7 +61,7 @@ pub enum ReadPartFields {
     RawBytes(RawBytesReadFields),
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadLinesFields {
     pub encoding: &'static str,
     pub ending: &'static str,
@@ -74,7 +75,7 @@ pub struct ReadLinesFields {
     pub ends_without_newline: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadBytesFields {
     pub encoding: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -88,7 +89,7 @@ pub struct ReadBytesFields {
 }
 
 /// The bytes that `read` returns unencoded to a dialect with its own outcome format.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RawBytesReadFields {
     pub modified: UtcTime,
     #[serde(skip)]
@@ -98,7 +99,7 @@ pub struct RawBytesReadFields {
 }
 
 /// The first and last returned line or byte, both included, and the number of lines or bytes of the file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReturnedRange {
     pub from: u64,
     pub to: u64,

@@ -30,7 +30,7 @@ use crate::{
     workspace::{BytesToRead, FileStat, FinalSymlink, TrashItem},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveArgs {
     pub path: String,
@@ -45,7 +45,7 @@ pub struct RemoveArgs {
     pub expires_at_once: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RemoveOutcome {
     pub path: RelPath,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ fn bytes_before(
     Ok(context.before_after(&target.path, Some(&file.bytes), None))
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreFromTrashArgs {
     pub trash: String,
@@ -133,7 +133,7 @@ pub struct RestoreFromTrashArgs {
     pub trash_existing: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RestoreFromTrashOutcome {
     pub path: RelPath,
     pub trash: String,

@@ -49,7 +49,7 @@ pub(crate) struct ReviewedSessionKey {
 }
 
 /// Whether a review starts at the beginning of the session or of the session's last turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionOrTurnStart {
     #[default]
@@ -128,7 +128,7 @@ fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ pub struct ReviewArgs {
     pub since: SessionOrTurnStart,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewOutcome {
     pub author: String,
     pub session: String,
@@ -155,7 +155,7 @@ pub struct ReviewOutcome {
     pub other_sessions: Option<Vec<String>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewedFileRow {
     pub path: RelPath,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub struct ReviewedFileRow {
     pub unsaved: Option<SavedAndUnsavedVersion>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct NonDefaultTextFormatFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<&'static str>,
@@ -191,7 +191,7 @@ pub struct NonDefaultTextFormatFields {
 }
 
 /// The text of a file before and after the reviewed changes; `None` means that the file does not exist.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewedFileTextFields {
     pub old_text: Option<String>,
     pub new_text: Option<String>,
@@ -305,11 +305,11 @@ fn reviewed_file_row(
     row
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeginTurnArgs {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BeginTurnOutcome {
     pub session: String,
     #[serde(flatten)]

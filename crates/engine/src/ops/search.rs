@@ -49,7 +49,7 @@ use crate::{
     workspace::FileReader,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {
     pub query: SearchQueryTexts,

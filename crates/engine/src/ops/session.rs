@@ -17,7 +17,7 @@ use crate::{
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionOperationArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct SessionOperationArgs {
     pub id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestedSessionAction {
     Show,
@@ -34,7 +34,7 @@ pub enum RequestedSessionAction {
     End,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SessionOutcome {
     Shown(Box<SessionFields>),
@@ -42,7 +42,7 @@ pub enum SessionOutcome {
     Ended(Box<SessionEndOutcome>),
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionFields {
     pub session: String,
     pub principal: String,
@@ -70,7 +70,7 @@ pub struct SessionFields {
     pub root: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BegunSession {
     #[serde(flatten)]
     pub session: Option<NewSessionFields>,
@@ -78,7 +78,7 @@ pub struct BegunSession {
     pub recorded: RecordedEntryFields,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct NewSessionFields {
     pub session: String,
     pub principal: String,
@@ -87,7 +87,7 @@ pub struct NewSessionFields {
     pub started: UtcTime,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionEndOutcome {
     #[serde(flatten)]
     pub session: SessionFields,

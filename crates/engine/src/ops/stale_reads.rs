@@ -56,7 +56,7 @@ pub(crate) struct LastReadFileVersion {
 
 /// A file that another caller changed since the session read it. The lines are those that the change touched, as far as
 /// they are known.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct StaleReadNotice {
     pub path: String,
     pub from: String,

@@ -1,6 +1,6 @@
 //! `stat` returns the metadata of a path without the file's content, and does not follow a symbolic link.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
 use super::planning::require_present;
@@ -18,13 +18,13 @@ use crate::{
     workspace::{BytesToRead, FinalSymlink},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatArgs {
     pub path: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct StatOutcome {
     pub path: RelPath,
     #[serde(rename = "type")]
@@ -110,12 +110,6 @@ pub fn file_kind_name(kind: FileKind) -> &'static str {
         FileKind::Directory => "directory",
         FileKind::Link => "link",
         FileKind::Special => "other",
-    }
-}
-
-impl Serialize for FileKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(file_kind_name(*self))
     }
 }
 

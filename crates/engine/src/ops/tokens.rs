@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// A secret, which cannot be printed for debugging and never becomes part of a journal entry or a replayed outcome.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, JsonSchema)]
+#[schemars(with = "String")]
 pub struct Secret(pub String);
 
 impl Serialize for Secret {
@@ -72,7 +73,7 @@ fn parse_paths(wires: Option<&Vec<String>>) -> Result<Vec<RelPath>, Error> {
     wires.iter().map(parse).collect()
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "these are independent rights of a token")]
 pub struct AccessTokenFields {
     pub id: String,

@@ -23,7 +23,7 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UndoArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct UndoArgs {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedoArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct RedoArgs {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct UndoOrRedoOutcome {
     #[serde(flatten)]
     pub entry: UndoneOrRedoneEntry,
@@ -59,7 +59,7 @@ pub struct UndoOrRedoOutcome {
 }
 
 /// The entry that a call of `undo` or `redo` undid or redid; undoing an undo redoes the original entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoneOrRedoneEntry {
     Undone(u64),
@@ -67,7 +67,7 @@ pub enum UndoneOrRedoneEntry {
 }
 
 /// A file that an undo, a redo or a rejection could not revert.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UnrevertedFileRow {
     pub path: RelPath,
     pub reason: &'static str,

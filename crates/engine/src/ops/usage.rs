@@ -9,12 +9,12 @@ use crate::{
     quota::{self, QuotaReport},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UsageArgs {}
 
 /// The outcome of `usage`; the kept bytes are the bytes of stored file versions.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct UsageOutcome {
     pub total_bytes: u64,
     pub free_bytes: u64,

@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// The number of a journal entry as a caller writes it, such as `12` or `"r12"`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(with = "String")]
 pub enum JournalEntryArgument {
     Number(u64),
     Text(String),
@@ -59,7 +60,7 @@ pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
 }
 
 /// A recorded change as a caller sees it; a move or copy has two paths.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VisibleChange {
     pub path: RelPath,
     pub kind: &'static str,
@@ -69,7 +70,7 @@ pub struct VisibleChange {
     pub result: Option<RecordedFileVersion>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RecordedFileVersion {
     pub size: u64,
     #[serde(serialize_with = "serialize_short_form")]

@@ -17,7 +17,7 @@ use crate::{
     watches::{WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WatchArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct WatchArgs {
     pub lifetime: WatchLifetimeKind,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct WatchOutcome {
     pub watch: String,
     pub path: RelPath,
@@ -110,7 +110,7 @@ fn build_watch_outcome(change: BegunOrEndedWatch) -> BuildWatchOutcomeFn<WatchOu
     })
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnwatchArgs {
     pub watch: String,

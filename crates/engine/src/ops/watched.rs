@@ -30,7 +30,7 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PollWatchEventsArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct PollWatchEventsArgs {
     pub own: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct WatchEventsOutcome {
     pub events: Vec<WatchEventRow>,
     pub cursor: JournalCursor,

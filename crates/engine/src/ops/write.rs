@@ -33,7 +33,7 @@ use crate::{
     workspace::{BytesToRead, FileStat},
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteArgs {
     pub path: String,
@@ -54,7 +54,7 @@ pub struct WriteArgs {
     pub known_text: Option<Arc<str>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StaleWriteHandling {
     #[default]
@@ -64,7 +64,7 @@ pub enum StaleWriteHandling {
     Merge,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct WriteOutcome {
     pub path: RelPath,
     #[serde(flatten)]
@@ -99,7 +99,7 @@ impl OperationOutcome for WriteOutcome {
 }
 
 /// The number of lines that a change adds and removes.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct ChangedLineCounts {
     pub added: usize,
     pub removed: usize,

@@ -9,7 +9,7 @@ use super::{PolicyUncheckedSubtreePresence, SupervisionTier};
 use crate::{caller::Principal, enum_words::enum_words, glob::GlobPatternSet};
 
 /// An access right that a call needs on one path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathAccessRight {
     /// The right to list the names in a directory.

@@ -8,7 +8,7 @@ use super::Policy;
 use crate::enum_words::enum_words;
 
 /// The supervision tier of a call says how freely the call may run; tiers are ordered from the freest to the strictest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisionTier {
     /// A call of this supervision tier runs without approval and without a report.

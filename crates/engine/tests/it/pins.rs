@@ -147,3 +147,9 @@ fn approvals_are_bound_to_the_digests_of_0_1_0() {
 fn json_keys_are_those_of_0_1_0() {
     pin::check(env!("CARGO_MANIFEST_DIR"), "json_keys.txt", &pin::json_keys(env!("CARGO_MANIFEST_DIR")));
 }
+
+#[test]
+fn operation_schemas_match_golden_file() {
+    let schemas = serde_json::Value::Object(testkit::operation_schemas::derive_operation_schemas());
+    pin::check(env!("CARGO_MANIFEST_DIR"), "operation_schemas.json", &format!("{schemas:#}\n"));
+}

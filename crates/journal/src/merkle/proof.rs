@@ -12,6 +12,7 @@ use crate::Digest;
 
 /// A proof that a Merkle tree has a certain leaf at a certain index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
     /// The 0-based index of the leaf, which is the entry number minus one.

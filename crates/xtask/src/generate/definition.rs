@@ -13,7 +13,7 @@ use schema::{
     CommandHelpDefinition, DialectDefinition, ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolFileEffect,
 };
 
-use super::error_table::DeclaredErrorRow;
+use super::{error_table::DeclaredErrorRow, operation_types};
 // The schema uses the tier of the engine. A definition may declare only the tiers that do not block a tool.
 use DeclaredApprovalTier as SupervisionTier;
 
@@ -66,12 +66,21 @@ impl ToolArgumentType {
 
 impl DialectDefinition {
     /// The native dialect uses the errors in `error_table`, and every other dialect declares its own errors.
-    pub(crate) fn load(path: &Path, error_table: &[DeclaredErrorRow]) -> Result<Self, String> {
-        let shown = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-        let definition: Self = serde_yaml_ng::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
-        definition.check(error_table).map_err(|problem| format!("{shown}: {problem}"))?;
-        Ok(definition)
+    pub(crate) fn load(root: &Path, file: &str, error_table: &[DeclaredErrorRow]) -> Result<Self, String> {
+        let shown = format!("definitions/{file}.yaml");
+        let text = fs::read_to_string(root.join(&shown)).map_err(|error| format!("{shown}: {error}"))?;
+        let read = || -> Result<Self, String> {
+            let definition: Self = if file == NATIVE_DIALECT {
+                let mut described = serde_yaml_ng::from_str(&text).map_err(|error| error.to_string())?;
+                operation_types::add_types(root, &mut described)?;
+                serde_json::from_value(described).map_err(|error| error.to_string())?
+            } else {
+                serde_yaml_ng::from_str(&text).map_err(|error| error.to_string())?
+            };
+            definition.check(error_table)?;
+            Ok(definition)
+        };
+        read().map_err(|problem| format!("{shown}: {problem}"))
     }
 
     fn check(&self, error_table: &[DeclaredErrorRow]) -> Result<(), String> {

@@ -7,9 +7,10 @@ use super::{RepositoryFile, TidyFinding, is_project_path};
 /// Each crate of the workspace is listed with the crates it may use.
 const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("stead-path", &[]),
+    ("stead-schema-stub", &[]),
     ("stead-text", &[]),
     ("stead-journal", &[]),
-    ("stead-engine", &["stead-path", "stead-text", "stead-journal"]),
+    ("stead-engine", &["stead-path", "stead-text", "stead-journal", "stead-schema-stub"]),
     ("stead-disk", &["stead-path"]),
     ("stead-local", &["stead-path", "stead-engine", "stead-journal", "stead-disk"]),
     ("stead-protocols", &["stead-path", "stead-text", "stead-engine"]),

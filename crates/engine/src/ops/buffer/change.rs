@@ -19,7 +19,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferChangeArgs {
     pub path: String,
@@ -30,7 +30,7 @@ pub struct BufferChangeArgs {
     pub edits: Option<Vec<BufferTextEdit>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferChangeOutcome {
     #[serde(flatten)]
     pub buffer: BufferFields,

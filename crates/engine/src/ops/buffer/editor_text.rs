@@ -65,7 +65,7 @@ pub(super) fn decode_for_editor(bytes: &[u8], endings: EditorSentTextLineEndings
 
 /// A range of a buffer's text and its replacement, like a text edit of the Language Server Protocol. The lines and
 /// columns of a text edit are counted from 1, and columns count characters.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferTextEdit {
     pub from: [usize; 2],

@@ -27,7 +27,7 @@ use crate::{
     workspace::{CommitReceipt, FileBytesWithVersion},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferOpenArgs {
     pub path: String,
@@ -39,7 +39,7 @@ pub struct BufferOpenArgs {
     pub draft: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferOpenOutcome {
     #[serde(flatten)]
     pub buffer: BufferFields,
@@ -198,19 +198,19 @@ fn resume_draft(
     })
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferCloseArgs {
     pub path: String,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferDraftDropArgs {
     pub draft: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferCloseOutcome {
     #[serde(flatten)]
     pub buffer: BufferFields,

@@ -17,13 +17,13 @@ use crate::{
     workspace::{CommitReceipt, FileBytesWithVersion},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferSaveArgs {
     pub path: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BufferSaveOutcome {
     #[serde(flatten)]
     pub buffer: BufferFields,

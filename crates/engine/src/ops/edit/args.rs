@@ -17,7 +17,7 @@ use stead_text::edit::{EditMatchingRules, FindReplaceEdit, OccurrenceSelector};
 use super::bad_request;
 use crate::{errors::Error, limits, outcome::is_default};
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct EditArgs {
     pub path: String,
@@ -33,7 +33,7 @@ pub struct EditArgs {
     pub rules: EditMatchingRules,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditItem {
     pub old: String,
@@ -46,7 +46,7 @@ pub struct EditItem {
     pub all: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StaleEditHandling {
     Strict,

@@ -27,7 +27,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct EditOutcome {
     pub path: RelPath,
     #[serde(flatten)]
@@ -38,6 +38,7 @@ pub struct EditOutcome {
     pub changed: bool,
     pub diff: ChangedLineCounts,
     #[serde(serialize_with = "serialize_line_ranges")]
+    #[schemars(with = "Vec<String>")]
     pub lines: Vec<RangeInclusive<usize>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub already_applied: Vec<usize>,
@@ -63,12 +64,14 @@ pub struct EditOutcome {
 }
 
 /// How the quoted text of one edit was found.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AppliedEditRow {
     pub edit: usize,
     #[serde(serialize_with = "serialize_match_method")]
+    #[schemars(with = "String")]
     pub how: QuoteMatchMethod,
     #[serde(serialize_with = "serialize_line_spans")]
+    #[schemars(with = "Vec<String>")]
     pub lines: Vec<RangeInclusive<usize>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub look_alikes: Vec<String>,
@@ -79,7 +82,7 @@ pub struct AppliedEditRow {
 }
 
 /// The changes of others that an edit with an older base was applied over.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EditRebaseFields {
     pub from: String,
     pub to: String,

@@ -16,7 +16,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PatchOutcome {
     pub files: Vec<PatchedFileRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct PatchOutcome {
 }
 
 /// The change of one section of a patch.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PatchedFileRow {
     pub operation: PatchedFileChangeKind,
     pub path: RelPath,
@@ -60,7 +60,7 @@ pub struct PatchedFileRow {
     pub before_after: Option<BeforeAfterBytes>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchedFileChangeKind {
     Add,
@@ -69,7 +69,7 @@ pub enum PatchedFileChangeKind {
     Move,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchedFinalNewlineChange {
     Added,
@@ -77,12 +77,13 @@ pub enum PatchedFinalNewlineChange {
 }
 
 /// How a chunk of a patch was placed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InexactPatchChunkRow {
     pub chunk: usize,
     pub line: usize,
     /// The pass that found the lines of the chunk; `None` for a chunk without context lines and without an anchor.
     #[serde(serialize_with = "serialize_chunk_placement")]
+    #[schemars(with = "String")]
     pub by: Option<FuzzyTextMatchPass>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<&'static str>,

@@ -67,7 +67,7 @@ pub(super) struct ReviewHunk {
     pub(super) authors: BTreeSet<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewHunkRow {
     pub hunk: String,
     pub before: ReviewHunkLineSpan,
@@ -75,7 +75,7 @@ pub struct ReviewHunkRow {
     pub by: BTreeSet<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ReviewHunkLineSpan {
     /// Lines are counted from 1.
     pub from: usize,

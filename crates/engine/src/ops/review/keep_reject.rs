@@ -32,7 +32,7 @@ use crate::{
     version::Version,
 };
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeepChangesArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct KeepChangesArgs {
     pub author: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct KeepChangesOutcome {
     pub author: String,
     pub session: String,
@@ -136,7 +136,7 @@ fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnSt
     Error::new(ErrorKind::NothingToDo, message).with_next_step(NextStep::call(ReviewArgs::default(), purpose))
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RejectChangesArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,7 +153,7 @@ pub struct RejectChangesArgs {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RejectChangesOutcome {
     pub author: String,
     pub session: String,

@@ -40,7 +40,7 @@ pub(super) struct SearchHitsInOneText {
 }
 
 /// A line that matches a search.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchHit {
     pub line: u64,
     /// The column of a search hit's first match in the line, in characters counted from 1.

@@ -31,7 +31,7 @@ use crate::{
     plan::FileKind,
 };
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SearchOutcome {
     Page(Box<NativeSearchOutcome>),
@@ -39,7 +39,7 @@ pub enum SearchOutcome {
     ByPath(SearchHitsByPath),
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct NativeSearchOutcome {
     pub path: RelPath,
     #[serde(flatten)]
@@ -69,7 +69,7 @@ pub struct NativeSearchOutcome {
 }
 
 /// The similar queries and file names that `search` tries for a query without hits.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct NoHitsSearchSuggestions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<AlternativeQuerySearchHits>,
@@ -84,7 +84,7 @@ pub struct NoHitsSearchSuggestions {
 }
 
 /// The hits of an alternative interpretation of a query that itself has no hits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AlternativeQuerySearchHits {
     pub read: &'static str,
     pub total: usize,
@@ -94,7 +94,7 @@ pub struct AlternativeQuerySearchHits {
     pub files_with_hits: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchHitsByRelevance {
     pub path: RelPath,
     pub hits: Vec<RankedSearchHitRow>,
@@ -106,7 +106,7 @@ pub struct SearchHitsByRelevance {
     pub unsaved: Option<SavedAndUnsavedVersion>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RankedSearchHitRow {
     pub path: RelPath,
     pub line: u64,
@@ -119,7 +119,7 @@ pub struct RankedSearchHitRow {
     pub points: u32,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchHitsByPath {
     pub path: RelPath,
     pub files: Vec<FileHitsRow<SearchHit>>,

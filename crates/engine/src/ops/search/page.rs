@@ -15,7 +15,6 @@ use super::{
     matcher::{SearchHit, SearchTextLine, SearchTextLineKind},
     results::FileHitsRow,
 };
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchPageRequest {
     /// The number of search hits on the pages before the requested page.
@@ -25,7 +24,7 @@ pub(super) struct SearchPageRequest {
     pub(super) budget_chars: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchHitsPage {
     pub files: Vec<FileHitsRow<SearchHitLocation>>,
     #[serde(skip)]
@@ -35,7 +34,7 @@ pub struct SearchHitsPage {
     pub next_start: Option<usize>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchHitLocation {
     pub line: u64,
     pub column: usize,

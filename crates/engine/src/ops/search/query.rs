@@ -13,7 +13,7 @@ use crate::{
     ops::search::matcher::{QuerySyntax, SearchCaseSensitivity, SearchPattern, WordMatchMode},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub enum SearchQueryTexts {
     /// The query is one text, or several texts separated by line feeds.

@@ -28,7 +28,7 @@ pub(super) struct SearchResults {
 }
 
 /// The search hits in one file, either with their text or only with their locations.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FileHitsRow<H> {
     pub path: RelPath,
     pub hits: Vec<H>,
@@ -47,7 +47,7 @@ impl<H> FileHitsRow<H> {
 }
 
 /// The numbers of files that a search read or skipped.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SearchedFileCountFields {
     pub scanned: u64,
     #[serde(skip_serializing_if = "is_default")]
@@ -64,13 +64,13 @@ pub struct SearchedFileCountFields {
     pub ignored: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct IncompletelySearchedFileRow {
     pub path: RelPath,
     pub why: IncompleteSearchReason,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum IncompleteSearchReason {
     #[serde(rename = "size")]
     FileTooLarge,

@@ -25,7 +25,7 @@ pub(crate) struct WatchMatcher<'a> {
 }
 
 /// An event that a watch reports.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WatchEventRow {
     pub watch: String,
     pub event: WatchEventKind,
