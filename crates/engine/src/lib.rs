@@ -108,7 +108,7 @@ pub use quota::{
     PrincipalUsage, QuotaCharge, QuotaLimitAndUse, QuotaReport, RequiredUsageFreshness, StorageQuotaLimits,
     WorkspaceUsage, usage_not_counted,
 };
-pub use recorded_arguments::EngineFactsAboutCall;
+pub use recorded_arguments::arguments_with_details;
 pub use rows::{
     RowBody, RowBodySelection, RowChange, RowFamily, RowKey, RowQuery, RowSelection, RowSet, RowStamp, RowWrite,
     StoredRow, compensation_owner, keep_compensation, kept_compensation,

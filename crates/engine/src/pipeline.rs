@@ -3,6 +3,7 @@
 //! request. Every call leaves one journal entry, or two if its commit fails. No file changes before the whole plan is
 //! known.
 
+use stead_journal::JournalEntryDetails;
 use stead_path::RelPath;
 
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     plan::{CommitExpectation, Plan, PlannedChange, PlannedContent},
     policy::{self, PathAccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
     quota,
-    recorded_arguments::{self, EngineFactsAboutCall, UnredactedCallArguments},
+    recorded_arguments::{self, UnredactedCallArguments},
     resolve,
     rows::RowFamily,
     seen_files::SeenFileCache,
@@ -327,6 +328,7 @@ impl CallPlanAndCommitRoundRunner<'_> {
         }
         let context = self.context;
         let call_digest = approval::digest_call(context, self.call.arguments);
+        record.details.call = Some(call_digest);
         let plan = if let Some(OperationPlanningResult::Files { plan, .. }) = planned { Some(plan) } else { None };
         let plan_digest = match plan {
             Some(plan) => approval::digest_plan(context, &call_digest, plan)?,
@@ -373,11 +375,12 @@ impl CallPlanAndCommitRoundRunner<'_> {
         record: &mut JournalCallRecord<'_>,
     ) -> Result<Option<CallJournalStatus>, Error> {
         let workspace = self.workspace;
+        record.details = JournalEntryDetails { call: record.details.call, ..JournalEntryDetails::default() };
         let receipt = match planned {
             OperationPlanningResult::Read { outcome: (), bytes } => {
                 record.bytes = bytes;
                 if self.call.definition.effect != OperationEffectClass::None {
-                    record.facts.unchanged = self.call.operation.main_version();
+                    record.details.unchanged = self.call.operation.main_version().map(|version| version.0);
                 }
                 return Ok(Some(CallJournalStatus::NotYetRecorded(PipelineReply::default())));
             }
@@ -416,14 +419,15 @@ impl CallPlanAndCommitRoundRunner<'_> {
             OperationPlanningResult::Files { plan, .. }
                 if self.context.options.applied_by != ChangeApplierChoice::Workspace =>
             {
-                record.facts.applied_by_editor = Some(plan.changes.len());
+                record.details.applied_by_editor = Some(plan.changes.len() as u64);
                 let end = SuccessfulCallOutcomeSource::LeftToEditor(changes_for_editor(self.context, plan));
                 let reply = PipelineReply { end, ..PipelineReply::default() };
                 return Ok(Some(CallJournalStatus::NotYetRecorded(reply)));
             }
             OperationPlanningResult::Files { plan, build_outcome } => {
                 self.context.control.check()?;
-                record.facts = EngineFactsAboutCall::of_plan(&plan);
+                record.details.moved = plan.moved_files();
+                record.details.buffers = plan.buffers.iter().map(|change| change.id.clone()).collect();
                 match workspace.commit(&plan, record) {
                     Ok(receipt) => {
                         build_outcome(&receipt);
@@ -480,9 +484,7 @@ fn find_completed_call(workspace: &dyn Workspace, call: &PipelineCall<'_>) -> Re
 fn refuse_other_call(workspace: &dyn Workspace, call: &PipelineCall<'_>, number: u64) -> Result<(), Error> {
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
     let arguments = call.arguments.redacted(call.definition.content_arguments);
-    if stored.entry.operation == call.definition.name
-        && recorded_arguments::are_of_same_call(&stored.entry.arguments, &arguments)
-    {
+    if stored.entry.operation == call.definition.name && recorded_arguments::has_arguments(&stored.entry, &arguments) {
         return Ok(());
     }
     Err(Error::new(

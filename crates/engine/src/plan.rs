@@ -2,7 +2,7 @@
 //! hashed, refused or committed; only a commit applies the plan.
 
 use serde::Serialize;
-use stead_journal::JournalEntryRelation;
+use stead_journal::{JournalEntryRelation, RecordedMove};
 use stead_path::RelPath;
 
 use crate::{
@@ -44,6 +44,15 @@ impl Plan {
     /// Creates a plan that refers to a journal entry or a trash item, for example to the entry to undo.
     pub fn with_link(changes: Vec<PlannedChange>, link: JournalEntryRelation) -> Self {
         Self { changes, link, buffers: Vec::new(), expect: Vec::new() }
+    }
+
+    /// The files that the plan moves and also changes, as the removal of one file and the creation of another.
+    pub(crate) fn moved_files(&self) -> Vec<RecordedMove> {
+        let moved = |change: &PlannedChange| {
+            let PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } = change else { return None };
+            Some(RecordedMove { from: from.to_string(), to: path.to_string() })
+        };
+        self.changes.iter().filter_map(moved).collect()
     }
 
     /// Whether the plan has no file changes.

@@ -1,63 +1,65 @@
 //! The stored encoding of a call's arguments: the JSON object that the journal records, and the value that the digest of
 //! an approval covers. The journal gets the size of file content, never the content.
 
-use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stead_path::RelPath;
+use stead_journal::{Digest, JournalEntry, JournalEntryDetails, RecordedMove};
 
-use crate::{
-    approval::ApprovalDigestWriter,
-    limits,
-    plan::{FileModeSource, Plan, PlannedChange},
-    version::Version,
-};
+use crate::{approval::ApprovalDigestWriter, limits};
 
-/// The reserved names under which the journal stores [`EngineFactsAboutCall`] among the arguments of the caller.
-const FACT_NAMES: [&str; 4] = ["unchanged", "moved", "buffers", "made_elsewhere"];
 const RECORDED_ARGUMENTS_MAX: usize = 32;
 
-/// The facts about a call that the engine adds to its journal entry.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct EngineFactsAboutCall {
-    /// The version of a file that the call left unchanged.
+/// The details of a call as formats 1 to 3 of a journal entry store them: under these reserved names, among the
+/// arguments of the caller.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ReservedArguments {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unchanged: Option<Version>,
-    /// The old and new paths of files that the call moves and also changes.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_path_pairs")]
-    pub moved: Vec<(RelPath, RelPath)>,
-    /// The ids of the open buffers that the call changes along with the files.
+    unchanged: Option<Digest>,
+    /// The old paths of the moved files as keys, with the new paths.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    moved: Map<String, Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub buffers: Vec<String>,
-    /// The number of changes that the editor applies.
-    #[serde(rename = "made_elsewhere", skip_serializing_if = "Option::is_none")]
-    pub applied_by_editor: Option<usize>,
+    buffers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_elsewhere: Option<u64>,
 }
 
-fn serialize_path_pairs<S: Serializer>(pairs: &[(RelPath, RelPath)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(pairs.iter().map(|(from, to)| (from.to_string(), to.to_string())))
-}
+const RESERVED_NAMES: [&str; 4] = ["unchanged", "moved", "buffers", "made_elsewhere"];
 
-impl EngineFactsAboutCall {
-    pub(crate) fn of_plan(plan: &Plan) -> Self {
-        let moved = |change: &PlannedChange| {
-            let PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } = change else { return None };
-            Some((from.clone(), path.clone()))
-        };
-        let moved = plan.changes.iter().filter_map(moved).collect();
-        let buffers = plan.buffers.iter().map(|change| change.id.clone()).collect();
-        Self { moved, buffers, ..Self::default() }
+/// The details of a journal entry of any format.
+pub(crate) fn entry_details(entry: &JournalEntry) -> Cow<'_, JournalEntryDetails> {
+    if !entry.details.is_empty() {
+        return Cow::Borrowed(&entry.details);
     }
+    let reserved: ReservedArguments = serde_json::from_str(&entry.arguments).unwrap_or_default();
+    let moved = |(from, to): (String, Value)| Some(RecordedMove { from, to: to.as_str()?.to_owned() });
+    Cow::Owned(JournalEntryDetails {
+        moved: reserved.moved.into_iter().filter_map(moved).collect(),
+        unchanged: reserved.unchanged,
+        buffers: reserved.buffers,
+        applied_by_editor: reserved.made_elsewhere,
+        ..JournalEntryDetails::default()
+    })
+}
 
-    /// The arguments of a journal entry: those of the caller, and the facts under reserved names.
-    pub(crate) fn add_to_arguments(&self, arguments: &str) -> String {
-        let facts = to_json_object(self);
-        match serde_json::from_str(arguments) {
-            Ok(Value::Object(mut fields)) if !facts.is_empty() => {
-                fields.extend(facts);
-                Value::Object(fields).to_string()
-            }
-            Ok(_) | Err(_) => arguments.to_owned(),
+/// The arguments of a journal entry for readers that know only formats 1 to 3: with the details under reserved names.
+pub fn arguments_with_details(entry: &JournalEntry) -> Cow<'_, str> {
+    let details = &entry.details;
+    let reserved = to_json_object(&ReservedArguments {
+        unchanged: details.unchanged,
+        moved: details.moved.iter().map(|moved| (moved.from.clone(), moved.to.clone().into())).collect(),
+        buffers: details.buffers.clone(),
+        made_elsewhere: details.applied_by_editor,
+    });
+    match serde_json::from_str(&entry.arguments) {
+        Ok(Value::Object(mut fields)) if !reserved.is_empty() => {
+            fields.extend(reserved);
+            Cow::Owned(Value::Object(fields).to_string())
         }
+        Ok(_) | Err(_) => Cow::Borrowed(&entry.arguments),
     }
 }
 
@@ -141,12 +143,65 @@ fn redact(arguments: &Map<String, Value>, is_content: impl Fn(&str) -> bool) -> 
     Value::Object(recorded.take(RECORDED_ARGUMENTS_MAX).collect()).to_string()
 }
 
-/// Whether two recorded arguments are of the same call, apart from the facts that the engine added.
-pub(crate) fn are_of_same_call(first: &str, second: &str) -> bool {
+/// Whether a journal entry has these recorded arguments, apart from the details of the entry.
+pub(crate) fn has_arguments(entry: &JournalEntry, arguments: &str) -> bool {
     let of_caller = |text: &str| {
         let mut fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        fields.retain(|name, _| !FACT_NAMES.contains(&name.as_str()));
+        fields.retain(|name, _| !RESERVED_NAMES.contains(&name.as_str()));
         fields
     };
-    of_caller(first) == of_caller(second)
+    of_caller(&entry.arguments) == of_caller(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use stead_journal::{ChangeKind, PathState, RecordedChange};
+
+    use super::*;
+    use crate::ops::audit_rows;
+
+    fn entry(arguments: &str, details: JournalEntryDetails) -> JournalEntry {
+        JournalEntry { arguments: arguments.to_owned(), details, ..JournalEntry::default() }
+    }
+
+    #[test]
+    fn details_of_old_entries_are_among_the_arguments() {
+        let version = Digest([0xab; 32]);
+        let moved = |from: &str, to: &str| RecordedMove { from: from.to_owned(), to: to.to_owned() };
+        let details = JournalEntryDetails {
+            moved: vec![moved("b", "c"), moved("a", "d")],
+            unchanged: Some(version),
+            buffers: vec!["b1".to_owned()],
+            applied_by_editor: Some(2),
+            ..JournalEntryDetails::default()
+        };
+        let change = |path: &str, kind| {
+            let state = PathState::Unknown { size: None };
+            RecordedChange { path: path.to_owned(), kind, to: None, before: state.clone(), after: state }
+        };
+        let changes = vec![change("b", ChangeKind::Remove), change("c", ChangeKind::Create)];
+        let new = JournalEntry { changes, ..entry(r#"{"path":"a"}"#, details.clone()) };
+        let reserved =
+            format!(r#""unchanged":"{version}","moved":{{"b":"c","a":"d"}},"buffers":["b1"],"made_elsewhere":2"#);
+        let arguments = format!(r#"{{"path":"a",{reserved}}}"#);
+        let old = JournalEntry { arguments, details: JournalEntryDetails::default(), ..new.clone() };
+        assert_eq!(entry_details(&old).as_ref(), &details);
+        assert_eq!(entry_details(&new).as_ref(), &details);
+        assert_eq!(arguments_with_details(&new), old.arguments);
+        assert_eq!(arguments_with_details(&old), old.arguments);
+        let rows = json!(audit_rows(&new));
+        assert_eq!((rows.as_array().map(Vec::len), &rows[0]["operation"]), (Some(1), &json!("move")));
+        assert_eq!(json!(audit_rows(&old)), rows);
+        assert!(has_arguments(&old, r#"{"path":"a"}"#) && has_arguments(&new, r#"{"path":"a"}"#));
+        assert!(!has_arguments(&new, r#"{"path":"b"}"#));
+    }
+
+    #[test]
+    fn typed_details_hide_reserved_names() {
+        let details = JournalEntryDetails { applied_by_editor: Some(1), ..JournalEntryDetails::default() };
+        let entry = entry(r#"{"unchanged":"x","moved":{"a":"b"}}"#, details.clone());
+        assert_eq!(entry_details(&entry).as_ref(), &details);
+        let without_facts = JournalEntry { details: JournalEntryDetails::default(), ..entry };
+        assert!(entry_details(&without_facts).is_empty(), "an argument of a caller is no digest");
+    }
 }

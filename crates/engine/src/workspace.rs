@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use stead_journal::{Digest, JournalEntry};
+use stead_journal::{Digest, JournalEntry, JournalEntryDetails};
 pub use stead_path::FinalSymlink;
 use stead_path::{FileName, RelPath};
 
@@ -16,7 +16,6 @@ use crate::{
     plan::{FileKind, PlanTimeFileVersion, TreeSummary},
     policy::{ActivePolicy, SupervisionTier},
     quota::{PrincipalUsage, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage},
-    recorded_arguments::EngineFactsAboutCall,
     rows::{RowFamily, RowQuery, RowSet},
     session_store::{FilesystemTrashAndHistorySizes, SessionTotals, SessionTotalsQuery},
     transaction::{ClockReading, FailedExpectation, Transaction},
@@ -152,7 +151,8 @@ pub struct JournalCallRecord<'a> {
     pub tool: Option<&'a str>,
     /// The arguments of the caller as compact JSON, without file contents.
     pub caller_arguments: String,
-    pub facts: EngineFactsAboutCall,
+    /// The facts that the server adds to the journal entry.
+    pub details: JournalEntryDetails,
     /// With symlinks resolved.
     pub paths: Vec<RelPath>,
     pub idempotency_key: Option<&'a str>,
@@ -177,7 +177,7 @@ impl<'a> JournalCallRecord<'a> {
             operation,
             tool: None,
             caller_arguments,
-            facts: EngineFactsAboutCall::default(),
+            details: JournalEntryDetails::default(),
             paths: Vec::new(),
             idempotency_key: None,
             error_kind: None,
@@ -188,11 +188,6 @@ impl<'a> JournalCallRecord<'a> {
             bytes: 0,
             started: Instant::now(),
         }
-    }
-
-    /// The arguments that the journal entry stores.
-    pub fn entry_arguments(&self) -> String {
-        self.facts.add_to_arguments(&self.caller_arguments)
     }
 }
 

@@ -8,9 +8,9 @@
 use std::time::{Duration, Instant};
 
 use stead_journal::{
-    ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournalKeyRecord,
-    JournalKeyTrustChain, JournalVerifier, JournalWorkspaceId, JournaledCallOutcomeStatus, MerkleFrontier,
-    MerkleLeafHash, PathState, RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
+    ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryDetails, JournalEntryRelation,
+    JournalKeyRecord, JournalKeyTrustChain, JournalVerifier, JournalWorkspaceId, JournaledCallOutcomeStatus,
+    MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
 };
 
 const DEFAULT_ENTRIES: u64 = 1_000_000;
@@ -48,6 +48,7 @@ fn entry(number: u64) -> JournalEntry {
         relation: JournalEntryRelation::None,
         bytes: 4_096,
         duration_us: 950,
+        details: JournalEntryDetails::default(),
     }
 }
 

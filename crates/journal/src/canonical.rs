@@ -1,21 +1,23 @@
 //! The canonical bytes of a journal entry, over which its hash is computed.
 //!
 //! The canonical bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. Format
-//! 1 omits the fields `tool`, `tier` and `approval`, and format 2 omits `tier` and `approval`. A number is LEB128, a
-//! time is eight big-endian bytes, and a text is its length and the UTF-8 bytes. An optional text is a byte 0 if it is
-//! absent, or a byte 1 followed by the text. An enum value is a tag byte followed by the fields of its variant. The
-//! list of changes is the number of changes followed by each change. [`decode_entry`] accepts exactly the output of
-//! [`encode_entry`], and never allocates more than a small multiple of its input. A format of the canonical bytes never
-//! changes its enum tags or its order of fields.
+//! 1 omits the fields `tool`, `tier`, `approval` and `details`, format 2 omits the last three, and format 3 omits
+//! `details`. An entry is encoded in the lowest format that has all its fields. A number is LEB128, a time is eight
+//! big-endian bytes, and a text is its length and the UTF-8 bytes. An optional text is a byte 0 if it is absent, or a
+//! byte 1 followed by the text. An enum value is a tag byte followed by the fields of its variant. The list of changes
+//! is the number of changes followed by each change. [`decode_entry`] accepts exactly the output of [`encode_entry`],
+//! and never allocates more than a small multiple of its input. A format of the canonical bytes never changes its enum
+//! tags or its order of fields.
 
+mod details;
 mod primitives;
 
 pub use primitives::JournalEntryDecodeError;
 use primitives::{CanonicalReader, CanonicalWriter};
 
 use crate::entry::{
-    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
-    RecordedChange,
+    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryDetails, JournalEntryRelation,
+    JournaledCallOutcomeStatus, PathState, RecordedChange,
 };
 
 /// The format number of an encoded journal entry without tool, tier and approval.
@@ -23,6 +25,8 @@ pub const FORMAT: u8 = 1;
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
 /// The format number of an encoded journal entry with a tier or an approval.
 pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
+/// The format number of an encoded journal entry with details.
+pub(crate) const FORMAT_WITH_DETAILS: u8 = 4;
 
 /// The length in bytes of the shortest possible encoding of a recorded change.
 const CHANGE_BYTES_MIN: usize = 5;
@@ -63,10 +67,12 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
         relation,
         bytes,
         duration_us,
+        details,
     } = entry;
     let JournalEntryCaller { principal, on_behalf_of, session, protocol } = caller;
     let mut out = CanonicalWriter(Vec::with_capacity(USUAL_ENTRY_BYTES));
     let format = match (tier.is_some() || approval.is_some(), tool) {
+        _ if !details.is_empty() => FORMAT_WITH_DETAILS,
         (true, _) => FORMAT_WITH_POLICY,
         (false, Some(_)) => FORMAT_WITH_TOOL,
         (false, None) => FORMAT,
@@ -81,7 +87,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     out.optional_text(request_id.as_deref());
     out.text(operation);
     match tool {
-        tool if format == FORMAT_WITH_POLICY => out.optional_text(tool.as_deref()),
+        tool if format >= FORMAT_WITH_POLICY => out.optional_text(tool.as_deref()),
         Some(tool) => out.text(tool),
         None => {}
     }
@@ -89,7 +95,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     out.byte(*decision as u8);
     out.optional_text(reason.as_deref());
     out.number(*policy_version);
-    if format == FORMAT_WITH_POLICY {
+    if format >= FORMAT_WITH_POLICY {
         out.optional_text(tier.as_deref());
         out.optional_text(approval.as_deref());
     }
@@ -100,6 +106,9 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     write_relation(&mut out, relation);
     out.number(*bytes);
     out.number(*duration_us);
+    if format == FORMAT_WITH_DETAILS {
+        details::write_details(&mut out, details);
+    }
     out.0
 }
 
@@ -107,7 +116,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
 pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeError> {
     let mut from = CanonicalReader(bytes);
     let format = from.byte("format")?;
-    if ![FORMAT, FORMAT_WITH_TOOL, FORMAT_WITH_POLICY].contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_DETAILS).contains(&format) {
         return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
     // Rust evaluates the fields of a struct expression in the order written, so the fields are decoded in this order.
@@ -123,23 +132,33 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
         request_id: from.optional_text("request")?,
         operation: from.text("operation")?,
         tool: match format {
+            FORMAT => None,
             FORMAT_WITH_TOOL => Some(from.text("tool")?),
-            FORMAT_WITH_POLICY => from.optional_text("tool")?,
-            _ => None,
+            _ => from.optional_text("tool")?,
         },
         arguments: from.text("arguments")?,
         decision: read_tagged(&mut from, "decision", &DECISIONS, |decision| decision as u8)?,
         reason: from.optional_text("reason")?,
         policy_version: from.number("policy")?,
-        tier: if format == FORMAT_WITH_POLICY { from.optional_text("tier")? } else { None },
-        approval: if format == FORMAT_WITH_POLICY { from.optional_text("approval")? } else { None },
+        tier: if format >= FORMAT_WITH_POLICY { from.optional_text("tier")? } else { None },
+        approval: if format >= FORMAT_WITH_POLICY { from.optional_text("approval")? } else { None },
         changes: read_changes(&mut from)?,
         relation: read_relation(&mut from)?,
         bytes: from.number("bytes")?,
         duration_us: from.number("duration_us")?,
+        details: if format == FORMAT_WITH_DETAILS {
+            details::read_details(&mut from)?
+        } else {
+            JournalEntryDetails::default()
+        },
     };
-    // Each entry has only one encoding, so an entry without tier and approval must be in an older format.
-    if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
+    // Each entry has only one encoding, so an entry without the fields of a format must be in an older format.
+    let is_needed = match format {
+        FORMAT_WITH_POLICY => entry.tier.is_some() || entry.approval.is_some(),
+        FORMAT_WITH_DETAILS => !entry.details.is_empty(),
+        _ => true,
+    };
+    if !is_needed {
         return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
     match from.0.len() {
@@ -273,6 +292,10 @@ fn read_relation(from: &mut CanonicalReader<'_>) -> Result<JournalEntryRelation,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        Digest,
+        entry::{RecordedMove, RecordedRowDigest, RecordedUsage},
+    };
 
     fn minimal_entry() -> JournalEntry {
         JournalEntry {
@@ -297,6 +320,7 @@ mod tests {
             relation: JournalEntryRelation::Amends(7),
             bytes: 0,
             duration_us: 5,
+            details: JournalEntryDetails::default(),
         }
     }
 
@@ -342,6 +366,70 @@ mod tests {
     }
 
     #[test]
+    fn format_4_adds_tagged_fields_to_format_3() {
+        let tier = Some("notify".into());
+        let entry = JournalEntry { tier, details: full_details(), ..minimal_entry() };
+        let mut expected = encode_entry(&JournalEntry { details: JournalEntryDetails::default(), ..entry.clone() });
+        assert_eq!(expected[0], FORMAT_WITH_POLICY);
+        expected[0] = 4;
+        expected.push(7);
+        expected.extend(b"\x01\x04\x01a\x01b");
+        expected.extend([&[2, 32][..], &[0xaa; 32]].concat());
+        expected.extend(b"\x03\x03\x02b1");
+        expected.extend([4, 2, 0xac, 0x02]);
+        expected.extend([&[5, 32][..], &[0xbb; 32]].concat());
+        expected.extend([6, 2, 9, 0]);
+        expected.extend([&[7, 39][..], b"\x05lease\x00", &[0xcc; 32], b""].concat());
+        assert_eq!(encode_entry(&entry), expected);
+        assert_eq!(decode_entry(&expected), Ok(entry));
+    }
+
+    fn full_details() -> JournalEntryDetails {
+        let sha256 = Digest([0xcc; 32]);
+        JournalEntryDetails {
+            moved: vec![RecordedMove { from: "a".into(), to: "b".into() }],
+            unchanged: Some(Digest([0xaa; 32])),
+            buffers: vec!["b1".into()],
+            applied_by_editor: Some(300),
+            call: Some(Digest([0xbb; 32])),
+            usage_before: Some(RecordedUsage { bytes: 9, files: 0 }),
+            rows: vec![RecordedRowDigest { family: "lease".into(), id: String::new(), sha256 }],
+        }
+    }
+
+    #[test]
+    fn tagged_fields_have_one_encoding() {
+        let base = encode_entry(&minimal_entry());
+        // Formats 3 and 4 have an optional tool after the operation, and an optional tier and approval after the policy.
+        let after_operation = base.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
+        let after_policy = base.windows(2).position(|bytes| bytes == [0xac, 0x02]).unwrap() + 2;
+        let entry_with = |fields: &[u8]| {
+            let (operation, policy) = (&base[1..after_operation], &base[after_operation..after_policy]);
+            [&[4], operation, &[0], policy, &[0, 0], &base[after_policy..], fields].concat()
+        };
+        let accepted = entry_with(b"\x02\x03\x02\x01b\x04\x01\x05");
+        let decoded = decode_entry(&accepted).unwrap();
+        assert_eq!((decoded.details.buffers, decoded.details.applied_by_editor), (vec!["b".to_owned()], Some(5)));
+        let invalid = JournalEntryDecodeError::NotCanonical("details");
+        let tag = |tag| JournalEntryDecodeError::UnknownTag { field: "details", tag };
+        let rejected: [(&[u8], JournalEntryDecodeError); 10] = [
+            (b"\x00", JournalEntryDecodeError::UnknownFormat(4)),
+            (b"\x01\x00\x00", tag(0)),
+            (b"\x01\x08\x01x", tag(8)),
+            (b"\x01\x03\x00", invalid),
+            (b"\x02\x04\x01\x05\x03\x02\x01b", invalid),
+            (b"\x02\x04\x01\x05\x04\x01\x05", invalid),
+            (b"\x01\x04\x02\x05\x05", JournalEntryDecodeError::TrailingBytes(1)),
+            (b"\x01\x04\x02\x85\x00", JournalEntryDecodeError::InvalidNumber("applied_by_editor")),
+            (b"\x01\x04\x02\x05", JournalEntryDecodeError::UnexpectedEnd("details")),
+            (b"\x02\x04\x01\x05", JournalEntryDecodeError::UnexpectedEnd("details")),
+        ];
+        for (fields, error) in rejected {
+            assert_eq!(decode_entry(&entry_with(fields)), Err(error), "{fields:?}");
+        }
+    }
+
+    #[test]
     fn truncated_and_extended_bytes_are_rejected() {
         let bytes = encode_entry(&minimal_entry());
         for end in 0..bytes.len() {
@@ -354,8 +442,10 @@ mod tests {
     #[test]
     fn unknown_formats_are_reported() {
         let mut bytes = encode_entry(&minimal_entry());
-        bytes[0] = 4;
-        assert_eq!(decode_entry(&bytes), Err(JournalEntryDecodeError::UnknownFormat(4)));
+        for format in [0, 5] {
+            bytes[0] = format;
+            assert_eq!(decode_entry(&bytes), Err(JournalEntryDecodeError::UnknownFormat(format)));
+        }
     }
 
     #[test]

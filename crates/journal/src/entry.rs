@@ -44,6 +44,69 @@ pub struct JournalEntry {
     /// The content bytes that the call read or wrote.
     pub bytes: u64,
     pub duration_us: u64,
+    /// Further facts about the call; an entry in format 1, 2 or 3 has none.
+    #[serde(default, skip_serializing_if = "JournalEntryDetails::is_empty")]
+    pub details: JournalEntryDetails,
+}
+
+/// Facts about a call that the server adds to its journal entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JournalEntryDetails {
+    /// The files that the call moved and also changed, which the changes list as a removal and a creation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<RecordedMove>,
+    /// The version of a file that already had the content that the call wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<Digest>,
+    /// The ids of the open buffers that the call changed along with the files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub buffers: Vec<String>,
+    /// The number of changes that the call left to the editor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied_by_editor: Option<u64>,
+    /// The digest of the complete arguments, to which an approval is bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Digest>,
+    /// The usage of the workspace before the call, if a quota limits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_before: Option<RecordedUsage>,
+    /// The database rows that the call wrote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<RecordedRowDigest>,
+}
+
+impl JournalEntryDetails {
+    /// Whether the entry has no details.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The old and the new path of a moved file, relative to the workspace root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedMove {
+    pub from: String,
+    pub to: String,
+}
+
+/// The size of the files of a workspace, and their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedUsage {
+    pub bytes: u64,
+    pub files: u64,
+}
+
+/// The digest of a database row that a call wrote, with the family of the row, such as `lease`, and its id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedRowDigest {
+    pub family: String,
+    pub id: String,
+    /// The SHA-256 of the stored value of the row.
+    pub sha256: Digest,
 }
 
 /// The caller of a recorded call: the principal, the user it acts for, the session and the protocol.

@@ -28,8 +28,8 @@ pub use chain::{JournalWorkspaceId, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError, ch
 pub use checkpoint::{JournalCheckpoint, JournalCheckpointVerifyError};
 pub use digest::{Digest, DigestParseError};
 pub use entry::{
-    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
-    RecordedChange,
+    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryDetails, JournalEntryRelation,
+    JournaledCallOutcomeStatus, PathState, RecordedChange, RecordedMove, RecordedRowDigest, RecordedUsage,
 };
 pub use entry_index::{IndexedPathChange, JournalEntryIndex, index_entry};
 pub use export::{

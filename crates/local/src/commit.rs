@@ -238,7 +238,7 @@ impl LocalWorkspace {
             time_ms: self.clock.now().wall_ms,
             caller,
             operation: record.operation.to_owned(),
-            arguments: record.entry_arguments(),
+            arguments: record.caller_arguments.clone(),
             request_id: record.idempotency_key.map(str::to_owned),
             tool: record.tool.map(str::to_owned),
             decision,
@@ -250,6 +250,7 @@ impl LocalWorkspace {
             relation,
             bytes: bytes.max(record.bytes),
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            details: record.details.clone(),
             ..JournalEntry::default()
         };
         UnnumberedJournalEntry { entry, requested_paths: record.paths.clone() }

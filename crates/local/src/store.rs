@@ -321,7 +321,8 @@ pub(crate) fn digest_from_bytes(bytes: &[u8]) -> Option<Digest> {
     <[u8; 32]>::try_from(bytes).ok().map(Digest)
 }
 
-/// A database with a higher format version is rejected.
+/// A database with a higher format version is rejected. Since format 4, the journal has entries with details, which
+/// version 0.1.0 cannot decode.
 pub(crate) const FORMAT: i64 = 4;
 const FIRST_FORMAT_WITH_ROWS: i64 = 4;
 /// An upgrade from an older format creates the missing tables.

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use stead_engine::{
     Caller, ErrorKind, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, SupervisionTier, UtcSecond, Workspace,
+    arguments_with_details,
 };
 use stead_journal::JournaledCallOutcomeStatus;
 use stead_local::LandlockMode;
@@ -185,7 +186,7 @@ fn entry_event(kind: &str, stored: &StoredJournalEntry) -> Value {
     let data = without_nulls(json!({
         "entry": entry.number,
         "capability": tool.unwrap_or(&entry.operation),
-        "arguments": serde_json::from_str::<Value>(&entry.arguments).unwrap_or_else(|_| json!({})),
+        "arguments": serde_json::from_str::<Value>(&arguments_with_details(entry)).unwrap_or_else(|_| json!({})),
         "tier": entry.tier,
         "approval": entry.approval,
         "error": entry.reason,

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathState, RecordedChange};
+use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathState, RecordedChange, RecordedMove};
 
-use crate::{operation::OperationEffectClass, utc_time::UtcSecond};
+use crate::{operation::OperationEffectClass, recorded_arguments::entry_details, utc_time::UtcSecond};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -43,7 +43,6 @@ const TARGET_PATH_KEYS: &[&str] = &["to", "toPath", "targetPath"];
 #[serde(untagged)]
 enum RecordedArgumentValue {
     Text(String),
-    Moves(BTreeMap<String, String>),
     Other(IgnoredAny),
 }
 
@@ -51,7 +50,7 @@ impl RecordedArgumentValue {
     fn as_text(&self) -> Option<&String> {
         match self {
             RecordedArgumentValue::Text(text) => Some(text),
-            RecordedArgumentValue::Moves(_) | RecordedArgumentValue::Other(_) => None,
+            RecordedArgumentValue::Other(_) => None,
         }
     }
 }
@@ -60,10 +59,7 @@ impl RecordedArgumentValue {
 pub fn audit_rows(entry: &JournalEntry) -> Vec<AuditRow> {
     let arguments: BTreeMap<String, RecordedArgumentValue> = serde_json::from_str(&entry.arguments).unwrap_or_default();
     let text = |names: &[&str]| names.iter().find_map(|name| arguments.get(*name)?.as_text()).cloned();
-    let moved = match arguments.get("moved") {
-        Some(RecordedArgumentValue::Moves(moved)) => moved.clone(),
-        Some(RecordedArgumentValue::Text(_) | RecordedArgumentValue::Other(_)) | None => BTreeMap::new(),
-    };
+    let details = entry_details(entry);
     let is_allowed = entry.decision == JournaledCallOutcomeStatus::Allowed;
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let (_, agent) = entry.caller.principal.split_once(':').unwrap_or_default();
@@ -93,20 +89,20 @@ pub fn audit_rows(entry: &JournalEntry) -> Vec<AuditRow> {
     let is_read_only =
         super::find_operation(&entry.operation).is_some_and(|row| row.effect == OperationEffectClass::None);
     if !entry.changes.is_empty() || (is_read_only && is_allowed) {
-        return merge_moves(entry, &moved).into_iter().map(changed_row).collect();
+        return merge_moves(entry, &details.moved).into_iter().map(changed_row).collect();
     }
     // A file that already had the written content has the same version before and after the call.
-    let unchanged = text(&["unchanged"]).filter(|_| is_allowed);
+    let unchanged = details.unchanged.filter(|_| is_allowed).map(|version| version.to_string());
     let operation = if unchanged.is_some() { change_kind_name(ChangeKind::Modify) } else { &entry.operation };
     vec![AuditRow { before_sha256: unchanged.clone(), after_sha256: unchanged, ..row(operation) }]
 }
 
 /// Returns the changes of a journal entry. The removal and the creation of a file that was moved and changed become one
 /// rename.
-fn merge_moves(entry: &JournalEntry, moved: &BTreeMap<String, String>) -> Vec<RecordedChange> {
+fn merge_moves(entry: &JournalEntry, moved: &[RecordedMove]) -> Vec<RecordedChange> {
     let moved_change = |change: &RecordedChange| {
-        let to = moved.get(&change.path).filter(|_| change.kind == ChangeKind::Remove)?;
-        entry.changes.iter().find(|other| other.path == *to)
+        let moved = moved.iter().find(|moved| moved.from == change.path && change.kind == ChangeKind::Remove)?;
+        entry.changes.iter().find(|other| other.path == moved.to)
     };
     let is_move_target = |change: &RecordedChange| {
         entry.changes.iter().any(|other| moved_change(other).is_some_and(|target| target.path == change.path))

@@ -112,9 +112,8 @@ fn unchanged_write_is_recorded_with_existing_version() {
     let version = fixture.call_ok("read", json!({ "path": "a.txt" }))["version"].clone();
     fixture.call_ok("write", json!({ "path": "a.txt", "content": "same\n", "base": version }));
     let entry = fixture.engine.workspace().entry(fixture.entry_count()).unwrap().unwrap().entry;
-    let arguments: serde_json::Value = serde_json::from_str(&entry.arguments).unwrap();
     assert!(entry.changes.is_empty());
-    assert_eq!(arguments["unchanged"], version);
+    assert_eq!(json!(entry.details), json!({ "unchanged": version }));
     assert!(!entry.arguments.contains("same\\n"), "{}", entry.arguments);
 }
 

@@ -28,6 +28,9 @@ pub enum JournalEntryDecodeError {
     /// An encoded number is too large for its field or not in its shortest encoding.
     #[error("`{0}` is not a valid number")]
     InvalidNumber(&'static str),
+    /// The bytes decode to values that are encoded in another way.
+    #[error("`{0}` is not in its only encoding")]
+    NotCanonical(&'static str),
     /// An encoded text is not UTF-8.
     #[error("`{0}` is not UTF-8")]
     InvalidUtf8(&'static str),
@@ -102,10 +105,14 @@ impl<'a> CanonicalReader<'a> {
         self.array(field).map(i64::from_be_bytes)
     }
 
-    pub(super) fn text(&mut self, field: &'static str) -> Result<String, JournalEntryDecodeError> {
+    pub(super) fn length_prefixed(&mut self, field: &'static str) -> Result<&'a [u8], JournalEntryDecodeError> {
         let length = self.number(field)?;
         let length = usize::try_from(length).map_err(|_too_large| JournalEntryDecodeError::UnexpectedEnd(field))?;
-        let bytes = self.take_bytes(length, field)?;
+        self.take_bytes(length, field)
+    }
+
+    pub(super) fn text(&mut self, field: &'static str) -> Result<String, JournalEntryDecodeError> {
+        let bytes = self.length_prefixed(field)?;
         let text = str::from_utf8(bytes).map_err(|_invalid| JournalEntryDecodeError::InvalidUtf8(field))?;
         Ok(text.to_owned())
     }

@@ -5,8 +5,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use stead_journal::{
-    ChangeKind, Digest, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
-    RecordedChange, decode_entry, encode_entry,
+    ChangeKind, Digest, JournalEntry, JournalEntryCaller, JournalEntryDetails, JournalEntryRelation,
+    JournaledCallOutcomeStatus, PathState, RecordedChange, RecordedMove, RecordedRowDigest, RecordedUsage,
+    decode_entry, encode_entry,
 };
 
 fn text() -> impl Strategy<Value = String> {
@@ -56,6 +57,25 @@ fn any_relation() -> impl Strategy<Value = JournalEntryRelation> {
     ]
 }
 
+fn any_details() -> impl Strategy<Value = JournalEntryDetails> {
+    let digest = || any::<[u8; 32]>().prop_map(Digest);
+    let moved = (text(), text()).prop_map(|(from, to)| RecordedMove { from, to });
+    let usage = (any::<u64>(), any::<u64>()).prop_map(|(bytes, files)| RecordedUsage { bytes, files });
+    let row = (text(), text(), digest()).prop_map(|(family, id, sha256)| RecordedRowDigest { family, id, sha256 });
+    let lists = (vec(moved, 0..3), vec(text(), 0..3), vec(row, 0..3));
+    let details = (lists, option::of(digest()), option::of(any::<u64>()), option::of(digest()), option::of(usage))
+        .prop_map(|((moved, buffers, rows), unchanged, applied_by_editor, call, usage_before)| JournalEntryDetails {
+            moved,
+            unchanged,
+            buffers,
+            applied_by_editor,
+            call,
+            usage_before,
+            rows,
+        });
+    prop_oneof![Just(JournalEntryDetails::default()), details]
+}
+
 fn any_entry() -> impl Strategy<Value = JournalEntry> {
     let decision = prop_oneof![
         Just(JournaledCallOutcomeStatus::Allowed),
@@ -68,7 +88,7 @@ fn any_entry() -> impl Strategy<Value = JournalEntry> {
     let asked = (any::<u64>(), any::<i64>(), caller, option::of(text()), (text(), option::of(text())), text());
     let judged = (any::<u64>(), option::of(text()), option::of(text()));
     let done = (decision, option::of(text()), judged, vec(any_change(), 0..6), any_relation());
-    (asked, done, any::<u64>(), any::<u64>()).prop_map(|(asked, done, bytes, duration_us)| {
+    (asked, done, any::<u64>(), any::<u64>(), any_details()).prop_map(|(asked, done, bytes, duration_us, details)| {
         let (number, time_ms, caller, request, (operation, tool), arguments) = asked;
         let (decision, reason, (policy, tier, approval), changes, link) = done;
         JournalEntry {
@@ -88,6 +108,7 @@ fn any_entry() -> impl Strategy<Value = JournalEntry> {
             relation: link,
             bytes,
             duration_us,
+            details,
         }
     })
 }
@@ -122,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_never_panic_the_decoder(mut bytes in vec(any::<u8>(), 0..400), known in 0_u8..3) {
+    fn random_bytes_never_panic_the_decoder(mut bytes in vec(any::<u8>(), 0..400), known in 0_u8..4) {
         if let Some(format) = bytes.first_mut() {
             *format = stead_journal::FORMAT + known;
         }

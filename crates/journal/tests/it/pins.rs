@@ -1,16 +1,20 @@
-//! Compares stored and published formats of the journal with golden files: exports, proofs, errors and hashes. Every
-//! version must write and read the lines of an export as version 0.1.0 does.
+//! Compares stored and published formats of the journal with golden files: exports, canonical bytes, proofs, errors and
+//! hashes. Every version must write and read the lines of an export as version 0.1.0 does. Only entries with details,
+//! which 0.1.0 did not have, have one more field.
 
 use stead_journal::{
-    ChangeKind, ConsistencyProof, Digest, InclusionProof, JournalEntry, JournalEntryCaller, JournalEntryRelation,
-    JournalExportLine, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalKeyTrustChain,
-    JournalTrustAnchors, JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
-    chain_hash, encode_entry, genesis_hash, verify_export,
+    ChangeKind, ConsistencyProof, Digest, InclusionProof, JournalEntry, JournalEntryCaller, JournalEntryDetails,
+    JournalEntryRelation, JournalExportLine, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord,
+    JournalKeyTrustChain, JournalTrustAnchors, JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState,
+    RecordedChange, RecordedMove, RecordedRowDigest, RecordedUsage, chain_hash, decode_entry, encode_entry,
+    genesis_hash, verify_export,
 };
 
 use crate::sample::{origin, signer};
 
 const EXPORT: &str = include_str!("../pins/export.jsonl");
+const EXPORT_WITH_DETAILS: &str = include_str!("../pins/export_with_details.jsonl");
+const CANONICAL: &str = include_str!("../pins/canonical.txt");
 const FAULTS: &str = include_str!("../pins/faults.json");
 const PROOFS: &str = include_str!("../pins/proofs.json");
 
@@ -79,12 +83,46 @@ fn entries() -> Vec<JournalEntry> {
             relation: link,
             bytes: 12,
             duration_us: 950,
+            details: JournalEntryDetails::default(),
         }
     };
     links.into_iter().enumerate().map(entry).collect()
 }
 
-fn export() -> String {
+/// The sample journal entries with details: all of them, and then each that the engine records on its own.
+fn entries_with_details() -> Vec<JournalEntry> {
+    let digest = |text: &str| Digest::sha256(text.as_bytes());
+    let all = JournalEntryDetails {
+        moved: vec![RecordedMove { from: "src/a.rs".into(), to: "src/b.rs".into() }],
+        unchanged: Some(digest("same")),
+        buffers: vec!["b1".into(), "b2".into()],
+        applied_by_editor: Some(2),
+        call: Some(digest("call")),
+        usage_before: Some(RecordedUsage { bytes: 4_096, files: 300 }),
+        rows: vec![RecordedRowDigest { family: "lease".into(), id: "src".into(), sha256: digest("row") }],
+    };
+    let details = [
+        all.clone(),
+        JournalEntryDetails { moved: all.moved, ..JournalEntryDetails::default() },
+        JournalEntryDetails { unchanged: all.unchanged, ..JournalEntryDetails::default() },
+        JournalEntryDetails { buffers: all.buffers, ..JournalEntryDetails::default() },
+        JournalEntryDetails { applied_by_editor: all.applied_by_editor, ..JournalEntryDetails::default() },
+    ];
+    entries().into_iter().zip(details).map(|(entry, details)| JournalEntry { details, ..entry }).collect()
+}
+
+fn canonical() -> String {
+    let with_tool = JournalEntry { tier: None, approval: None, ..entries().remove(0) };
+    let entries = [entries(), vec![with_tool], entries_with_details()].concat();
+    let line = |entry: &JournalEntry| {
+        let bytes = encode_entry(entry);
+        assert_eq!(decode_entry(&bytes).as_ref(), Ok(entry));
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
+    };
+    entries.iter().map(line).collect()
+}
+
+fn export(entries: Vec<JournalEntry>) -> String {
     let keys = vec![
         JournalKeyRecord::first_key(signer(1).verifying_key()),
         JournalKeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 2),
@@ -92,7 +130,7 @@ fn export() -> String {
     let ring = JournalKeyTrustChain::new(origin(), keys).unwrap();
     let mut lines = vec![JournalExportLine::header(&ring)];
     let (mut head, mut frontier, mut size) = (genesis_hash(&origin()), MerkleFrontier::new(), 0);
-    for entry in entries() {
+    for entry in entries {
         head = chain_hash(&head, &encode_entry(&entry));
         frontier.append(MerkleLeafHash::from_entry_hash(&head));
         size = entry.number;
@@ -152,7 +190,21 @@ fn check(name: &str, golden: &str, text: &str) {
 
 #[test]
 fn an_export_is_written_in_the_words_of_0_1_0() {
-    check("export.jsonl", EXPORT, &export());
+    check("export.jsonl", EXPORT, &export(entries()));
+}
+
+#[test]
+fn details_are_one_more_field_of_an_exported_entry() {
+    check("export_with_details.jsonl", EXPORT_WITH_DETAILS, &export(entries_with_details()));
+    let report = verify_export(EXPORT_WITH_DETAILS.as_bytes(), &JournalTrustAnchors::default()).unwrap();
+    assert_eq!((report.verification.size(), report.verification.covered_by_checkpoint), (5, 5));
+}
+
+#[test]
+fn canonical_bytes_of_every_format_are_fixed() {
+    check("canonical.txt", CANONICAL, &canonical());
+    let formats: Vec<&str> = CANONICAL.lines().map(|line| &line[..2]).collect();
+    assert_eq!(formats, ["03", "01", "01", "01", "01", "02", "04", "04", "04", "04", "04"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A small sample journal that tests tamper with.
 
 use stead_journal::{
-    ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryRelation,
+    ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryDetails, JournalEntryRelation,
     JournalIntegrityError, JournalKeyRecord, JournalKeyTrustChain, JournalVerifier, JournalWorkspaceId,
     JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer,
     VerifiedJournalSummary, chain_hash, encode_entry, genesis_hash,
@@ -53,6 +53,7 @@ pub(crate) fn entry(number: u64) -> JournalEntry {
         relation: JournalEntryRelation::None,
         bytes: number,
         duration_us: 950,
+        details: JournalEntryDetails::default(),
     }
 }
 

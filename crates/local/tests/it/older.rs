@@ -151,3 +151,19 @@ fn old_policy_lease_session_alert_and_watch_are_still_valid() {
     assert!(review.contains("made/new.txt") && !review.contains("notes.txt"), "{review}");
     fixture.with_caller(&writer()).call_ok("unwatch", json!({ "watch": fact("watch") }));
 }
+
+#[test]
+fn newer_state_is_rejected_with_a_clear_error() {
+    let fixture = opened();
+    let directory = Arc::clone(&fixture.directory);
+    let format = "SELECT value FROM meta WHERE name = 'format'";
+    let read_format = |connection: &Connection| connection.query_row(format, [], |row| row.get::<_, i64>(0)).unwrap();
+    // Version 0.1.0 opens formats up to 3. It rejects other formats as this version rejects format 5.
+    assert_eq!(read_format(&database(directory.path())), 4);
+    drop(fixture);
+    database(directory.path()).execute("UPDATE meta SET value = 5 WHERE name = 'format'", []).unwrap();
+    let error = stead_local::LocalWorkspace::open(test_options(&directory)).map(drop).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::AuditUnavailable);
+    assert!(error.message.contains("written by a newer version of stead"), "{error:?}");
+    assert_eq!(read_format(&database(directory.path())), 5, "a rejected state is not changed");
+}

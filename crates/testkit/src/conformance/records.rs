@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use stead_engine::{
     AlertSeverity, ApprovalAnswer, ApprovalDecision, BufferStoreRequest, Caller, CommitExpectation, CommitReceipt,
-    EditorSentTextLineEndings, EngineFactsAboutCall, FileKind, JournalCallRecord, LeaseAcquireOrReleaseRequest,
-    NEW_FILE_MODE, Plan, PlannedChange, Principal, SessionStoreWriteRequest, SupervisionTier, TreeSummary, Version,
-    WatchBeginOrEndRequest, WatchDepth, WatchLifetimeKind,
+    EditorSentTextLineEndings, FileKind, JournalCallRecord, LeaseAcquireOrReleaseRequest, NEW_FILE_MODE, Plan,
+    PlannedChange, Principal, SessionStoreWriteRequest, SupervisionTier, TreeSummary, Version, WatchBeginOrEndRequest,
+    WatchDepth, WatchLifetimeKind,
 };
 use stead_journal::{
-    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
-    RecordedChange,
+    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryDetails, JournalEntryRelation,
+    JournaledCallOutcomeStatus, PathState, RecordedChange,
 };
 
 use super::{
@@ -54,7 +54,7 @@ fn entry_records_the_call(factory: &dyn ConformanceWorkspaceFactory) {
     let record = JournalCallRecord {
         tool: Some("dialect/tool"),
         caller_arguments: "{\"path\":\"f\"}".to_owned(),
-        facts: EngineFactsAboutCall { buffers: vec!["b1".to_owned()], ..EngineFactsAboutCall::default() },
+        details: JournalEntryDetails { buffers: vec!["b1".to_owned()], ..JournalEntryDetails::default() },
         policy_tier: SupervisionTier::Notify,
         policy_version: u64::MAX,
         bytes: 7,
@@ -78,7 +78,7 @@ fn entry_records_the_call(factory: &dyn ConformanceWorkspaceFactory) {
         request_id: Some("key".to_owned()),
         operation: "write".to_owned(),
         tool: Some("dialect/tool".to_owned()),
-        arguments: record.entry_arguments(),
+        arguments: record.caller_arguments.clone(),
         decision: JournaledCallOutcomeStatus::Allowed,
         reason: None,
         policy_version: u64::MAX,
@@ -88,6 +88,7 @@ fn entry_records_the_call(factory: &dyn ConformanceWorkspaceFactory) {
         relation: JournalEntryRelation::Restores("t-1".to_owned()),
         bytes: 10,
         duration_us: written.duration_us,
+        details: record.details.clone(),
     };
     assert_eq!(written, expected);
     fixture.workspace.record_call(&JournalCallRecord { approval: Some("operator".to_owned()), ..record }).unwrap();

@@ -69,7 +69,7 @@ impl MemoryJournal {
             request_id: record.idempotency_key.map(str::to_owned),
             operation: record.operation.to_owned(),
             tool: record.tool.map(str::to_owned),
-            arguments: record.entry_arguments(),
+            arguments: record.caller_arguments.clone(),
             decision: decision_for(record.error_kind),
             reason: record.error_kind.map(|kind| kind.code().to_owned()),
             policy_version: record.policy_version,
@@ -79,6 +79,7 @@ impl MemoryJournal {
             relation: link,
             bytes: record.bytes,
             duration_us: 0,
+            details: record.details.clone(),
         };
         let index = index_entry(&entry);
         if let Some(undone) = index.undoes {

@@ -1,7 +1,7 @@
 //! Renders the outcomes of the operations that administer as text, for people at a terminal.
 
 use stead_engine::{
-    UtcSecond,
+    UtcSecond, arguments_with_details,
     ops::{
         AccessTokenFields, ApplyPolicyOutcome, CreateTokenOutcome, DestroyedWorkspaceTrashPolicy, ListTokensOutcome,
         ListTrashOutcome, ListWorkspacesOutcome, ListedTrashItem, LoggedEntryRow, PurgeTrashOutcome,
@@ -63,7 +63,7 @@ fn entry_line(row: &LoggedEntryRow) -> String {
     let changes: Vec<&str> = entry.changes.iter().take(CHANGES_SHOWN).map(|change| change.path.as_str()).collect();
     let more = entry.changes.len().saturating_sub(CHANGES_SHOWN);
     let subject = match (changes.is_empty(), more) {
-        (true, _) => format!("  {}", entry.arguments),
+        (true, _) => format!("  {}", arguments_with_details(entry)),
         (false, 0) => format!("  {}", changes.join(", ")),
         (false, more) => format!("  {} and {more} more", changes.join(", ")),
     };

@@ -113,6 +113,8 @@ fn write_is_journaled_before_the_editor_is_notified() {
     proxy.child.kill().unwrap();
     proxy.child.wait().unwrap();
     let log = fixture.run_successfully(&["log", "--json"]).text();
-    assert!(log.contains("made_elsewhere"), "{log}");
+    assert!(log.contains(r#""details":{"applied_by_editor":1}"#), "{log}");
+    let log = fixture.run_successfully(&["log"]).text();
+    assert!(log.contains(r#""made_elsewhere":1}"#), "{log}");
     assert!(!path.exists());
 }
