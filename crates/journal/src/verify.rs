@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Digest, JournalCheckpoint, JournalCheckpointVerifyError, JournalKeyTrustChain, MerkleFrontier, MerkleLeafHash,
-    chain_hash, decode_entry, genesis_hash, merkle::MerkleFrontierDecodeError,
+    Digest, JournalCheckpoint, JournalCheckpointVerifyError, JournalEntry, JournalKeyTrustChain, MerkleFrontier,
+    MerkleLeafHash, chain_hash, decode_entry, genesis_hash, merkle::MerkleFrontierDecodeError,
 };
 
 /// The largest number of checkpoints and heads that a verifier holds until it reaches their entries.
@@ -45,6 +45,9 @@ pub enum JournalIntegrityErrorKind {
     HashMismatch,
     #[error("its bytes are not a valid record")]
     Malformed,
+    /// The index rows by which a store finds a journal entry are not those that the entry gives.
+    #[error("its index rows do not match its bytes")]
+    IndexMismatch,
     #[error("the entries do not match the root of the checkpoint")]
     RootMismatch,
     /// The chain hash of a journal entry differs from a checkpoint or from a head saved elsewhere.
@@ -74,7 +77,8 @@ pub enum JournalIntegrityErrorKind {
 }
 
 impl JournalIntegrityErrorKind {
-    pub(crate) fn at_entry(self, number: u64) -> JournalIntegrityError {
+    /// The integrity error of this kind at a journal entry.
+    pub fn at_entry(self, number: u64) -> JournalIntegrityError {
         JournalIntegrityError { kind: self, number, checkpoint: None }
     }
 
@@ -186,13 +190,13 @@ impl JournalVerifier {
         }
     }
 
-    /// Verifies the next entry of the journal and its recorded hash.
+    /// Verifies the next entry of the journal and its recorded hash, and returns the entry.
     pub fn push_entry(
         &mut self,
         number: u64,
         canonical: &[u8],
         recorded: &Digest,
-    ) -> Result<(), JournalIntegrityError> {
+    ) -> Result<JournalEntry, JournalIntegrityError> {
         self.run_step(|verifier| {
             verifier.check_claims()?;
             let next = verifier.next();
@@ -211,10 +215,10 @@ impl JournalVerifier {
             if hash != *recorded {
                 return Err(JournalIntegrityErrorKind::HashMismatch.at_entry(number));
             }
-            decoded.map_err(|_malformed| JournalIntegrityErrorKind::Malformed.at_entry(number))?;
+            let entry = decoded.map_err(|_malformed| JournalIntegrityErrorKind::Malformed.at_entry(number))?;
             verifier.frontier.append(MerkleLeafHash::from_entry_hash(&hash));
             verifier.head = hash;
-            Ok(())
+            Ok(entry)
         })
     }
 
@@ -276,12 +280,12 @@ impl JournalVerifier {
     }
 
     /// Runs a step unless an earlier step failed, and remembers the first error.
-    fn run_step(
+    fn run_step<T>(
         &mut self,
-        step: impl FnOnce(&mut Self) -> Result<(), JournalIntegrityError>,
-    ) -> Result<(), JournalIntegrityError> {
+        step: impl FnOnce(&mut Self) -> Result<T, JournalIntegrityError>,
+    ) -> Result<T, JournalIntegrityError> {
         let outcome = self.first_error.map_or_else(|| step(self), Err);
-        self.first_error = outcome.err();
+        self.first_error = outcome.as_ref().err().copied();
         outcome
     }
 

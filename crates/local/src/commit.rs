@@ -188,9 +188,10 @@ impl LocalWorkspace {
             if let Some(failed) = rows::find_failed_expectation(transaction, &expect, &now)? {
                 return Ok(JournalAppendOutcome::ExpectationFailed(failed));
             }
-            let last = reservation.as_ref().map(|reservation| reservation.check_quota(transaction)).transpose()?;
+            let checked = reservation.as_ref().map(|reservation| reservation.check_quota(transaction)).transpose()?;
+            draft.entry.details.usage_before = checked.map(|(_, usage)| usage);
             store::append_entry(transaction, tip, &mut draft)?;
-            if let (Some(reservation), Some(last)) = (&reservation, last) {
+            if let (Some(reservation), Some((last, _))) = (&reservation, checked) {
                 reservation.advance_count(transaction, last, draft.entry.number)?;
             }
             let number = to_sql_integer(draft.entry.number);

@@ -6,11 +6,12 @@ use std::io::Write;
 use rusqlite::{Row, params};
 use stead_engine::{Error, ErrorKind, NextStep};
 use stead_journal::{
-    Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalVerifier,
-    MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix, VerifiedJournalSummary,
+    Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalIntegrityErrorKind,
+    JournalVerifier, MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix, VerifiedJournalSummary,
 };
 
 use crate::{
+    entry_index::EntryIndexVerifier,
     open::LocalWorkspace,
     store::{self, number_at, to_sql_integer},
 };
@@ -40,7 +41,7 @@ pub struct EntryProof {
 }
 
 impl LocalWorkspace {
-    /// Checks every entry, the hash chain and every signature of the journal. If `from` is given, the verification
+    /// Checks every entry, the index of the entries, the hash chain and every signature of the journal. If `from` is given, the verification
     /// skips that part of the journal, which was verified before. The checkpoints in `against` were kept outside the
     /// workspace and are compared with the journal.
     pub fn verify_journal(
@@ -93,8 +94,10 @@ impl LocalWorkspace {
         checkpoints.sort_by_key(|(size, _)| *size);
         let mut checkpoints = checkpoints.into_iter().peekable();
         self.store.run_query(|connection| {
-            let mut statement =
-                connection.prepare("SELECT number, bytes, hash FROM entries WHERE number > ?1 ORDER BY number")?;
+            // The transaction gives all queries the same state.
+            let transaction = connection.unchecked_transaction()?;
+            let mut index = EntryIndexVerifier::new(&transaction, start);
+            let mut statement = transaction.prepare("SELECT * FROM entries WHERE number > ?1 ORDER BY number")?;
             let mut rows = statement.query(params![to_sql_integer(start)])?;
             loop {
                 while let Some((_, note)) = checkpoints.next_if(|(size, _)| *size <= verifier.size()) {
@@ -103,12 +106,15 @@ impl LocalWorkspace {
                     }
                 }
                 let Some(row) = rows.next()? else { break };
-                let bytes = row.get_ref(1)?.as_blob()?;
-                let hash = store::digest_at(row, 2)?;
-                if let Err(error) = verifier.push_entry(number_at(row, 0)?, bytes, &hash) {
-                    return Ok(Err(error));
+                let (number, bytes) = (number_at(row, "number")?, row.get_ref("bytes")?.as_blob()?);
+                match verifier.push_entry(number, bytes, &store::digest_at(row, "hash")?) {
+                    Ok(entry) if index.check_entry(&entry, row)? => *entries += 1,
+                    Ok(_) => return Ok(Err(JournalIntegrityErrorKind::IndexMismatch.at_entry(number))),
+                    Err(error) => return Ok(Err(error)),
                 }
-                *entries += 1;
+            }
+            if let Some(number) = index.finish()? {
+                return Ok(Err(JournalIntegrityErrorKind::IndexMismatch.at_entry(number)));
             }
             Ok(checkpoints.try_for_each(|(_, note)| verifier.push_checkpoint(&note)))
         })

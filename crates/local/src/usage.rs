@@ -15,6 +15,7 @@ use stead_engine::{
     CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage,
     QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, Workspace, WorkspaceUsage, usage_not_counted,
 };
+use stead_journal::{RecordedUsage, decode_entry};
 use stead_path::{FileName, RelPath};
 
 use crate::{
@@ -181,8 +182,8 @@ impl CommitQuotaCharge {
         Ok(count)
     }
 
-    /// Returns the number of the last journal entry with a change.
-    pub(crate) fn check_quota(&self, connection: &Connection) -> Result<u64, TransactionError> {
+    /// Returns the number of the last journal entry with a change, and the usage after it.
+    pub(crate) fn check_quota(&self, connection: &Connection) -> Result<(u64, RecordedUsage), TransactionError> {
         let count = current_count(connection)?.ok_or_else(usage_not_counted)?;
         let before = match self.charge.undone_entry() {
             Some(number) => stored_usage_before(connection, number)?,
@@ -190,7 +191,8 @@ impl CommitQuotaCharge {
         };
         let usage = PrincipalUsage { workspace: count.usage, trash_bytes: trash_bytes_of(connection, &self.owner)? };
         self.charge.check(&usage, before)?;
-        Ok(entry_query::last_change_number(connection)?)
+        let WorkspaceUsage { bytes, files } = count.usage;
+        Ok((entry_query::last_change_number(connection)?, RecordedUsage { bytes, files }))
     }
 
     /// The parameter `last` is the number of the last journal entry with a change before the entry `number`.
@@ -260,7 +262,14 @@ fn stored_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorks
     })
 }
 
+/// For entries of older versions, only a table of recent changes has the usage before the entry.
 pub(crate) fn stored_usage_before(connection: &Connection, number: u64) -> rusqlite::Result<Option<WorkspaceUsage>> {
+    let read = |row: &Row<'_>| Ok(decode_entry(row.get_ref(0)?.as_blob()?).ok());
+    let sql = "SELECT bytes FROM entries WHERE number = ?1";
+    let entry = query_optional(connection, sql, params![to_sql_integer(number)], read)?.flatten();
+    if let Some(RecordedUsage { bytes, files }) = entry.and_then(|entry| entry.details.usage_before) {
+        return Ok(Some(WorkspaceUsage { bytes, files }));
+    }
     let read = |row: &Row<'_>| Ok(WorkspaceUsage { bytes: number_at(row, 0)?, files: number_at(row, 1)? });
     let sql = "SELECT bytes, files FROM held WHERE number = ?1";
     query_optional(connection, sql, params![to_sql_integer(number)], read)

@@ -25,7 +25,7 @@ use stead_engine::{
     RequiredUsageFreshness, RowFamily, RowQuery, RowSet, RowStamp, SessionTotals, SessionTotalsQuery,
     StoredJournalEntry, Transaction, TrashItem, Version, WatchAttachStage, Workspace, WorkspaceUsage,
 };
-use stead_journal::JournalEntryRelation;
+use stead_journal::{JournalEntryRelation, RecordedUsage};
 use stead_path::RelPath;
 use tree::{InMemoryTreeNodeContent, MemoryTree};
 
@@ -49,7 +49,6 @@ struct MemoryWorkspaceState {
     rows: MemoryRows,
     holders: MemoryRowHolders,
     policy: ActivePolicy,
-    usage_before: BTreeMap<u64, WorkspaceUsage>,
     is_full: bool,
     next_error: Option<Error>,
 }
@@ -85,7 +84,6 @@ impl MemoryWorkspace {
             rows: MemoryRows::default(),
             holders: MemoryRowHolders::default(),
             policy: ActivePolicy::built_in(),
-            usage_before: BTreeMap::new(),
             is_full: false,
             next_error: None,
         };
@@ -112,15 +110,18 @@ impl MemoryWorkspace {
         }
         let usage = state.count_usage(&record.caller.principal);
         if let Some(charge) = record.quota.map(|quota| QuotaCharge::for_plan(plan, quota)) {
-            let before = charge.undone_entry().and_then(|number| state.usage_before.get(&number).copied());
+            let before = charge.undone_entry().and_then(|number| state.journal.usage_before(number));
             charge.check(&usage, before)?;
         }
         state.rows.check(&transaction.expect, &state.now())?;
         let applied = apply::apply_plan(state, plan, &record.caller.principal.to_string())?;
-        let record = &JournalCallRecord { bytes: record.bytes.max(applied.written_bytes), ..record.clone() };
+        let mut details = record.details.clone();
+        let WorkspaceUsage { bytes, files } = usage.workspace;
+        details.usage_before = record.quota.map(|_| RecordedUsage { bytes, files });
+        let bytes = record.bytes.max(applied.written_bytes);
+        let record = &JournalCallRecord { bytes, details, ..record.clone() };
         let head = self.record(state, record, applied.changes, plan.link.clone());
         state.rows.write(&transaction.rows, Some(RowStamp { entry: head.number, time_ms: state.now_ms }));
-        state.usage_before.insert(head.number, usage.workspace);
         let trash_ids = applied.trashed.iter().map(|item| item.item.id.clone()).collect();
         state.tree = applied.tree;
         for (version, bytes) in applied.retained {
@@ -359,7 +360,7 @@ impl Workspace for MemoryWorkspace {
     }
 
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
-        Ok(self.lock_state().usage_before.get(&number).copied())
+        Ok(self.lock_state().journal.usage_before(number))
     }
 
     fn history_bytes(&self, principal: &Principal) -> Result<u64, Error> {

@@ -167,6 +167,7 @@ fn faults() -> String {
         ErrorKind::BadCheckpoint,
         ErrorKind::Late,
         ErrorKind::TooManyAwaited,
+        ErrorKind::IndexMismatch,
     ];
     let line = |kind| text(&JournalIntegrityError { kind, number: 7, checkpoint: Some(10) });
     kinds.map(line).concat()

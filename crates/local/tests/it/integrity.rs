@@ -10,9 +10,12 @@ use std::{
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};
+use stead_journal::JournalIntegrityErrorKind;
 use stead_local::Durability;
 
-use crate::support::{LocalFixture, test_options};
+use testkit::native::{EngineJsonCalls, JsonCall};
+
+use crate::support::{LocalFixture, test_options, tester};
 
 fn files_of_size(directory: &Path, bytes: u64) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -67,6 +70,40 @@ fn journal_verifies_during_concurrent_writes() {
         }
         done.store(true, Ordering::SeqCst);
     });
+}
+
+#[test]
+fn changed_index_rows_are_detected() {
+    let at = LocalFixture::new();
+    let write = json!({ "path": "a", "content": "1" });
+    let caller = tester();
+    let mut call = JsonCall::new(&caller, "write", write.as_object().unwrap().clone());
+    call.idempotency_key = Some("key");
+    at.engine.call(&call).unwrap();
+    at.call_ok("undo", json!({}));
+    at.call_ok("redo", json!({}));
+    let database = crate::older::database(at.directory.path());
+    let error = || at.workspace.verify_journal(None, &[]).unwrap().integrity_error.map(|error| error.kind);
+    assert_eq!(error(), None);
+    for (table, change) in [
+        ("touched", "UPDATE touched SET path = 'b'"),
+        ("touched", "UPDATE touched SET version = zeroblob(32) WHERE version IS NOT NULL"),
+        ("touched", "INSERT INTO touched VALUES ('b', 1, zeroblob(32))"),
+        ("entries", "UPDATE entries SET time_ms = time_ms + 1 WHERE number = 2"),
+        ("entries", "UPDATE entries SET principal = 'user:ann' WHERE number = 2"),
+        ("entries", "UPDATE entries SET operation = 'read' WHERE number = 2"),
+        ("entries", "UPDATE entries SET changed = 0 WHERE number = 3"),
+        ("keys", "DELETE FROM keys"),
+        ("keys", "UPDATE keys SET number = 2"),
+        ("undone", "DELETE FROM undone"),
+        ("undone", "UPDATE undone SET redone = NULL"),
+    ] {
+        database.execute_batch(&format!("CREATE TABLE saved AS SELECT * FROM {table}; {change};")).unwrap();
+        assert_eq!(error(), Some(JournalIntegrityErrorKind::IndexMismatch), "{change}");
+        let restore = format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM saved; DROP TABLE saved;");
+        database.execute_batch(&restore).unwrap();
+        assert_eq!(error(), None, "{change}");
+    }
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use stead_engine::{
     ErrorClass, ErrorKind, JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead,
-    JournalNoChangeEntryFilter, Principal, StoredJournalEntry, SupervisionTier, Version,
+    JournalNoChangeEntryFilter, Principal, StoredJournalEntry, SupervisionTier, Version, WorkspaceUsage,
 };
 use stead_journal::{
     Digest, JournalEntry, JournalEntryRelation, JournalWorkspaceId, JournaledCallOutcomeStatus, RecordedChange,
-    chain_hash, encode_entry, genesis_hash, index_entry,
+    RecordedUsage, chain_hash, encode_entry, genesis_hash, index_entry,
 };
 use stead_path::RelPath;
 
@@ -98,6 +98,11 @@ impl MemoryJournal {
 
     pub(super) fn entry(&self, number: u64) -> Option<&StoredJournalEntry> {
         self.entries.iter().find(|stored| stored.entry.number == number)
+    }
+
+    pub(super) fn usage_before(&self, number: u64) -> Option<WorkspaceUsage> {
+        let RecordedUsage { bytes, files } = self.entry(number)?.entry.details.usage_before?;
+        Some(WorkspaceUsage { bytes, files })
     }
 
     pub(super) fn undone_by(&self, number: u64) -> Option<u64> {
