@@ -108,7 +108,7 @@ impl MemoryRowHolders {
             CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => Ok(self.process()),
             CallerResourceLifetime::Connection(connection) => {
                 connection.attach_resource("memory", || Ok(Box::new(())))?;
-                let name = format!("connection {}", connection.number());
+                let name = format!("{} connection {}", self.process(), connection.number());
                 self.connections.insert(name.clone(), Arc::clone(connection));
                 Ok(name)
             }
