@@ -8,7 +8,7 @@ use rustix::{fs::OFlags, io::Errno};
 use stead_path::RelPath;
 
 use crate::{
-    DiskError, DiskErrorKind, DiskStat, FileType, FinalSymlink,
+    DiskError, DiskErrorKind, FileType, FinalSymlink,
     confinement::{ConfinedPathResolver, OPathFdWithStat, PathResolutionMethod},
     sys,
 };
@@ -18,14 +18,16 @@ pub const SYMLINKS_MAX: usize = 40;
 /// The most path components that are visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// Path components that do not exist are kept as written in the canonical path. The stat of `path` is returned only if
-/// the kernel opened `path` without expanding a symbolic link.
+/// A path without symbolic links, and the handle of what is there; `None` if the path does not exist.
+pub(crate) type CanonicalPathWithHandle = (RelPath, Option<OPathFdWithStat>);
+
+/// Path components that do not exist are kept as written in the canonical path.
 pub(crate) fn resolve_canonical(
     confines: &ConfinedPathResolver,
     roots: &[Vec<u8>],
     path: &RelPath,
     last: FinalSymlink,
-) -> Result<(RelPath, Option<DiskStat>), DiskError> {
+) -> Result<CanonicalPathWithHandle, DiskError> {
     let flags = match last {
         FinalSymlink::Follow => OFlags::PATH,
         FinalSymlink::Keep => sys::PATH_HANDLE_FLAGS,
@@ -35,8 +37,7 @@ pub(crate) fn resolve_canonical(
         PathResolutionMethod::Kernel | PathResolutionMethod::Auto => match confines.open_in_kernel(path, flags) {
             Err(error) if error.is_errno(Errno::LOOP) || error.kind == DiskErrorKind::ChangedConcurrently => {}
             Ok(handle) => {
-                let opened = confines.check_not_hidden(path, handle)?;
-                return Ok((path.clone(), Some(opened.meta.stat)));
+                return Ok((path.clone(), Some(confines.check_not_hidden(path, handle)?)));
             }
             Err(error) => {
                 if confines.hides_anything() {
@@ -48,7 +49,7 @@ pub(crate) fn resolve_canonical(
             }
         },
     }
-    Ok((SymlinkExpander::start(confines, roots, path)?.run(last)?, None))
+    SymlinkExpander::start(confines, roots, path)?.run(last)
 }
 
 struct SymlinkExpander<'a> {
@@ -69,7 +70,7 @@ impl<'a> SymlinkExpander<'a> {
         Ok(Self { confines, roots, current, resolved: Vec::new(), pending, symlinks_followed: 0 })
     }
 
-    fn run(mut self, last: FinalSymlink) -> Result<RelPath, DiskError> {
+    fn run(mut self, last: FinalSymlink) -> Result<CanonicalPathWithHandle, DiskError> {
         let mut steps = 0;
         while let Some(name) = self.pending.pop() {
             steps += 1;
@@ -83,7 +84,9 @@ impl<'a> SymlinkExpander<'a> {
                 b"" | b"." => {}
                 b".." => self.go_up()?,
                 _ => match self.confines.child(&self.current, &name) {
-                    Err(error) if error.kind == DiskErrorKind::NotFound => return self.finish_missing(name),
+                    Err(error) if error.kind == DiskErrorKind::NotFound => {
+                        return Ok((self.finish_missing(name)?, None));
+                    }
                     Err(error) if error.is_errno(Errno::LOOP) => {
                         return Err(error.with_kind(DiskErrorKind::ChangedConcurrently));
                     }
@@ -91,6 +94,7 @@ impl<'a> SymlinkExpander<'a> {
                     Ok(opened) if opened.file_type() == FileType::Symlink => {
                         if last == FinalSymlink::Keep && self.pending.is_empty() {
                             self.resolved.push(name);
+                            self.current = opened;
                             break;
                         }
                         self.expand_symlink(&opened)?;
@@ -102,7 +106,7 @@ impl<'a> SymlinkExpander<'a> {
                 },
             }
         }
-        join_components(&self.resolved)
+        Ok((join_components(&self.resolved)?, Some(self.current)))
     }
 
     fn expand_symlink(&mut self, link: &OPathFdWithStat) -> Result<(), DiskError> {

@@ -88,8 +88,12 @@ impl OPathFdWithStat {
     }
 
     pub(crate) fn ensure_file(self) -> Result<Self, DiskError> {
+        self.require_file().map(|()| self)
+    }
+
+    pub(crate) fn require_file(&self) -> Result<(), DiskError> {
         let kind = match self.file_type() {
-            FileType::RegularFile => return Ok(self),
+            FileType::RegularFile => return Ok(()),
             FileType::Directory => DiskErrorKind::IsDirectory,
             FileType::Symlink => DiskErrorKind::IsSymlink,
             FileType::Fifo

@@ -157,7 +157,7 @@ impl DirectoryHandle {
 
     /// Opens a regular file in this directory for reading.
     pub fn open_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
-        OpenFile::from_path_handle(self.open_path_handle(name)?, || {
+        OpenFile::from_path_handle(&self.open_path_handle(name)?, || {
             sys::open_name(self.path_handle(), name.as_bytes(), sys::READ_FLAGS, 0)
         })
     }

@@ -33,7 +33,7 @@ pub use errors::{DiskError, DiskErrorKind};
 pub use host::{SystemClock, lower_thread_priority, raise_open_file_limit, random_bytes, user_names};
 pub use mounts::resolve_with_mount_points;
 pub use open_file::OpenFile;
-pub use root::{RootDirectory, RootDirectoryOptions};
+pub use root::{EntryHandle, RootDirectory, RootDirectoryOptions};
 pub use rustix::fs::FileType;
 pub use stage::{StagedContentSource, StagedFile};
 pub use stat::{DiskSpace, DiskStat, InodeFingerprint, InodeId};

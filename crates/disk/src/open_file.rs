@@ -22,10 +22,10 @@ pub struct OpenFile {
 impl OpenFile {
     /// Opens the file of an `O_PATH` handle for reading; without `/proc`, the closure `open_by_name` opens the file.
     pub(crate) fn from_path_handle(
-        path_handle: OPathFdWithStat,
+        path_handle: &OPathFdWithStat,
         open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
     ) -> Result<Self, DiskError> {
-        let path_handle = path_handle.ensure_file()?;
+        path_handle.require_file()?;
         let file = match sys::reopen_path_handle(path_handle.handle.as_fd(), sys::READ_FLAGS) {
             Err(error) if error.is_errno(Errno::NOENT) => open_by_name()?,
             other => other?,

@@ -88,17 +88,23 @@ impl RootDirectory {
     /// Resolves the symbolic links in a path and returns the canonical path. Path components that do not exist are kept
     /// as written.
     pub fn canonicalize(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, DiskError> {
-        self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
+        self.locate(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// Resolves a path like [`Self::canonicalize`], and returns its stat if no further system call is needed. The path
-    /// may exist even if no stat is returned.
-    pub fn canonicalize_with_stat(
-        &self,
-        path: &RelPath,
-        last: FinalSymlink,
-    ) -> Result<(RelPath, Option<DiskStat>), DiskError> {
-        resolve_canonical(&self.confinement, &self.equivalent_path_bytes, path, last)
+    /// Resolves a path like [`Self::canonicalize`], and opens what is there; `None` if the path does not exist.
+    pub fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<EntryHandle>), DiskError> {
+        let (canonical, opened) = resolve_canonical(&self.confinement, &self.equivalent_path_bytes, path, last)?;
+        let handle = opened.map(|opened| self.entry_handle(&canonical, opened));
+        Ok((canonical, handle))
+    }
+
+    /// Opens what is at a canonical path, which may be a symbolic link itself.
+    pub fn open_entry(&self, path: &RelPath) -> Result<EntryHandle, DiskError> {
+        Ok(self.entry_handle(path, self.confinement.open(path)?))
+    }
+
+    fn entry_handle(&self, path: &RelPath, opened: OPathFdWithStat) -> EntryHandle {
+        EntryHandle { opened, path: path.clone(), confinement: Arc::clone(&self.confinement) }
     }
 
     /// The metadata of a path without following a symbolic link; `None` if the path does not exist.
@@ -108,11 +114,7 @@ impl RootDirectory {
 
     /// Opens a regular file of the workspace for reading.
     pub fn open_file(&self, path: &RelPath) -> Result<OpenFile, DiskError> {
-        OpenFile::from_path_handle(self.confinement.open(path)?, || {
-            let (parent, name) = path.split().ok_or(DiskError::new(DiskErrorKind::IsDirectory, "open file"))?;
-            let parent = self.confinement.open(&parent)?;
-            sys::open_name(parent.handle.as_fd(), name.as_bytes(), sys::READ_FLAGS, 0)
-        })
+        self.open_entry(path)?.open_file()
     }
 
     /// Opens a directory of the workspace.
@@ -154,7 +156,7 @@ impl RootDirectory {
 
     /// The target of a symbolic link of the workspace, exactly as stored.
     pub fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, DiskError> {
-        link_target(&self.confinement.open(path)?)
+        self.open_entry(path)?.read_link()
     }
 
     /// Syncs the file systems of the root and of every allowed mount.
@@ -172,6 +174,41 @@ impl RootDirectory {
     /// The free and total space of the root directory's file system.
     pub fn disk_space(&self) -> Result<DiskSpace, DiskError> {
         sys::disk_space(self.confinement.root().handle.as_fd())
+    }
+}
+
+/// An open file, directory, symbolic link or special file of the workspace. It can be used without looking up its path
+/// again, even if another program renames it.
+#[derive(Debug)]
+pub struct EntryHandle {
+    opened: OPathFdWithStat,
+    path: RelPath,
+    confinement: Arc<ConfinedPathResolver>,
+}
+
+impl EntryHandle {
+    /// The metadata that the entry had when it was opened.
+    pub fn stat(&self) -> DiskStat {
+        self.opened.meta.stat
+    }
+
+    /// Opens the entry, which must be a regular file, for reading.
+    pub fn open_file(&self) -> Result<OpenFile, DiskError> {
+        OpenFile::from_path_handle(&self.opened, || {
+            let (parent, name) = self.path.split().ok_or(DiskError::new(DiskErrorKind::IsDirectory, "open file"))?;
+            let parent = self.confinement.open(&parent)?;
+            sys::open_name(parent.handle.as_fd(), name.as_bytes(), sys::READ_FLAGS, 0)
+        })
+    }
+
+    /// Opens the entry, which must be a directory.
+    pub fn open_directory(&self) -> Result<DirectoryHandle, DiskError> {
+        DirectoryHandle::from_path_handle(self.opened.try_clone()?, Arc::clone(&self.confinement))
+    }
+
+    /// The target of the entry, which must be a symbolic link, exactly as stored.
+    pub fn read_link(&self) -> Result<Vec<u8>, DiskError> {
+        link_target(&self.opened)
     }
 }
 

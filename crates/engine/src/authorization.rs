@@ -25,7 +25,7 @@ use crate::{
     },
     quota,
     rules::lease::LeasesAtGeneration,
-    workspace::{FileIdentity, FileNamePolicy},
+    tree::{FileIdentity, FileNamePolicy},
 };
 
 #[derive(Debug, Clone, Copy)]

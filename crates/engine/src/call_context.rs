@@ -17,9 +17,9 @@ use crate::{
     plan::{FileKind, PlanTimeFileVersion, TreeSummary},
     policy::{ActivePolicy, PathAccessRight, PolicyCallAttributes, RequiredPathAccess, SupervisionTier},
     seen_files::{LastSeenFile, SeenFileCache, ShownFile},
+    tree::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, FileStatLookupResult},
     unsaved::LazyWorkspaceBufferSnapshot,
     version::Version,
-    workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, FileStatLookupResult},
     workspace_reader::WorkspaceReader,
 };
 
@@ -187,7 +187,8 @@ impl<'a> CallContext<'a> {
         directory: &RelPath,
         names: &[FileName],
     ) -> Result<Vec<FileStatLookupResult>, Error> {
-        let mut stats = self.workspace.stat_names(directory, names)?;
+        let reader = self.workspace.open_directory(directory)?;
+        let mut stats: Vec<FileStatLookupResult> = names.iter().map(|name| reader.stat(name)).collect();
         if self.must_filter_names(directory) {
             for (name, stat) in names.iter().zip(&mut stats) {
                 if let Err(error) = self.require_readable(&directory.join(name)?) {
@@ -213,12 +214,15 @@ impl<'a> CallContext<'a> {
         }
     }
 
+    fn read_saved(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
+        self.workspace.read_while(path, want, &|| self.control.check())
+    }
+
     pub(crate) fn observe_version(&self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         if let Some(unsaved) = self.unsaved_file(path)? {
             return Ok(unsaved.observed_version());
         }
-        let file = self.read_saved(path, BytesToRead::VersionOnly)?;
-        Ok(file.observed())
+        Ok(self.read_saved(path, BytesToRead::VersionOnly)?.observed())
     }
 
     pub(crate) fn list_visible(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
@@ -243,15 +247,16 @@ impl<'a> CallContext<'a> {
 
     /// Returns the entries of a directory in reverse order, because a walk takes entries from the end of its stack.
     fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
-        let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
+        let (reader, listed) = self.workspace.open_and_list(path)?;
+        let mut names: Vec<FileName> = listed.into_iter().map(|listed| listed.name).collect();
         names.reverse();
         if deep_entries == TooDeepEntryPolicy::Skip {
             names.retain(|name| path.join(name).is_ok());
         }
         let mut children = Vec::with_capacity(names.len());
-        for (name, stat) in names.iter().zip(self.workspace.stat_names(path, &names)?) {
+        for name in &names {
             // `None` means that another program removed the entry after it was listed.
-            if let Some(stat) = stat? {
+            if let Some(stat) = reader.stat(name)? {
                 children.push((path.join(name)?, stat));
             }
         }

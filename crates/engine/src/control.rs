@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -11,9 +11,11 @@ use std::{
 
 use crate::{
     administration::CallByteStream,
+    engine::CallForecast,
     errors::{Error, ErrorKind},
     limits,
     next_step::NextStep,
+    unsaved::FileLocatedAhead,
 };
 
 /// A cancel token, which cancels a running call at its next [`CallControl::check`]. All clones of a cancel token cancel
@@ -69,6 +71,7 @@ pub struct CallControl<'a> {
     found: OnceLock<AtomicU64>,
     approval_wait: Duration,
     stream: Option<&'a dyn CallByteStream>,
+    file_located_ahead: Mutex<Option<FileLocatedAhead>>,
 }
 
 impl Default for CallControl<'_> {
@@ -88,6 +91,7 @@ impl<'a> CallControl<'a> {
             found: OnceLock::new(),
             approval_wait: Duration::ZERO,
             stream: None,
+            file_located_ahead: Mutex::default(),
         }
     }
 
@@ -104,6 +108,17 @@ impl<'a> CallControl<'a> {
     pub fn with_stream(mut self, stream: &'a dyn CallByteStream) -> Self {
         self.stream = Some(stream);
         self
+    }
+
+    /// Gives the call what the engine has found out about it with [`Engine::forecast`](crate::Engine::forecast).
+    #[must_use]
+    pub fn with_forecast(mut self, forecast: CallForecast) -> Self {
+        self.file_located_ahead = Mutex::new(forecast.file);
+        self
+    }
+
+    pub(crate) fn take_file_located_ahead(&self) -> Option<FileLocatedAhead> {
+        self.file_located_ahead.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn stream(&self) -> Option<&'a dyn CallByteStream> {

@@ -20,8 +20,8 @@ use crate::{
     plan::FileKind,
     recorded_arguments::UnredactedCallArguments,
     seen_files::SeenFileCache,
-    unsaved::UnsavedAndDraftNotices,
-    workspace::{FinalSymlink, Workspace},
+    unsaved::{FileLocatedAhead, UnsavedAndDraftNotices},
+    workspace::Workspace,
     workspace_reader::WorkspaceReader,
 };
 
@@ -151,36 +151,32 @@ impl Engine {
         active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
 
-    /// The expected duration of a call, by which a host chooses a thread for the call. The expected duration does not
-    /// affect what the call does or returns.
-    pub fn cost_class(&self, factor: CallDurationFactor<'_>, options: &CallOptions) -> CallDurationClass {
+    /// Finds out how long a call will take. The forecast does not affect what the call does or returns.
+    pub fn forecast(&self, factor: CallDurationFactor<'_>, options: &CallOptions) -> CallForecast {
         let is_small = |size: u64| size <= limits::INLINE_FILE_BYTES_MAX;
-        match factor {
-            CallDurationFactor::FileSize { path, .. } if self.file_size(path, options).is_some_and(is_small) => {
-                CallDurationClass::Inline
+        let duration = match factor {
+            CallDurationFactor::FileSize { path, bytes } => {
+                let Some((file, size)) = self.locate_file(path, options) else { return CallForecast::LONG };
+                if is_small(size) {
+                    return CallForecast { duration: CallDurationClass::Inline, loaded_bytes: 0, file: Some(file) };
+                }
+                let loaded_bytes = bytes.and_then(requested_length).map_or(size, |length| length.min(size));
+                return CallForecast { loaded_bytes, ..CallForecast::LONG };
             }
             CallDurationFactor::ContentBytes(length) if is_small(length as u64) => CallDurationClass::Short,
             CallDurationFactor::WaitMs(Some(1..)) => CallDurationClass::Waiting,
-            CallDurationFactor::FileSize { .. }
-            | CallDurationFactor::ContentBytes(_)
-            | CallDurationFactor::WaitMs(_)
-            | CallDurationFactor::Unknown => CallDurationClass::Long,
-        }
+            CallDurationFactor::ContentBytes(_) | CallDurationFactor::WaitMs(_) | CallDurationFactor::Unknown => {
+                CallDurationClass::Long
+            }
+        };
+        CallForecast { duration, ..CallForecast::LONG }
     }
 
-    /// An estimate of the bytes that a call loads into memory; zero if unknown. A host can use the estimate to bound
-    /// its memory use.
-    pub fn estimate_bytes(&self, factor: CallDurationFactor<'_>, options: &CallOptions) -> u64 {
-        let CallDurationFactor::FileSize { path, bytes } = factor else { return 0 };
-        let size = self.file_size(path, options).unwrap_or_default();
-        bytes.and_then(requested_length).map_or(size, |length| length.min(size))
-    }
-
-    fn file_size(&self, path: &str, options: &CallOptions) -> Option<u64> {
+    fn locate_file(&self, path: &str, options: &CallOptions) -> Option<(FileLocatedAhead, u64)> {
         let parsed = parse_path(path, &self.workspace.profile().root_spellings, &options.path_spelling).ok()?;
-        let (found, stat) = self.workspace.locate_and_stat(&parsed.path, FinalSymlink::Follow).ok()?;
-        let stat = stat.or_else(|| self.workspace.stat(&found).ok()?)?;
-        (stat.kind == FileKind::File).then_some(stat.size)
+        let file = FileLocatedAhead::locate(&self.reader(), parsed.path).ok()?;
+        let stat = file.located.stat().filter(|stat| stat.kind == FileKind::File)?;
+        Some((file, stat.size))
     }
 
     /// Records the answer of a client to an approval request for the client's own call. The answer of a client is
@@ -241,6 +237,24 @@ impl Engine {
         };
         pipeline::refuse_call(&*self.workspace, call, definition.map_or("unknown", |row| row.name), recorded, error)
     }
+}
+
+/// What the engine finds out about a call before it runs.
+pub struct CallForecast {
+    /// The expected duration of the call, by which a host chooses a thread for it.
+    pub duration: CallDurationClass,
+    /// An estimate of the bytes that a long call loads into memory, by which a host can bound its memory use; zero if
+    /// unknown.
+    pub loaded_bytes: u64,
+    /// The file that the call reads, so that a call that runs at once need not look it up again.
+    pub(crate) file: Option<FileLocatedAhead>,
+}
+
+impl CallForecast {
+    const LONG: Self = Self { duration: CallDurationClass::Long, loaded_bytes: 0, file: None };
+
+    /// The forecast for a call that waits for an event or a person.
+    pub const WAITING: Self = Self { duration: CallDurationClass::Waiting, ..Self::LONG };
 }
 
 /// The expected duration of a call, by which a host chooses a thread for the call.

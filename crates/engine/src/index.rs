@@ -14,7 +14,7 @@ use crate::{
     limits::INDEXED_LINE_BYTES_MAX,
     ops::walk::{IgnoreRules, is_included},
     plan::FileKind,
-    workspace::{DirectoryEntry, FileStamp},
+    tree::{DirectoryEntry, FileStamp},
 };
 
 /// The format version of the trigram index, which must increase when text detection or trigram extraction changes.
@@ -47,6 +47,21 @@ pub enum IndexBasedFileSkipReason {
         bytes: u64,
     },
     Binary,
+}
+
+/// The search index of a workspace.
+pub trait FileSearchIndex {
+    /// Returns an index filter with which a search skips files that lack the required trigrams. The filter is `None` if
+    /// the index is missing or cannot exclude any file.
+    fn filter(&self, need: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>>;
+
+    /// The files below a directory that may match a search. The caller of a search by index must have full read access,
+    /// because the search index checks no access. The result is `None` if the search index may be incomplete or a walk
+    /// would be faster.
+    fn walk(&self, start: &RelPath, need: &RequiredTrigrams) -> Option<IndexedSearchCandidates>;
+
+    /// Reports the number of files that a search read, so that the workspace can decide to build an index.
+    fn report_files_searched(&self, files: u64);
 }
 
 /// A filter that uses the index to exclude files from a search for one pattern.

@@ -42,6 +42,7 @@ mod rules;
 mod seen_files;
 mod session_store;
 mod transaction;
+mod tree;
 mod unsaved;
 mod utc_time;
 mod version;
@@ -78,7 +79,7 @@ pub use caller::{
 };
 pub use control::{CallControl, CallProgress, CancelToken};
 pub use engine::{
-    BeforeAfterBytes, CallDurationClass, CallMetadata, CallReply, ConversationSessionSwitch, Engine,
+    BeforeAfterBytes, CallDurationClass, CallForecast, CallMetadata, CallReply, ConversationSessionSwitch, Engine,
     SuccessfulCallResult,
 };
 pub use error_details::{
@@ -130,13 +131,16 @@ pub use session_store::{
 pub use transaction::{
     ClockReading, ClockSetBack, Deadline, Expectation, FailedExpectation, Transaction, TransactionDurability,
 };
+pub use tree::{
+    BytesToRead, DirectoryEntry, DirectoryReader, FileBytesWithVersion, FileIdentity, FileNamePolicy,
+    FileOwnerAndCreationTime, FileReader, FileStamp, FileStat, FileStatLookupResult, FinalSymlink,
+    ImmutableWorkspaceProperties, LocateRequest, LocatedPath, OpenDirectoryWithEntries, Tree, TreeEntry,
+};
 pub use utc_time::{UtcSecond, parse_duration_ms, parse_utc_time};
 pub use version::{BaseVersion, Version};
 pub use watches::{Watch, WatchBeginOrEndRequest, WatchDepth, WatchEventKind, WatchLifetimeKind};
 pub use workspace::{
-    BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, ExternalChangeListening,
-    FileBytesWithVersion, FileIdentity, FileNamePolicy, FileOwnerAndCreationTime, FileReader, FileStamp, FileStat,
-    FileStatLookupResult, FinalSymlink, HolderPresence, ImmutableWorkspaceProperties, JournalCallRecord,
+    CallLockGuard, CommitError, CommitReceipt, ExternalChangeListening, HolderPresence, JournalCallRecord,
     JournalEntryOrder, JournalEntryQuery, JournalHead, JournalNoChangeEntryFilter, Lease, LeaseAcquireOrReleaseRequest,
-    OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, StoredJournalEntry, TrashItem, Workspace,
+    PathLockRequest, StoredJournalEntry, TrashItem, Workspace,
 };

@@ -151,8 +151,8 @@ pub const BUFFERS_BYTES_MAX: u64 = 128 << 20;
 pub const BUFFERS_LISTED_MAX: usize = 200;
 /// The maximum number of drafts that are listed when an editor opens a file.
 pub const DRAFTS_SHOWN_MAX: usize = 10;
-/// The maximum number of attempts to resolve a path whose symlinks keep changing.
-pub const LOCATE_RETRIES_MAX: usize = 16;
+/// The maximum number of files and directories that a call keeps open to look at them again.
+pub const OPEN_ENTRIES_MAX: usize = 16;
 /// The maximum number of times that a call is planned if its files keep changing before the commit.
 pub const REPLAN_ATTEMPTS_MAX: usize = 8;
 /// The time after which a call fails, unless the caller sets another deadline.

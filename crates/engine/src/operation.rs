@@ -13,9 +13,10 @@ use crate::{
     outcome::{FileShownInOutcome, OperationOutcome},
     plan::{Plan, PlanTimeFileVersion},
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
+    tree::{FileStat, FinalSymlink},
     version::{BaseVersion, Version},
     watches::{Watch, WatchBeginOrEndRequest},
-    workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseAcquireOrReleaseRequest},
+    workspace::{CommitReceipt, Lease, LeaseAcquireOrReleaseRequest},
 };
 
 /// The effect of an operation on files, which decides its locks, the durability of its writes, and the hints for

@@ -33,9 +33,10 @@ use crate::{
     rows::RowFamily,
     seen_files::SeenFileCache,
     transaction::Expectation,
+    tree::BytesToRead,
     unsaved::{self, UnsavedAndDraftNotices},
     version::Version,
-    workspace::{BytesToRead, CallLockGuard, CommitError, JournalCallRecord, PathLockRequest, Workspace},
+    workspace::{CallLockGuard, CommitError, JournalCallRecord, PathLockRequest, Workspace},
     workspace_reader::WorkspaceReader,
 };
 
@@ -252,8 +253,11 @@ impl CallPlanAndCommitRoundRunner<'_> {
         record: &mut JournalCallRecord<'_>,
     ) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.call.definition);
-        context.workspace().logged_sources().clear();
+        context.begin_round();
         let RequestedPathsAndPlanFn { paths: requests, plan } = self.call.operation.resolve_call(context)?;
+        if row.effect == OperationEffectClass::None && !requests.is_empty() {
+            context.take_buffer_snapshot()?;
+        }
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &context.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
         let CallReadWritePolicyVerdicts { reads, writes, lease_generation } =
@@ -265,7 +269,6 @@ impl CallPlanAndCommitRoundRunner<'_> {
             return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
         let _guard = self.lock_targets(&requests, &targets)?;
-        context.discard_buffer_snapshot();
         resolve::check_bases(context, &mut targets)?;
         let mut planned = context.release_reply(plan(context, &targets)?)?;
         let written = contents_written(context, &planned);
@@ -303,9 +306,9 @@ impl CallPlanAndCommitRoundRunner<'_> {
             missing.before_after = proposed_before_after(context, planned).map(Box::new);
             return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let Some(mut status) = self.execute_planned(planned, record)? else {
-            return Ok(PlanningRoundResult::Retry);
-        };
+        let executed = self.execute_planned(planned, record)?;
+        context.workspace().forget_open_entries();
+        let Some(mut status) = executed else { return Ok(PlanningRoundResult::Retry) };
         if let CallJournalStatus::Recorded(reply) | CallJournalStatus::NotYetRecorded(reply) = &mut status {
             reply.notices = unsaved::mark_unsaved_files(context, &targets, &notices, self.call.operation);
             for (path, version, bytes) in &written {
@@ -365,7 +368,9 @@ impl CallPlanAndCommitRoundRunner<'_> {
             .collect();
         locks.sort();
         locks.dedup();
-        self.workspace.lock(&locks, self.context.control.deadline()).map(Some)
+        let guard = self.workspace.lock(&locks, self.context.control.deadline())?;
+        self.context.look_again_under_locks()?;
+        Ok(Some(guard))
     }
 
     /// Applies and records the planned effect; `None` means that the files changed since planning.

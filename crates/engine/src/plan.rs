@@ -8,8 +8,8 @@ use stead_path::RelPath;
 use crate::{
     buffers::PlannedBufferChange,
     transaction::Expectation,
+    tree::{FileIdentity, FileStamp},
     version::Version,
-    workspace::{FileIdentity, FileStamp},
 };
 
 /// The permission bits that a new file gets.

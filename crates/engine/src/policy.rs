@@ -21,7 +21,7 @@ use rule::{OperationOrPrincipalPatterns, PolicyRule};
 pub(crate) use rule::{PolicyCallAttributes, RequiredPathAccess};
 pub use verdict::{PolicyVerdict, PolicyVerdictReason, SupervisionTier, UnknownPolicyTier};
 
-use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, workspace::FileIdentity};
+use crate::{caller::Principal, plan::FileKind, quota::StorageQuotaLimits, tree::FileIdentity};
 
 /// A parsed policy file, or the built-in policy.
 #[derive(Debug, Clone)]

@@ -322,8 +322,8 @@ mod tests {
     use super::*;
     use crate::{
         plan::{FileKind, FileModeSource, PlanTimeFileVersion, PlannedContent},
+        tree::FileStamp,
         version::Version,
-        workspace::FileStamp,
     };
 
     fn rel_path(name: &str) -> RelPath {

@@ -7,13 +7,12 @@ use stead_path::{ParsedPath, PathKindImpliedBySpelling, PathSyntax, RelPath, TEM
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    limits,
     next_step::NextStep,
     operation::{CallerOrRecordedPath, PathAccessRequest, RequestedAccessKind, ResolvedTarget},
     ops::{DiffArgs, HistoryArgs, ReadArgs, file_kind_name},
     plan::{FileKind, PlanTimeFileVersion},
+    tree::{FinalSymlink, LocatedPath},
     version::{BaseVersion, Version},
-    workspace::{FileStat, FinalSymlink},
     workspace_reader::WorkspaceReader,
 };
 
@@ -37,7 +36,9 @@ fn resolve_target(
         }
     };
     refuse_server_files(workspace, &parsed.path, &parsed)?;
-    let (found, stat) = locate_until_stable(workspace, request, &parsed)?;
+    let located = locate(workspace, request, &parsed)?;
+    let (stat, found) = (located.stat(), located.path);
+    refuse_server_files(workspace, &found, &parsed)?;
     if found.is_root() && request.access != RequestedAccessKind::Read {
         return Err(Error::new(ErrorKind::InvalidPath, "the workspace root itself cannot be changed")
             .with_next_step("give the path of an entry inside it")
@@ -55,38 +56,17 @@ fn resolve_target(
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// Resolves a path again as long as another program turns the resolved path into a symlink.
-fn locate_until_stable(
-    workspace: &WorkspaceReader<'_>,
-    request: &PathAccessRequest,
-    parsed: &ParsedPath,
-) -> Result<(RelPath, Option<FileStat>), Error> {
-    for _ in 0..limits::LOCATE_RETRIES_MAX {
-        let (found, stat) = locate(workspace, request, parsed)?;
-        refuse_server_files(workspace, &found, parsed)?;
-        let stat = match stat {
-            Some(stat) => Some(stat),
-            None => workspace.stat(&found)?,
-        };
-        if request.final_symlink == FinalSymlink::Keep || stat.is_none_or(|stat| stat.kind != FileKind::Link) {
-            return Ok((found, stat));
-        }
-    }
-    Err(Error::new(ErrorKind::Busy, format!("{} keeps changing while it is resolved", parsed.path))
-        .with_next_step(NextStep::repeat()))
-}
-
 fn locate(
     workspace: &WorkspaceReader<'_>,
     request: &PathAccessRequest,
     parsed: &ParsedPath,
-) -> Result<(RelPath, Option<FileStat>), Error> {
-    let (found, stat) = workspace
-        .locate_and_stat(&parsed.path, request.final_symlink)
+) -> Result<LocatedPath, Error> {
+    let located = workspace
+        .locate(&parsed.path, request.final_symlink)
         .map_err(|error| with_blocking_file(workspace, parsed, error))?;
     match (parsed.required_kind, request.access, request.final_symlink) {
         (PathKindImpliedBySpelling::Any, _, _)
-        | (PathKindImpliedBySpelling::Directory, RequestedAccessKind::Read, _) => Ok((found, stat)),
+        | (PathKindImpliedBySpelling::Directory, RequestedAccessKind::Read, _) => Ok(located),
         (
             PathKindImpliedBySpelling::Directory,
             RequestedAccessKind::Write | RequestedAccessKind::ReadLocked,
@@ -102,9 +82,9 @@ fn locate(
             RequestedAccessKind::Write | RequestedAccessKind::Remove | RequestedAccessKind::ReadLocked,
             _,
         ) => {
-            let followed = workspace.locate(&parsed.path, FinalSymlink::Follow)?;
-            if followed == found {
-                return Ok((found, stat));
+            let found = &located.path;
+            if workspace.locate(&parsed.path, FinalSymlink::Follow)?.path == *found {
+                return Ok(located);
             }
             Err(Error::new(
                 ErrorKind::InvalidPath,
@@ -120,8 +100,7 @@ fn with_blocking_file(workspace: &WorkspaceReader<'_>, parsed: &ParsedPath, erro
         return error;
     }
     let is_file = |above: &RelPath| {
-        let path = workspace.locate(above, FinalSymlink::Follow).ok()?;
-        let stat = workspace.stat(&path).ok()??;
+        let stat = workspace.locate(above, FinalSymlink::Follow).ok()?.stat()?;
         (stat.kind != FileKind::Directory).then(|| above.to_string())
     };
     match parsed.path.ancestors().filter(|above| !above.is_root()).find_map(|above| is_file(&above)) {

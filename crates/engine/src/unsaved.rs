@@ -20,8 +20,8 @@ use crate::{
     operation::{ResolvedTarget, TypeErasedOperation},
     outcome::SavedAndUnsavedVersion,
     plan::PlanTimeFileVersion,
+    tree::{BytesToRead, FileBytesWithVersion, FileStat, FinalSymlink, LocatedPath},
     version::Version,
-    workspace::{BytesToRead, FileBytesWithVersion, FileStat},
     workspace_reader::WorkspaceReader,
 };
 
@@ -63,6 +63,21 @@ impl UnsavedFile {
 #[derive(Default)]
 pub(crate) struct LazyWorkspaceBufferSnapshot(Mutex<Option<Arc<WorkspaceBufferSnapshot>>>);
 
+/// A file that was located before its call, and the snapshot of the buffers that was taken before that.
+pub(crate) struct FileLocatedAhead {
+    buffers: Arc<WorkspaceBufferSnapshot>,
+    request: RelPath,
+    pub(crate) located: LocatedPath,
+}
+
+impl FileLocatedAhead {
+    pub(crate) fn locate(workspace: &WorkspaceReader<'_>, request: RelPath) -> Result<Self, Error> {
+        let buffers = Arc::new(WorkspaceBufferSnapshot::take(workspace)?);
+        let located = workspace.locate(&request, FinalSymlink::Follow)?;
+        Ok(Self { buffers, request, located })
+    }
+}
+
 struct WorkspaceBufferSnapshot {
     buffers: Vec<EditorBufferMetadata>,
     open_by_path: HashMap<RelPath, usize>,
@@ -71,16 +86,42 @@ struct WorkspaceBufferSnapshot {
 }
 
 impl WorkspaceBufferSnapshot {
+    fn take(workspace: &WorkspaceReader<'_>) -> Result<Self, Error> {
+        let buffers = workspace.buffers()?;
+        let open = buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_open());
+        let open_by_path = open.map(|(at, buffer)| (buffer.path.clone(), at)).collect();
+        Ok(Self { buffers, open_by_path, unsaved_by_path: Mutex::default() })
+    }
+
     fn open_buffer(&self, path: &RelPath) -> Option<&EditorBufferMetadata> {
         self.buffers.get(*self.open_by_path.get(path)?)
     }
 }
 
 impl CallContext<'_> {
-    /// A call takes a new snapshot of the buffers after it locks its paths, because their buffers can then no longer
-    /// change.
-    pub(crate) fn discard_buffer_snapshot(&self) {
+    /// Forgets what an earlier round of the call has seen, and starts with what was found out before the call.
+    pub(crate) fn begin_round(&self) {
+        self.workspace().logged_sources().clear();
+        self.workspace().forget_open_entries();
+        let ahead = self.control.take_file_located_ahead();
+        let snapshot = ahead.map(|FileLocatedAhead { buffers, request, located }| {
+            self.workspace().use_located(request, located);
+            buffers
+        });
+        *lock_ignoring_poison(&self.buffers.0) = snapshot;
+    }
+
+    /// A call takes its snapshot of the buffers before it opens its files. If it opened a file first, an editor could
+    /// save and close the file in between, and the call would show a text that the editor has replaced.
+    pub(crate) fn take_buffer_snapshot(&self) -> Result<(), Error> {
+        self.buffer_snapshot().map(drop)
+    }
+
+    /// After a call has locked its paths, their buffers can no longer change, and it opens their files again.
+    pub(crate) fn look_again_under_locks(&self) -> Result<(), Error> {
+        self.workspace().forget_open_entries();
         *lock_ignoring_poison(&self.buffers.0) = None;
+        self.take_buffer_snapshot()
     }
 
     fn buffer_snapshot(&self) -> Result<Arc<WorkspaceBufferSnapshot>, Error> {
@@ -88,10 +129,7 @@ impl CallContext<'_> {
         if let Some(snapshot) = &*cached {
             return Ok(Arc::clone(snapshot));
         }
-        let buffers = self.workspace().buffers()?;
-        let open = buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_open());
-        let open_by_path = open.map(|(at, buffer)| (buffer.path.clone(), at)).collect();
-        let snapshot = Arc::new(WorkspaceBufferSnapshot { buffers, open_by_path, unsaved_by_path: Mutex::default() });
+        let snapshot = Arc::new(WorkspaceBufferSnapshot::take(self.workspace())?);
         *cached = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
@@ -132,7 +170,10 @@ impl CallContext<'_> {
         if let Some(unsaved) = lock_ignoring_poison(&snapshot.unsaved_by_path).get(path) {
             return Ok(unsaved.clone());
         }
+        // The editor may save the file between two looks, so each look opens the file again.
+        self.workspace().forget_open_entry(path);
         let unsaved = read_unsaved(self.workspace(), buffer)?.map(Arc::new);
+        self.workspace().forget_open_entry(path);
         lock_ignoring_poison(&snapshot.unsaved_by_path).insert(path.clone(), unsaved.clone());
         Ok(unsaved)
     }

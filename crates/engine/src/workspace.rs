@@ -1,135 +1,24 @@
 //! [`Workspace`], the trait between the engine and the storage of a workspace.
 //!
-//! [`Workspace::locate`] resolves the symlinks of a path; all other methods of [`Workspace`] accept only paths that
-//! `locate` returned. Only [`Workspace::commit_transaction`] writes.
+//! Only [`Workspace::commit_transaction`] writes; the trait [`Tree`] looks at files.
 
 use std::time::Instant;
 
 use stead_journal::{Digest, JournalEntry, JournalEntryDetails};
-pub use stead_path::FinalSymlink;
-use stead_path::{FileName, RelPath};
+use stead_path::RelPath;
 
 use crate::{
     caller::{Caller, CallerResourceLifetime, Principal},
     errors::{Error, ErrorKind},
-    index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
-    plan::{FileKind, PlanTimeFileVersion, TreeSummary},
+    plan::TreeSummary,
     policy::{ActivePolicy, SupervisionTier},
     quota::{PrincipalUsage, RequiredUsageFreshness, StorageQuotaLimits, WorkspaceUsage},
     rows::{RowFamily, RowQuery, RowSet},
     session_store::{FilesystemTrashAndHistorySizes, SessionTotals, SessionTotalsQuery},
     transaction::{ClockReading, FailedExpectation, Transaction},
+    tree::Tree,
     version::Version,
 };
-
-/// A value by which a workspace recognises a file, directory or symlink under any of its names, whatever its content.
-/// Only the workspace that made the value knows what its bytes mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileIdentity(pub [u8; 16]);
-
-/// A value that changes whenever a file is replaced or written, or its metadata changes. A commit does not hash a file
-/// again if its stamp is the same as during planning. Only the workspace that made the value knows what its bytes mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileStamp(pub [u8; 56]);
-
-/// The attributes of one file, directory, symlink or special file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileStat {
-    pub kind: FileKind,
-    /// The size of the file in bytes; a directory has the size zero.
-    pub size: u64,
-    /// The permission bits of the file.
-    pub mode: u32,
-    pub link_count: u64,
-    pub modified_ms: i64,
-    pub identity: FileIdentity,
-    pub stamp: FileStamp,
-}
-
-/// The creation time and the owner of a file, which few operations need.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FileOwnerAndCreationTime {
-    pub created_ms: Option<i64>,
-    /// The user name of the file's owner, or the owner's user id if the user id has no name.
-    pub owner: Option<String>,
-}
-
-/// The name and the kind of one entry of a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirectoryEntry {
-    pub name: FileName,
-    pub kind: FileKind,
-}
-
-/// The attributes of a directory entry; `None` if the directory has no entry with the name.
-pub type FileStatLookupResult = Result<Option<FileStat>, Error>;
-
-/// A directory that a walk keeps open. A walk opens entries relative to the open directory, so it continues even if
-/// another program moves the directory.
-pub trait OpenDirectoryForWalk<'w>: Send + Sync {
-    /// Opens and lists a subdirectory as [`Workspace::list`] does, but never follows a symlink.
-    fn open_subdirectory(&self, name: &FileName) -> Result<OpenDirectoryWithEntries<'w>, Error>;
-
-    /// The attributes of an entry of the open directory; a symlink is not followed.
-    fn stat(&self, name: &FileName) -> FileStatLookupResult;
-
-    /// Reads a regular file of the open directory into `bytes`, which is cleared first. Reading stops if `goes_on`
-    /// returns `false` for the first bytes of the file. Reading fails if the file is larger than `limit_bytes`.
-    fn read_without_version(
-        &self,
-        name: &FileName,
-        limit_bytes: u64,
-        goes_on: &dyn Fn(&[u8]) -> bool,
-        bytes: &mut Vec<u8>,
-    ) -> Result<(), Error>;
-
-    /// Opens a regular file of the open directory for reading in pieces.
-    fn open_file(&self, name: &FileName) -> Result<Box<dyn FileReader>, Error>;
-}
-
-/// An open regular file that is read in pieces because it may be too large for memory.
-pub trait FileReader {
-    /// The size in bytes that the file had when it was opened.
-    fn size(&self) -> u64;
-
-    /// Reads bytes at `offset` of the file into `buffer` and returns their number, which is 0 at the end of the file.
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
-}
-
-/// An open directory and its entries in byte order of their names.
-pub type OpenDirectoryWithEntries<'w> = (Box<dyn OpenDirectoryForWalk<'w> + 'w>, Vec<DirectoryEntry>);
-
-/// The part of a file's bytes that a read returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BytesToRead {
-    /// The read returns the whole file and fails if the file is larger than `limit_bytes`.
-    Whole { limit_bytes: u64 },
-    /// The read returns a byte range of the file.
-    Range {
-        offset: u64,
-        /// The largest number of bytes to read from the file.
-        length: u64,
-    },
-    /// The read returns no bytes and only computes the version of the file.
-    VersionOnly,
-}
-
-/// Bytes read from a file, with the version of the whole file.
-#[derive(Debug, Clone)]
-pub struct FileBytesWithVersion {
-    pub bytes: Vec<u8>,
-    /// The version of the whole file, even if only a part was read.
-    pub version: Version,
-    /// The attributes that the file had when it was read.
-    pub stat: FileStat,
-}
-
-impl FileBytesWithVersion {
-    /// The version that was read, for the plan of a change.
-    pub fn observed(&self) -> PlanTimeFileVersion {
-        PlanTimeFileVersion { version: self.version, size: self.stat.size, stamp: self.stat.stamp }
-    }
-}
 
 /// A path to lock for the duration of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -329,31 +218,8 @@ impl LeaseAcquireOrReleaseRequest {
     }
 }
 
-/// Which names new files and directories may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileNamePolicy {
-    /// New names must be valid on every common file system and must not look like an existing name.
-    Portable,
-    /// New files and directories may have every name that the file system accepts.
-    Posix,
-}
-
-/// The properties of a workspace that do not change while the workspace is open.
-#[derive(Debug, Clone)]
-pub struct ImmutableWorkspaceProperties {
-    pub id: String,
-    /// All absolute paths of the workspace root with which a path argument may start.
-    pub root_spellings: Vec<String>,
-    pub name_policy: FileNamePolicy,
-    /// The paths of the server's own files, which calls cannot access; the case of letters is ignored.
-    pub internal_paths: Vec<RelPath>,
-}
-
 /// The storage of a file tree and its journal.
-pub trait Workspace: Send + Sync {
-    /// The properties of the workspace that do not change while it is open.
-    fn profile(&self) -> &ImmutableWorkspaceProperties;
-
+pub trait Workspace: Tree {
     /// The clock that decides about leases, approvals and retention.
     fn now(&self) -> ClockReading;
 
@@ -361,70 +227,6 @@ pub trait Workspace: Send + Sync {
     fn now_ms(&self) -> i64 {
         self.now().wall_ms
     }
-
-    /// Resolves the symlinks of a path, which need not exist.
-    fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error>;
-
-    /// The attributes of the entry at a path, or `None` if the path does not exist; a symlink is not followed.
-    fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error>;
-
-    /// Resolves the symlinks of a path, and returns the file's attributes if the lookup provides them at no cost. If
-    /// the attributes are `None`, the calling code must call [`Workspace::stat`].
-    fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
-        self.locate(path, last).map(|resolved| (resolved, None))
-    }
-
-    /// The creation time and owner of the entry at a path; a symlink is not followed.
-    fn file_details(&self, _path: &RelPath) -> Result<FileOwnerAndCreationTime, Error> {
-        Ok(FileOwnerAndCreationTime::default())
-    }
-
-    /// The attributes of several entries of one directory; symlinks are not followed. An error for one directory entry
-    /// does not affect the other entries.
-    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<FileStatLookupResult>, Error> {
-        names.iter().map(|name| Ok(self.stat(&directory.join(name)?))).collect()
-    }
-
-    /// Reads bytes of a regular file, and computes the version of the whole file.
-    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error>;
-
-    /// Reads a regular file without computing its version, which is faster. Reading fails if the file is larger than
-    /// `limit_bytes`.
-    fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
-        Ok(self.read(path, BytesToRead::Whole { limit_bytes })?.bytes)
-    }
-
-    /// Opens a regular file for reading in pieces; the default implementation always fails.
-    fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
-        Err(Error::new(ErrorKind::TooLarge, format!("{path} is too large to read at once")))
-    }
-
-    /// Opens and lists a directory for a walk, or returns `None` if the workspace does not support open directories.
-    fn open_directory(&self, _path: &RelPath) -> Result<Option<OpenDirectoryWithEntries<'_>>, Error> {
-        Ok(None)
-    }
-
-    /// Returns an index filter with which a search skips files that lack the required trigrams. The filter is `None` if
-    /// the index is missing or cannot exclude any file.
-    fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
-        None
-    }
-
-    /// The files below a directory that may match a search, according to the search index. The caller of a search by
-    /// index must have full read access, because the search index checks no access. The method returns `None` if the
-    /// search index may be incomplete or a walk would be faster.
-    fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
-        None
-    }
-
-    /// Reports the number of files that a search read, so that the workspace can decide to build an index.
-    fn report_files_searched(&self, _files: u64) {}
-
-    /// The target of a symlink.
-    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error>;
-
-    /// The entries of a directory in byte order of their names, without the server's own files and its temporary files.
-    fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error>;
 
     /// Locks paths in sorted order, and waits until the deadline for locks that other calls hold. Locking also
     /// completes commits whose process died before the commit was complete.

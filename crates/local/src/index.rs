@@ -31,7 +31,7 @@ use stead_disk::{
 };
 use stead_engine::{
     DirectoryEntry, Error, ErrorKind, NextStep,
-    index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
+    index::{FileSearchIndex, IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
     limits,
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
@@ -42,7 +42,7 @@ use crate::{
     open::LocalWorkspace,
     options::{IndexBuildAndUseMode, LocalWorkspaceOptions},
     store::lock_ignoring_poison,
-    workspace::to_engine_file_type,
+    tree::to_engine_file_type,
 };
 
 /// The most changed directories that a search lists again; more directories are left to the background thread.
@@ -174,6 +174,54 @@ impl SearchIndex {
     }
 }
 
+impl FileSearchIndex for LocalWorkspace {
+    fn filter(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
+        // If there is no index, a search must not create any part of it.
+        if *required == RequiredTrigrams::Anything || !self.has_index() {
+            return None;
+        }
+        let shared = self.index_state()?;
+        let snapshot = shared.current_snapshot()?;
+        match snapshot.files_matching(required) {
+            Ok(files) => {
+                shared.filtered_searches.fetch_add(1, Ordering::Relaxed);
+                let is_distrusted = Arc::clone(&shared.is_distrusted);
+                Some(Box::new(IndexSnapshotWithSearchCandidates { snapshot, files, is_distrusted }))
+            }
+            Err(segment::IndexCorrupt) => {
+                shared.discard_loaded();
+                None
+            }
+        }
+    }
+
+    fn walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
+        if *required == RequiredTrigrams::Anything {
+            return None;
+        }
+        self.index.state.get()?.indexed_walk(start, required)
+    }
+
+    /// A search of many files starts the index thread.
+    fn report_files_searched(&self, files: u64) {
+        if self.index.mode != IndexBuildAndUseMode::Maintain || files < self.index.files_min {
+            return;
+        }
+        let Some(shared) = self.index_state() else { return };
+        shared.record_search();
+        let mut thread = lock_ignoring_poison(&self.index.thread);
+        match *thread {
+            IndexThread::NotStarted => {
+                let own = Arc::clone(shared);
+                let builder = std::thread::Builder::new().name("index".to_owned());
+                let started = builder.spawn(move || background_thread::run_index_thread(&own));
+                *thread = started.map_or(IndexThread::NotStarted, IndexThread::Running);
+            }
+            IndexThread::Running(_) | IndexThread::Ended => {}
+        }
+    }
+}
+
 impl LocalWorkspace {
     fn index_state(&self) -> Option<&Arc<IndexSharedState>> {
         if self.index.mode == IndexBuildAndUseMode::Off {
@@ -194,59 +242,9 @@ impl LocalWorkspace {
         Some(self.index.state.get_or_init(|| Arc::new(IndexSharedState::new(context))))
     }
 
-    pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
-        // If there is no index, a search must not create any part of it.
-        if *required == RequiredTrigrams::Anything || !self.has_index() {
-            return None;
-        }
-        let shared = self.index_state()?;
-        let snapshot = shared.current_snapshot()?;
-        match snapshot.files_matching(required) {
-            Ok(files) => {
-                shared.filtered_searches.fetch_add(1, Ordering::Relaxed);
-                let is_distrusted = Arc::clone(&shared.is_distrusted);
-                Some(Box::new(IndexSnapshotWithSearchCandidates { snapshot, files, is_distrusted }))
-            }
-            Err(segment::IndexCorrupt) => {
-                shared.discard_loaded();
-                None
-            }
-        }
-    }
-
     fn has_index(&self) -> bool {
         self.index.state.get().is_some_and(|shared| lock_ignoring_poison(&shared.loaded).snapshot.is_some())
             || self.state.existing_subdirectory(INDEX_DIRECTORY).is_ok_and(|directory| directory.is_some())
-    }
-
-    pub(crate) fn indexed_walk_for(
-        &self,
-        start: &RelPath,
-        required: &RequiredTrigrams,
-    ) -> Option<IndexedSearchCandidates> {
-        if *required == RequiredTrigrams::Anything {
-            return None;
-        }
-        self.index.state.get()?.indexed_walk(start, required)
-    }
-
-    /// A search of many files starts the index thread.
-    pub(crate) fn note_search(&self, files: u64) {
-        if self.index.mode != IndexBuildAndUseMode::Maintain || files < self.index.files_min {
-            return;
-        }
-        let Some(shared) = self.index_state() else { return };
-        shared.record_search();
-        let mut thread = lock_ignoring_poison(&self.index.thread);
-        match *thread {
-            IndexThread::NotStarted => {
-                let own = Arc::clone(shared);
-                let builder = std::thread::Builder::new().name("index".to_owned());
-                let started = builder.spawn(move || background_thread::run_index_thread(&own));
-                *thread = started.map_or(IndexThread::NotStarted, IndexThread::Running);
-            }
-            IndexThread::Running(_) | IndexThread::Ended => {}
-        }
     }
 
     /// The current status of the search index.
@@ -464,7 +462,7 @@ mod tests {
         let options = LocalWorkspaceOptions::new(files.path().to_owned(), state.path().to_owned());
         let workspace = LocalWorkspace::open(options).expect("it opens");
         workspace.close();
-        workspace.note_search(u64::MAX);
+        workspace.report_files_searched(u64::MAX);
         assert!(matches!(*lock_ignoring_poison(&workspace.index.thread), IndexThread::Ended));
     }
 }

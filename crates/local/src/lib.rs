@@ -34,6 +34,7 @@ mod step_executor;
 mod store;
 mod token;
 mod trash;
+mod tree;
 mod usage;
 mod workspace;
 mod workspace_registry;

@@ -174,7 +174,7 @@ impl LocalWorkspace {
 
     /// Deletes old staged files that no pending journal entry needs, in all directories where staged files were seen.
     pub fn remove_old_leftovers(&self, age: Duration) {
-        let directories: Vec<RelPath> = lock_ignoring_poison(&self.directories_with_leftovers).drain().collect();
+        let directories: Vec<RelPath> = lock_ignoring_poison(&self.tree.directories_with_leftovers).drain().collect();
         let now_ns = i128::from(self.clock.now().wall_ms) * 1_000_000;
         let age_ns = i128::try_from(age.as_nanos()).unwrap_or(i128::MAX);
         for path in directories {

@@ -30,12 +30,12 @@ use crate::{
     session_totals::SessionCountsCache,
     store::{self, SqliteStore, lock_ignoring_poison},
     token::random_name,
+    tree::LocalTreeContext,
 };
 
 const DATABASE_FILE: &str = "stead.db";
 /// The trash directory inside the workspace is used if the state directory is on another mount.
 const TRASH_IN_WORKSPACE: &str = ".stead~trash";
-const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
 /// The interval at which a waiting caller polls the journal if no listener thread announces entries.
 const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
 /// The interval at which a waiting caller polls the journal while a listener thread also announces entries.
@@ -70,7 +70,7 @@ pub struct LocalWorkspace {
     pub(crate) verified_entries: Mutex<HashSet<u64>>,
     /// The numbers of this process's journal entries that could be neither finished nor rolled back.
     pub(crate) unfinished_entries: Mutex<HashSet<u64>>,
-    pub(crate) directories_with_leftovers: Mutex<HashSet<RelPath>>,
+    pub(crate) tree: Arc<LocalTreeContext>,
     pub(crate) new_entries: (Mutex<u64>, Condvar),
     pub(crate) index: SearchIndex,
     pub(crate) session_counts: Mutex<SessionCountsCache>,
@@ -82,8 +82,6 @@ pub struct LocalWorkspace {
     background_failures: AtomicU64,
     recovery: RecoveryReport,
     landlock_report: Option<LandlockReport>,
-    /// User names by uid, read before the Landlock sandbox is activated.
-    pub(crate) user_names: HashMap<u32, String>,
 }
 
 impl LocalWorkspace {
@@ -159,7 +157,7 @@ impl LocalWorkspace {
             applied_entries: Mutex::default(),
             verified_entries: Mutex::default(),
             unfinished_entries: Mutex::default(),
-            directories_with_leftovers: Mutex::default(),
+            tree: LocalTreeContext::new(options.user_names.clone().unwrap_or_else(stead_disk::user_names)),
             new_entries: (Mutex::new(0), Condvar::new()),
             index: SearchIndex::new(options),
             session_counts: Mutex::default(),
@@ -171,7 +169,6 @@ impl LocalWorkspace {
             background_failures: AtomicU64::new(0),
             recovery: RecoveryReport::default(),
             landlock_report: None,
-            user_names: options.user_names.clone().unwrap_or_else(stead_disk::user_names),
         })
     }
 
@@ -253,13 +250,6 @@ impl LocalWorkspace {
         *lock_ignoring_poison(&self.new_entries.0) += 1;
         self.new_entries.1.notify_all();
         self.maintenance_signal.wake();
-    }
-
-    pub(crate) fn remember_leftovers_in(&self, path: &RelPath) {
-        let mut directories = lock_ignoring_poison(&self.directories_with_leftovers);
-        if directories.len() < LEFTOVER_DIRECTORIES_MAX {
-            directories.insert(path.clone());
-        }
     }
 
     pub(crate) fn count_background_failure(&self) {

@@ -12,7 +12,7 @@ use stead_engine::{
 };
 use stead_path::{FileName, RelPath};
 
-use crate::{store::lock_ignoring_poison, workspace::to_engine_identity};
+use crate::{store::lock_ignoring_poison, tree::to_engine_identity};
 
 pub(crate) const POLICY_FILE: &str = "policy.toml";
 const POLICY_MODE: u32 = 0o600;

@@ -24,7 +24,7 @@ use crate::{
     open::LocalWorkspace,
     options::Durability,
     trash,
-    workspace::{to_engine_file_type, to_engine_identity, to_engine_stamp},
+    tree::{to_engine_file_type, to_engine_identity, to_engine_stamp},
 };
 
 #[derive(Default)]
@@ -514,7 +514,7 @@ enum NewContentBytesOrOpenFile {
 
 #[cfg(test)]
 mod tests {
-    use stead_engine::{FinalSymlink, Workspace};
+    use stead_engine::Tree;
 
     use super::*;
     use crate::LocalWorkspaceOptions;
@@ -529,8 +529,8 @@ mod tests {
         let workspace =
             LocalWorkspace::open(LocalWorkspaceOptions::new(files, directory.path().join("state"))).unwrap();
         let path = |name: &str| RelPath::from_wire(name).unwrap();
-        let (from, node) = workspace.locate_and_stat(&path("leaf"), FinalSymlink::Keep).unwrap();
-        let expect = CommitExpectation::SameEntry(node.unwrap().identity);
+        let from = path("leaf");
+        let expect = CommitExpectation::SameEntry(workspace.stat(&from).unwrap().unwrap().identity);
         let tree = TreeSummary { kind: FileKind::Link, files: 1, directories: 0, bytes: 4 };
         let to_other = PlannedChange::Move {
             from: from.clone(),

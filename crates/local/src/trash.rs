@@ -19,7 +19,7 @@ use crate::{
     prepare::PendingTrashItem,
     store::{TransactionSyncPolicy, execute_cached, number_at, path_at, to_sql_integer},
     token::{random_bytes, to_hex},
-    workspace::to_engine_file_type,
+    tree::to_engine_file_type,
 };
 
 /// The wall clock has jumped if it gains this many milliseconds on the uptime clock.

@@ -12,11 +12,12 @@ use std::{
 
 use rusqlite::{Connection, Row, params};
 use stead_engine::{
-    CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage,
-    QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, Workspace, WorkspaceUsage, usage_not_counted,
+    CallLockGuard, DirectoryEntry, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal,
+    PrincipalUsage, QuotaCharge, RequiredUsageFreshness, StorageQuotaLimits, Tree, Workspace, WorkspaceUsage,
+    usage_not_counted,
 };
 use stead_journal::{RecordedUsage, decode_entry};
-use stead_path::{FileName, RelPath};
+use stead_path::RelPath;
 
 use crate::{
     entry_query,
@@ -130,11 +131,10 @@ impl LocalWorkspace {
         let mut usage = WorkspaceUsage::default();
         let mut waiting = vec![RelPath::root()];
         while let Some(directory) = waiting.pop() {
-            let Ok(entries) = self.list(&directory) else { continue };
-            let names: Vec<FileName> = entries.into_iter().map(|entry| entry.name).collect();
-            let Ok(stats) = self.stat_names(&directory, &names) else { continue };
-            for (name, stat) in names.iter().zip(stats) {
-                let Ok(Some(node)) = stat else { continue };
+            let Ok(reader) = self.entry_at(&directory).and_then(|entry| entry.open_directory()) else { continue };
+            let Ok(entries) = reader.list() else { continue };
+            for DirectoryEntry { name, .. } in &entries {
+                let Ok(Some(node)) = reader.stat(name) else { continue };
                 usage.files += 1;
                 match node.kind {
                     FileKind::Directory => waiting.extend(directory.join(name)),

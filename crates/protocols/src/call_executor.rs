@@ -10,7 +10,7 @@ use std::{
 };
 
 use stead_engine::{
-    CallControl, CallDurationClass, CallProgress, Caller, CancelToken, ConversationSessionSwitch, Engine,
+    CallControl, CallDurationClass, CallForecast, CallProgress, Caller, CancelToken, ConversationSessionSwitch, Engine,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -233,10 +233,11 @@ impl CallExecutor {
         until_cancelled: impl FnOnce(CallDurationClass) -> F,
     ) -> CallResultOrAbortError<T> {
         let operation = call_recorder::operation_name(request.call.operation());
-        let cost_class = match request.approval_wait_ms {
-            0 => request.call.cost_class(&self.engine),
-            _ => CallDurationClass::Waiting,
+        let forecast = match request.approval_wait_ms {
+            0 => request.call.forecast(&self.engine),
+            _ => CallForecast::WAITING,
         };
+        let (cost_class, memory_bytes) = (forecast.duration, forecast.loaded_bytes);
         let cancel = CancelToken::default();
         // Dropping this future cancels the call.
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
@@ -244,9 +245,7 @@ impl CallExecutor {
         // calls run on threads, so that the workspace can commit several of them in one transaction.
         let runs_inline = cost_class == CallDurationClass::Inline
             || (cost_class == CallDurationClass::Short && other_requests == OtherRequestsPending::None);
-        let needs_memory_permits = cost_class == CallDurationClass::Long && self.slots.shared.is_some();
-        let memory_bytes = if needs_memory_permits { request.call.estimate_bytes(&self.engine) } else { 0 };
-        let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
+        let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), forecast, progress };
         let finished = if runs_inline {
             std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallPanicOrShutdownError::Panicked)
         } else {
@@ -312,7 +311,7 @@ struct BlockingCall<T> {
     engine: Engine,
     request: CallRequest<T>,
     cancel: CancelToken,
-    cost_class: CallDurationClass,
+    forecast: CallForecast,
     progress: Option<CallProgressSender>,
 }
 
@@ -325,8 +324,10 @@ impl<T: 'static> BlockingCall<T> {
         };
         let listener: Option<&(dyn Fn(CallProgress) + Sync)> = self.progress.is_some().then_some(&report);
         let CallRequest { caller, call, idempotency_key, approval_wait_ms } = self.request;
-        let control = CallControl::new(Instant::now() + call_deadline(self.cost_class), self.cancel, listener)
-            .with_approval_wait(approval_wait_ms);
+        let deadline = Instant::now() + call_deadline(self.forecast.duration);
+        let control = CallControl::new(deadline, self.cancel, listener)
+            .with_approval_wait(approval_wait_ms)
+            .with_forecast(self.forecast);
         call.run(&self.engine, &caller, idempotency_key.as_deref(), &control)
     }
 }

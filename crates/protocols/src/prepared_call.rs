@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    BeforeAfterBytes, CallControl, CallDurationClass, CallDurationFactor, CallMetadata, CallOptions, CallReply, Caller,
+    BeforeAfterBytes, CallControl, CallDurationFactor, CallForecast, CallMetadata, CallOptions, CallReply, Caller,
     ConversationSessionSwitch, Engine, Error, SuccessfulCallResult, find_operation,
     ops::{BegunOrEndedWatch, InspectedCall, OperationWithDefinition},
 };
@@ -104,12 +104,8 @@ impl<T: 'static> PreparedCall<T> {
         self.operation.name()
     }
 
-    pub(crate) fn cost_class(&self, engine: &Engine) -> CallDurationClass {
-        engine.cost_class(self.operation.duration_factor(), &self.options)
-    }
-
-    pub(crate) fn estimate_bytes(&self, engine: &Engine) -> u64 {
-        engine.estimate_bytes(self.operation.duration_factor(), &self.options)
+    pub(crate) fn forecast(&self, engine: &Engine) -> CallForecast {
+        engine.forecast(self.operation.duration_factor(), &self.options)
     }
 
     /// Runs the prepared call and renders its result. The call leaves one journal entry.

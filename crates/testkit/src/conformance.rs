@@ -46,8 +46,6 @@ pub enum OptionalWorkspaceBehavior {
     SecondOpening,
     /// A path lock makes other calls wait. An implementation whose calls are atomic needs no path locks.
     PathLocks,
-    /// A directory can be kept open for a walk.
-    OpenDirectories,
     /// The wall clock and the steady clock are two clocks, so that the wall clock can jump.
     SteadyClock,
     /// Changes by other programs are recorded while a watch exists.
@@ -129,6 +127,7 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
         (None, reopening::CASES),
         (None, approval::CASES),
         (None, quota::CASES),
+        (None, open_directories::CASES),
         (None, buffers::CASES),
         (None, watches::CASES),
         (None, clock::CASES),
@@ -137,7 +136,6 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
         (Some(Behavior::SecondOpening), second_opening::CASES),
         (Some(Behavior::SecondOpening), concurrency::TWO_OPENINGS_CASES),
         (Some(Behavior::PathLocks), path_locks::CASES),
-        (Some(Behavior::OpenDirectories), open_directories::CASES),
         (Some(Behavior::SteadyClock), steady_clock::CASES),
         (Some(Behavior::AccessTokens), tokens::CASES),
         (Some(Behavior::Administration), administration::CASES),

@@ -18,16 +18,16 @@ use std::{
 use journal::MemoryJournal;
 use rows::{MemoryRowHolders, MemoryRows, time_left};
 use stead_engine::{
-    ActivePolicy, BytesToRead, CallLockGuard, CallerResourceLifetime, ClockReading, CommitError, CommitReceipt,
-    DirectoryEntry, Error, ErrorKind, ExternalChangeListening, FileBytesWithVersion, FileNamePolicy, FileReader,
-    FileStat, FilesystemTrashAndHistorySizes, FinalSymlink, HolderPresence, ImmutableWorkspaceProperties,
-    JournalCallRecord, JournalEntryQuery, JournalHead, PathLockRequest, Plan, Principal, PrincipalUsage, QuotaCharge,
-    RequiredUsageFreshness, RowFamily, RowQuery, RowSet, RowStamp, SessionTotals, SessionTotalsQuery,
-    StoredJournalEntry, Transaction, TrashItem, Version, WatchAttachStage, Workspace, WorkspaceUsage,
+    ActivePolicy, CallLockGuard, CallerResourceLifetime, ClockReading, CommitError, CommitReceipt, Error, ErrorKind,
+    ExternalChangeListening, FileNamePolicy, FilesystemTrashAndHistorySizes, HolderPresence,
+    ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead, LocateRequest, LocatedPath,
+    PathLockRequest, Plan, Principal, PrincipalUsage, QuotaCharge, RequiredUsageFreshness, RowFamily, RowQuery, RowSet,
+    RowStamp, SessionTotals, SessionTotalsQuery, StoredJournalEntry, Transaction, TrashItem, Tree, Version,
+    WatchAttachStage, Workspace, WorkspaceUsage,
 };
 use stead_journal::{JournalEntryRelation, RecordedUsage};
 use stead_path::RelPath;
-use tree::{InMemoryTreeNodeContent, MemoryTree};
+use tree::MemoryTree;
 
 /// The workspace clock starts at 2026-01-01T00:00:00Z.
 const START_MS: i64 = 1_767_225_600_000;
@@ -161,69 +161,24 @@ struct NoopGuard;
 
 impl CallLockGuard for NoopGuard {}
 
-impl Workspace for MemoryWorkspace {
+impl Tree for MemoryWorkspace {
     fn profile(&self) -> &ImmutableWorkspaceProperties {
         &self.profile
     }
 
+    fn locate(&self, request: &LocateRequest<'_>) -> Result<LocatedPath, Error> {
+        let tree = self.lock_state().tree.clone();
+        let path = match *request {
+            LocateRequest::Resolve(path, last) => tree.locate(path, last, &self.profile.root_spellings)?,
+            LocateRequest::LinkFree(path) => path.clone(),
+        };
+        Ok(LocatedPath { entry: tree.entry(&path), path })
+    }
+}
+
+impl Workspace for MemoryWorkspace {
     fn now(&self) -> ClockReading {
         self.lock_state().now()
-    }
-
-    fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error> {
-        self.lock_state().tree.locate(path, last, &self.profile.root_spellings)
-    }
-
-    fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error> {
-        Ok(self.lock_state().tree.get(path).map(tree::MemoryNode::node))
-    }
-
-    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
-        let state = self.lock_state();
-        let placed =
-            state.tree.get(path).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{path} does not exist")))?;
-        let bytes = match &placed.item {
-            InMemoryTreeNodeContent::File(bytes) => bytes,
-            InMemoryTreeNodeContent::Directory => {
-                return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory")));
-            }
-            InMemoryTreeNodeContent::Link(_) | InMemoryTreeNodeContent::Special => {
-                return Err(Error::new(ErrorKind::NotRegular, format!("{path} is no file")));
-            }
-        };
-        let wanted = match want {
-            BytesToRead::VersionOnly => Vec::new(),
-            BytesToRead::Whole { limit_bytes } if bytes.len() as u64 > limit_bytes => {
-                return Err(Error::new(ErrorKind::TooLarge, format!("{path} is too large to read at once")));
-            }
-            BytesToRead::Whole { .. } => bytes.clone(),
-            BytesToRead::Range { offset, length } => {
-                let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-                let taken = usize::try_from(length).unwrap_or(usize::MAX);
-                bytes.iter().skip(skipped).take(taken).copied().collect()
-            }
-        };
-        Ok(FileBytesWithVersion { bytes: wanted, version: Version::hash_bytes(bytes), stat: placed.node() })
-    }
-
-    fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
-        Ok(Box::new(tree::MemoryFileReader(self.read_without_version(path, u64::MAX)?)))
-    }
-
-    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
-        match self.lock_state().tree.get(path).map(|placed| &placed.item) {
-            Some(InMemoryTreeNodeContent::Link(target)) => Ok(target.clone()),
-            Some(
-                InMemoryTreeNodeContent::File(_)
-                | InMemoryTreeNodeContent::Directory
-                | InMemoryTreeNodeContent::Special,
-            )
-            | None => Err(Error::new(ErrorKind::NotFound, format!("{path} is no link"))),
-        }
-    }
-
-    fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
-        self.lock_state().tree.list(path)
     }
 
     fn lock(&self, _asks: &[PathLockRequest], _deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::native::RenderedOutcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_engine::{Error, Workspace};
+use stead_engine::{Error, Tree};
 
 use crate::engine_fixture::{EngineFixture, rel_path};
 
@@ -68,7 +68,11 @@ impl PatchCaseWorkspaceAdapter for EngineFixture {
 
     fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
         let link = |path: &str| {
-            self.workspace.read_link(&rel_path(path)).ok().map(|target| [b"-> ", target.as_slice()].concat())
+            self.workspace
+                .entry_at(&rel_path(path))
+                .and_then(|entry| entry.read_link())
+                .ok()
+                .map(|target| [b"-> ", target.as_slice()].concat())
         };
         let paths = self.workspace.all_paths().into_iter();
         paths.map(|path| (path.clone(), self.workspace.bytes(&path).or_else(|| link(&path)))).collect()

@@ -14,8 +14,8 @@ use crate::{
         TreeSummary,
     },
     recorded_arguments::UnredactedCallArguments,
+    tree::FileIdentity,
     version::Version,
-    workspace::FileIdentity,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::{
     ops::{decode_diff_text, file_kind_name},
     plan::{CommitExpectation, FileKind, Plan, PlannedChange, PlannedContent, TreeSummary},
     policy::{Policy, PolicyVerdictReason},
-    workspace::BytesToRead,
+    tree::BytesToRead,
 };
 
 const NO_FILE_LABEL: &str = "nothing";

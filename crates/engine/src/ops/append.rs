@@ -14,8 +14,8 @@ use crate::{
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::CommitExpectation,
+    tree::BytesToRead,
     version::Version,
-    workspace::BytesToRead,
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

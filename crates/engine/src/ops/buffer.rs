@@ -33,8 +33,8 @@ use crate::{
     },
     outcome::{Completeness, OperationOutcome, UtcTime},
     plan::FileKind,
+    tree::{BytesToRead, FileBytesWithVersion},
     version::Version,
-    workspace::{BytesToRead, FileBytesWithVersion},
 };
 
 fn require_person_or_editor(context: &CallContext<'_>) -> Result<(), Error> {

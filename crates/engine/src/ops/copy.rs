@@ -20,7 +20,7 @@ use crate::{
         CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
     },
-    workspace::{FileStat, FinalSymlink},
+    tree::{FileStat, FinalSymlink},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -27,8 +27,9 @@ use crate::{
     outcome::{Completeness, OperationOutcome},
     plan::FileKind,
     resolve,
+    tree::{BytesToRead, FileBytesWithVersion},
     version::{BaseVersion, Version},
-    workspace::{BytesToRead, FileBytesWithVersion, JournalEntryOrder, JournalEntryQuery},
+    workspace::{JournalEntryOrder, JournalEntryQuery},
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -35,8 +35,9 @@ use crate::{
         write,
     },
     plan::CommitExpectation,
+    tree::BytesToRead,
     version::{BaseVersion, Version},
-    workspace::{BytesToRead, CommitReceipt},
+    workspace::CommitReceipt,
 };
 
 pub(crate) struct FileToEdit {

@@ -253,7 +253,7 @@ struct NearFileNameMatchCollector {
 }
 
 impl NearFileNameMatchCollector {
-    fn add_entry(&mut self, fuzzy: &FuzzyPattern, entry: &ParallelWalkEntry<'_, '_>, max: usize) {
+    fn add_entry(&mut self, fuzzy: &FuzzyPattern, entry: &ParallelWalkEntry<'_>, max: usize) {
         let below = entry.path_below_start().to_ascii_lowercase();
         let name = below.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         if let Some(part) = &fuzzy.substring {

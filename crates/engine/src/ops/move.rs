@@ -15,8 +15,8 @@ use crate::{
     },
     outcome::{FileShownInOutcome, OperationOutcome, RecordedEntryFields, SavedAndUnsavedVersion},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, TreeSummary},
+    tree::{FileStat, FinalSymlink},
     version::Version,
-    workspace::{FileStat, FinalSymlink},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

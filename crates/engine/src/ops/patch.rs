@@ -39,8 +39,9 @@ use crate::{
     },
     outcome::is_default,
     plan::{FileKind, Plan},
+    tree::FinalSymlink,
     version::Version,
-    workspace::{CommitReceipt, FinalSymlink},
+    workspace::CommitReceipt,
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

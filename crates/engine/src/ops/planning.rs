@@ -14,8 +14,8 @@ use crate::{
         CommitExpectation, FileKind, NEW_DIRECTORY_MODE, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
     },
+    tree::FileStat,
     version::Version,
-    workspace::FileStat,
 };
 
 /// The permission bits that a plan may set, without the set-id bits and the sticky bit.

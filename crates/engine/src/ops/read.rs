@@ -21,7 +21,7 @@ use crate::{
     ops::{ListArgs, planning::require_present, text_pages::shorten_for_error},
     outcome::{Completeness, FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
-    workspace::{BytesToRead, FileBytesWithVersion, FileStat},
+    tree::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -26,8 +26,9 @@ use crate::{
     },
     outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     plan::{FileKind, Plan, PlannedChange},
+    tree::{BytesToRead, FileStat, FinalSymlink},
     version::Version,
-    workspace::{BytesToRead, FileStat, FinalSymlink, TrashItem},
+    workspace::TrashItem,
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

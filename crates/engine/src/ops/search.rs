@@ -45,8 +45,8 @@ use crate::{
     next_step::NextStep,
     operation::{Operation, OperationPlanningResult, PathAccessRequest, PlanResult, ResolvedTarget},
     plan::FileKind,
+    tree::FileReader,
     unsaved::UnsavedFile,
-    workspace::FileReader,
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -145,7 +145,8 @@ impl SearchArgs {
             if let Some(indexed) = self.search_by_index(search_context, &target.path)? {
                 return Ok(indexed);
             }
-            let index_filter = context.workspace().index_filter(search_context.pattern.required_trigrams());
+            let index = context.workspace().search_index();
+            let index_filter = index.and_then(|index| index.filter(search_context.pattern.required_trigrams()));
             let make = || (SearchResults::default(), IndexBasedFileSkipChecker::new(index_filter.as_deref()));
             let (thread_results, omissions) = walk::walk_tree(
                 context,
@@ -169,7 +170,9 @@ impl SearchArgs {
                 },
             )?;
             found = SearchResults::merge_all(thread_results.into_iter().map(|(found, _)| found));
-            context.workspace().report_files_searched(found.files_visited());
+            if let Some(index) = index {
+                index.report_files_searched(found.files_visited());
+            }
             found.counts.unreadable += omissions.unlistable_directories;
             found.counts.ignored = omissions.ignored;
             found.walk_limit_reached = omissions.limit_reached;
@@ -215,12 +218,12 @@ fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
 }
 
-enum FileToSearch<'s, 'm, 'v> {
+enum FileToSearch<'s, 'm> {
     ByPath(&'s RelPath),
-    OnWalk(&'s walk::ParallelWalkEntry<'m, 'v>),
+    OnWalk(&'s walk::ParallelWalkEntry<'m>),
 }
 
-impl FileToSearch<'_, '_, '_> {
+impl FileToSearch<'_, '_> {
     fn path(&self) -> &RelPath {
         match self {
             Self::ByPath(path) => path,
@@ -234,14 +237,14 @@ impl FileToSearch<'_, '_, '_> {
                 *bytes = context.workspace().read_without_version(path, limits::SEARCH_IN_MEMORY_BYTES_MAX)?;
                 Ok(())
             }
-            Self::OnWalk(entry) => entry.read_bytes(context, &may_be_text, bytes),
+            Self::OnWalk(entry) => entry.read_bytes(&may_be_text, bytes),
         }
     }
 
     fn open_file(&self, context: &CallContext<'_>) -> Result<Box<dyn FileReader>, Error> {
         match self {
             Self::ByPath(path) => context.workspace().open_file(path),
-            Self::OnWalk(entry) => entry.open_file(context),
+            Self::OnWalk(entry) => entry.open_file(),
         }
     }
 }
@@ -260,7 +263,7 @@ struct SearchPatternAndLimits<'a> {
 }
 
 impl SearchPatternAndLimits<'_> {
-    fn search_file(&self, found: &mut SearchResults, source: &FileToSearch<'_, '_, '_>) -> Result<(), Error> {
+    fn search_file(&self, found: &mut SearchResults, source: &FileToSearch<'_, '_>) -> Result<(), Error> {
         let path = source.path();
         if !self.context.may_read(path) {
             return Ok(());

@@ -18,8 +18,9 @@ use crate::{
     errors::Error,
     limits,
     ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor},
+    tree::BytesToRead,
     version::Version,
-    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+    workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
     workspace_reader::WorkspaceReader,
 };
 

@@ -15,7 +15,7 @@ use crate::{
     },
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, UtcTime},
     plan::FileKind,
-    workspace::{BytesToRead, FinalSymlink},
+    tree::{BytesToRead, FinalSymlink},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -118,7 +118,7 @@ fn visible_link_target(context: &CallContext<'_>, target: &ResolvedTarget) -> Re
     let workspace = context.workspace();
     let written = workspace.read_link(&target.path)?;
     match workspace.locate(&target.path, FinalSymlink::Follow) {
-        Ok(path) if written.starts_with(b"/") => Ok(path.to_string()),
+        Ok(located) if written.starts_with(b"/") => Ok(located.path.to_string()),
         Ok(_) => Ok(String::from_utf8_lossy(&written).into_owned()),
         Err(error) if matches!(error.kind, ErrorKind::LinkLoop | ErrorKind::NotFound | ErrorKind::NotDirectory) => {
             let inside = !written.starts_with(b"/") && !written.split(|byte| *byte == b'/').any(|part| part == b"..");

@@ -16,7 +16,7 @@ use crate::{
     errors::Error,
     limits,
     plan::FileKind,
-    workspace::{FileReader, FileStamp, FileStat, OpenDirectoryForWalk},
+    tree::{DirectoryReader, FileReader, FileStamp, FileStat},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,47 +32,32 @@ impl From<Option<bool>> for IgnoredFileInclusionPolicy {
     }
 }
 
-pub(super) struct ParallelWalkEntry<'m, 'v> {
+pub(super) struct ParallelWalkEntry<'m> {
     pub(super) directory: &'m RelPath,
     pub(super) path: &'m RelPath,
     pub(super) kind: FileKind,
     pub(super) name: &'m FileName,
     /// The length in bytes of the path of the walk's start directory, with a trailing slash.
     prefix_bytes: usize,
-    directory_reader: Option<&'m (dyn OpenDirectoryForWalk<'v> + 'v)>,
+    directory_reader: &'m dyn DirectoryReader,
 }
 
-impl ParallelWalkEntry<'_, '_> {
+impl ParallelWalkEntry<'_> {
     pub(super) fn path_below_start(&self) -> &[u8] {
         self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
     }
 
     pub(super) fn stamp(&self) -> Option<FileStamp> {
-        self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.stamp)
+        self.directory_reader.stat(self.name).ok()?.map(|stat| stat.stamp)
     }
 
     /// Reads the visited file, or only its first bytes if `wants_rest` returns false for the first bytes.
-    pub(super) fn read_bytes(
-        &self,
-        context: &CallContext<'_>,
-        wants_rest: &dyn Fn(&[u8]) -> bool,
-        bytes: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        let limit_bytes = limits::SEARCH_IN_MEMORY_BYTES_MAX;
-        match self.directory_reader {
-            Some(reader) => reader.read_without_version(self.name, limit_bytes, wants_rest, bytes),
-            None => {
-                *bytes = context.workspace().read_without_version(self.path, limit_bytes)?;
-                Ok(())
-            }
-        }
+    pub(super) fn read_bytes(&self, wants_rest: &dyn Fn(&[u8]) -> bool, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        self.directory_reader.read_without_version(self.name, limits::SEARCH_IN_MEMORY_BYTES_MAX, wants_rest, bytes)
     }
 
-    pub(super) fn open_file(&self, context: &CallContext<'_>) -> Result<Box<dyn FileReader>, Error> {
-        match self.directory_reader {
-            Some(reader) => reader.open_file(self.name),
-            None => context.workspace().open_file(self.path),
-        }
+    pub(super) fn open_file(&self) -> Result<Box<dyn FileReader>, Error> {
+        self.directory_reader.open_file(self.name)
     }
 }
 
@@ -96,7 +81,7 @@ impl WalkOmissions {
     }
 }
 
-pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
+pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_>) -> Result<(), Error> + Sync + 'a;
 
 /// Visits everything below a directory, with several threads if the tree is large. Each thread of the walk has its own
 /// accumulator, and the threads visit entries in no defined order.

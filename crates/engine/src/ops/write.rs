@@ -29,8 +29,8 @@ use crate::{
     outcome::{FileShownInOutcome, FileVersionFields, OperationOutcome, RecordedEntryFields, is_default},
     plan::{CommitExpectation, FileKind, PlanTimeFileVersion},
     resolve,
+    tree::{BytesToRead, FileStat},
     version::{BaseVersion, Version},
-    workspace::{BytesToRead, FileStat},
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -19,8 +19,8 @@ use crate::{
     next_step::NextStep,
     ops::{ReadArgs, decode_diff_text, encode_like, text_pages::format_line_span},
     plan::{CommitExpectation, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
+    tree::BytesToRead,
     version::Version,
-    workspace::BytesToRead,
 };
 
 /// Converts all changes of a plan, and returns a notice for each file with unsaved text.

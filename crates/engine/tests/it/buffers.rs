@@ -1,7 +1,10 @@
 //! Tests of the authorization of calls on open buffers: hidden paths, leases, policy rules and size limits.
 
 use serde_json::json;
-use stead_engine::{Caller, ErrorKind, Grants, limits};
+use stead_engine::{
+    CallControl, CallDurationClass, CallDurationFactor, CallForecast, CallMetadata, CallOptions, Caller, ErrorKind,
+    Grants, limits, ops::ReadArgs,
+};
 use testkit::error_json;
 use testkit::{
     ErrorDetailsJson,
@@ -85,4 +88,30 @@ fn buffer_changes_are_recorded_without_text() {
     let stored = fixture.engine.workspace().entry(fixture.entry_count()).unwrap().unwrap();
     assert_eq!(stored.entry.operation, "buffer.open");
     assert!(!stored.entry.arguments.contains("secret"), "{}", stored.entry.arguments);
+}
+
+#[test]
+fn call_with_a_forecast_reads_the_file_as_it_was_then_and_its_unsaved_text_as_it_is_now() {
+    let options = CallOptions::default();
+    let file = CallDurationFactor::FileSize { path: "a.txt", bytes: None };
+    let read = |fixture: &EngineFixture, forecast: CallForecast| {
+        let control = CallControl::default().with_forecast(forecast);
+        let call =
+            CallMetadata { caller: &fixture.caller, idempotency_key: None, options: &options, control: &control };
+        fixture.engine.run(ReadArgs::new(rel_path("a.txt")), &call).unwrap().into_outcome().unwrap().content
+    };
+    let fixture = EngineFixture::with_files(&[("a.txt", "one\n")]);
+    let forecast = fixture.engine.forecast(file, &options);
+    assert_eq!(forecast.duration, CallDurationClass::Inline);
+    fixture.write("a.txt", "two\n");
+    assert_eq!(read(&fixture, forecast), "one\n");
+    assert_eq!(read(&fixture, fixture.engine.forecast(file, &options)), "two\n");
+
+    // An editor saves its unsaved text, which earlier calls have seen, and closes the file.
+    let ann = fixture.with_caller(&user("ann"));
+    ann.call_ok("buffer.open", json!({ "path": "a.txt", "text": "typed\n" }));
+    let forecast = fixture.engine.forecast(file, &options);
+    ann.call_ok("buffer.save", json!({ "path": "a.txt" }));
+    ann.call_ok("buffer.close", json!({ "path": "a.txt" }));
+    assert_eq!(read(&fixture, forecast), "typed\n");
 }

@@ -1,7 +1,7 @@
 //! Tests of `edit`: changed files, stale base versions and error messages.
 
 use serde_json::{Value, json};
-use stead_engine::{ErrorKind, Workspace};
+use stead_engine::{ErrorKind, Tree};
 use testkit::engine_fixture::{EngineFixture, agent, confined_agent, rel_path};
 use testkit::{ErrorDetailsJson, error_json, hint_text};
 

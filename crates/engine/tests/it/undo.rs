@@ -1,7 +1,7 @@
 //! Tests of the operations `undo` and `redo`.
 
 use serde_json::{Value, json};
-use stead_engine::{BytesToRead, Caller, CallerAccessMode, ErrorKind, Grants, Workspace};
+use stead_engine::{BytesToRead, Caller, CallerAccessMode, ErrorKind, Grants, Tree};
 use testkit::{
     ErrorDetailsJson,
     engine_fixture::{EngineFixture, agent, rel_path, user},

@@ -23,7 +23,7 @@ use super::{
         self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind, MatchingFilesOfSegment,
     },
 };
-use crate::workspace::to_engine_stamp;
+use crate::tree::to_engine_stamp;
 
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;

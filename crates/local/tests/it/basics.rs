@@ -157,7 +157,7 @@ fn new_state_directory_is_opened_by_many_at_once() {
             let open = || {
                 barrier.wait();
                 let workspace = LocalWorkspace::open(test_options(&directory)).unwrap();
-                stead_engine::Workspace::profile(&*workspace).id.clone()
+                stead_engine::Tree::profile(&*workspace).id.clone()
             };
             let openers: Vec<_> = (0..OPENERS).map(|_| scope.spawn(open)).collect();
             openers.into_iter().map(|opener| opener.join().unwrap()).collect()

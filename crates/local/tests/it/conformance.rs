@@ -44,7 +44,6 @@ impl ConformanceWorkspaceFactory for LocalConformanceTestWorkspaceFactory {
         &[
             OptionalWorkspaceBehavior::SecondOpening,
             OptionalWorkspaceBehavior::PathLocks,
-            OptionalWorkspaceBehavior::OpenDirectories,
             OptionalWorkspaceBehavior::SteadyClock,
             OptionalWorkspaceBehavior::ExternalChangeRecording,
             OptionalWorkspaceBehavior::AccessTokens,

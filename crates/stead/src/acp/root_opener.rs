@@ -8,7 +8,9 @@ use std::{
 };
 
 use stead_disk::{DiskErrorKind, RootDirectory, RootDirectoryOptions};
-use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FileNamePolicy, FinalSymlink, Principal};
+use stead_engine::{
+    ApprovalMode, Engine, Error, ErrorKind, FileKind, FileNamePolicy, FinalSymlink, LocateRequest, Principal,
+};
 use stead_local::{Durability, LandlockMode, LocalWorkspace};
 use stead_path::RelPath;
 use stead_protocols::{
@@ -120,12 +122,11 @@ impl SessionRootOpener for LocalSessionRootOpener {
         let single_file = match found.file {
             None => None,
             Some(requested) => {
-                let resolved = engine.workspace().locate(&requested, FinalSymlink::Follow)?;
-                let node = engine.workspace().stat(&resolved)?;
-                if node.is_none_or(|node| node.kind != FileKind::File) {
+                let located = engine.workspace().locate(&LocateRequest::Resolve(&requested, FinalSymlink::Follow))?;
+                if located.stat().is_none_or(|stat| stat.kind != FileKind::File) {
                     return Err(Error::new(ErrorKind::NotRegular, "a root must be a directory or a regular file"));
                 }
-                Some(AcpSingleFileRoot { requested, resolved })
+                Some(AcpSingleFileRoot { resolved: located.path, requested })
             }
         };
         Ok(OpenedAcpSessionRoot { engine, root_paths: found.spellings, single_file })

@@ -7,8 +7,9 @@ use std::{
 
 use stead_engine::{
     BytesToRead, Caller, CallerResourceLifetime, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind,
-    FailedExpectation, FileIdentity, FileKind, FileModeSource, FileStamp, FileStat, JournalCallRecord, PathLockRequest,
-    Plan, PlanTimeFileVersion, PlannedChange, PlannedContent, Principal, TreeSummary, Version, Workspace,
+    FailedExpectation, FileIdentity, FileKind, FileModeSource, FileStamp, FileStat, FinalSymlink, JournalCallRecord,
+    LocateRequest, LocatedPath, PathLockRequest, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent, Principal,
+    TreeEntry, TreeSummary, Version, Workspace,
 };
 use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_path::RelPath;
@@ -115,6 +116,19 @@ impl WorkspaceUnderConformanceTest {
         self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 
+    pub(super) fn locate(&self, path: &str, last: FinalSymlink) -> Result<LocatedPath, Error> {
+        self.workspace.locate(&LocateRequest::Resolve(&rel_path(path), last))
+    }
+
+    pub(super) fn entry_at(&self, path: &str) -> Result<Arc<dyn TreeEntry>, Error> {
+        self.workspace.entry_at(&rel_path(path))
+    }
+
+    #[track_caller]
+    pub(super) fn read_link(&self, path: &str) -> Vec<u8> {
+        self.entry_at(path).unwrap().read_link().unwrap()
+    }
+
     #[track_caller]
     pub(super) fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
@@ -173,7 +187,9 @@ impl WorkspaceUnderConformanceTest {
             let shown = match listed.kind {
                 FileKind::File => self.workspace.read(&path, BytesToRead::VersionOnly).unwrap().version.to_string(),
                 FileKind::Directory => "directory".to_owned(),
-                FileKind::Link => String::from_utf8(self.workspace.read_link(&path).unwrap()).unwrap(),
+                FileKind::Link => {
+                    String::from_utf8(self.workspace.entry_at(&path).unwrap().read_link().unwrap()).unwrap()
+                }
                 FileKind::Special => "special".to_owned(),
             };
             found.push((path.to_wire().into_owned(), shown));

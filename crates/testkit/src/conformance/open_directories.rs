@@ -1,6 +1,6 @@
 //! Conformance tests of directories that a walk keeps open.
 
-use stead_engine::{ErrorKind, FileKind, OpenDirectoryForWalk, OpenDirectoryWithEntries, PlannedChange};
+use stead_engine::{DirectoryReader, ErrorKind, FileKind, OpenDirectoryWithEntries, PlannedChange};
 use stead_path::FileName;
 
 use super::{
@@ -27,17 +27,15 @@ fn create_tree(fixture: &WorkspaceUnderConformanceTest) {
     fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("d/l"), target: b"e".to_vec() }]);
 }
 
-#[track_caller]
-fn open_directory<'w>(
-    fixture: &'w WorkspaceUnderConformanceTest,
-    path: &str,
-) -> (Box<dyn OpenDirectoryForWalk<'w> + 'w>, Vec<(String, FileKind)>) {
-    named(fixture.workspace.open_directory(&rel_path(path)).unwrap().unwrap())
+fn open_directory(fixture: &WorkspaceUnderConformanceTest, path: &str) -> NamedEntries {
+    let directory = fixture.entry_at(path).unwrap().open_directory().unwrap();
+    let entries = directory.list().unwrap();
+    named((directory, entries))
 }
 
-fn named<'w>(
-    (directory, entries): OpenDirectoryWithEntries<'w>,
-) -> (Box<dyn OpenDirectoryForWalk<'w> + 'w>, Vec<(String, FileKind)>) {
+type NamedEntries = (Box<dyn DirectoryReader>, Vec<(String, FileKind)>);
+
+fn named((directory, entries): OpenDirectoryWithEntries) -> NamedEntries {
     (directory, entries.into_iter().map(|entry| (entry.name.to_wire().into_owned(), entry.kind)).collect())
 }
 
@@ -57,8 +55,7 @@ fn open_directory_lists_and_opens(factory: &dyn ConformanceWorkspaceFactory) {
     for name in ["f", "l", "none"] {
         assert!(directory.open_subdirectory(&file_name(name)).is_err(), "{name}");
     }
-    assert!(fixture.workspace.open_directory(&rel_path("d/f")).is_err());
-    assert_fails(fixture.workspace.open_directory(&rel_path("none")).map(drop), ErrorKind::NotFound);
+    assert_fails(fixture.entry_at("d/f").unwrap().open_directory().map(drop), ErrorKind::NotDirectory);
 }
 
 fn open_directory_reads_files(factory: &dyn ConformanceWorkspaceFactory) {
@@ -75,7 +72,7 @@ fn open_directory_reads_files(factory: &dyn ConformanceWorkspaceFactory) {
     }
     let file = directory.open_file(&file_name("f")).unwrap();
     let mut piece = [0; 4];
-    assert_eq!((file.size(), file.read_at(3, &mut piece).unwrap(), &piece), (10, 4, b"3456"));
+    assert_eq!((file.stat().size, file.read_at(3, &mut piece).unwrap(), &piece), (10, 4, b"3456"));
 }
 
 fn open_directory_survives_a_move(factory: &dyn ConformanceWorkspaceFactory) {

@@ -1,8 +1,6 @@
 //! Conformance tests of reads: stat, read, list, links and path resolution.
 
-use stead_engine::{
-    ActivePolicy, BytesToRead, ErrorKind, FileKind, FileOwnerAndCreationTime, FinalSymlink, PlannedChange, Version,
-};
+use stead_engine::{ActivePolicy, BytesToRead, ErrorKind, FileKind, FinalSymlink, PlannedChange, TreeEntry, Version};
 use stead_path::{FileName, RelPath};
 
 use super::{
@@ -21,7 +19,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("several names are looked up in their order", several_names_are_looked_up),
     ("a file is read without its version", file_is_read_without_version),
     ("a file is read in pieces", file_is_read_in_pieces),
-    ("a missing path has no details", missing_path_has_no_details),
+    ("an open entry stays the same file", open_entry_stays_the_same),
     ("the profile and the built-in policy are there", profile_and_policy_exist),
 ];
 
@@ -86,10 +84,10 @@ fn wrong_item_kind_is_an_error(factory: &dyn ConformanceWorkspaceFactory) {
     assert!(workspace.read(&rel_path("l"), BytesToRead::VersionOnly).is_err());
     assert_fails(workspace.list(&rel_path("f")), ErrorKind::NotDirectory);
     assert_fails(workspace.list(&rel_path("none")), ErrorKind::NotFound);
-    assert!(workspace.read_link(&rel_path("f")).is_err());
-    assert_fails(workspace.read_link(&rel_path("none")), ErrorKind::NotFound);
+    assert!(fixture.entry_at("f").unwrap().read_link().is_err());
+    assert_fails(fixture.entry_at("none"), ErrorKind::NotFound);
     assert_eq!(fixture.stat("l").kind, FileKind::Link);
-    assert_eq!(workspace.read_link(&rel_path("l")).unwrap(), b"f");
+    assert_eq!(fixture.read_link("l"), b"f");
 }
 
 fn inside_links_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
@@ -101,21 +99,19 @@ fn inside_links_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
     };
     link("l", "d/e");
     link("d/up", "../l");
-    let locate = |path: &str, last| fixture.workspace.locate(&rel_path(path), last).unwrap();
+    let locate = |path: &str, last| fixture.locate(path, last).unwrap().path;
     assert_eq!(locate("l", FinalSymlink::Follow), rel_path("d/e"));
     assert_eq!(locate("l", FinalSymlink::Keep), rel_path("l"));
     assert_eq!(locate("l/new", FinalSymlink::Keep), rel_path("d/e/new"));
     assert_eq!(locate("d/up/x/y", FinalSymlink::Follow), rel_path("d/e/x/y"));
     assert_eq!(locate("none/at/all", FinalSymlink::Follow), rel_path("none/at/all"));
     assert_eq!(locate("", FinalSymlink::Follow), RelPath::root());
-    // `locate_and_stat` must agree with `locate` followed by `stat`, or report no status.
+    // The located entry must be the one at the path without links.
     fixture.create_file("d/e/f", b"f");
     for path in ["d/e/f", "l/f", "l", "d/up/f", "d", "none", ""] {
         for last in [FinalSymlink::Follow, FinalSymlink::Keep] {
-            let (place, seen) = fixture.workspace.locate_and_stat(&rel_path(path), last).unwrap();
-            assert_eq!(place, locate(path, last), "{path}");
-            let looked = fixture.workspace.stat(&place).unwrap();
-            assert!(seen.is_none() || seen == looked, "{path}: {seen:?} {looked:?}");
+            let located = fixture.locate(path, last).unwrap();
+            assert_eq!(located.stat(), fixture.workspace.stat(&located.path).unwrap(), "{path}");
         }
     }
 }
@@ -130,7 +126,7 @@ fn escaping_links_are_refused(factory: &dyn ConformanceWorkspaceFactory) {
     link("ring", "ring");
     link("missing", "none/../f");
     fixture.create_file("f", b"f");
-    let locate = |path: &str| fixture.workspace.locate(&rel_path(path), FinalSymlink::Follow);
+    let locate = |path: &str| fixture.locate(path, FinalSymlink::Follow).map(|located| located.path);
     assert_fails(locate("out"), ErrorKind::PathEscape);
     assert_fails(locate("out/x"), ErrorKind::PathEscape);
     assert_fails(locate("absolute"), ErrorKind::PathEscape);
@@ -150,7 +146,7 @@ fn absolute_links_into_the_root_are_followed(factory: &dyn ConformanceWorkspaceF
     link("l", format!("{root}/d"));
     link("top", root.clone());
     link("beside", format!("{root}-beside/d"));
-    let locate = |path: &str| fixture.workspace.locate(&rel_path(path), FinalSymlink::Follow);
+    let locate = |path: &str| fixture.locate(path, FinalSymlink::Follow).map(|located| located.path);
     assert_eq!(locate("l/f").unwrap(), rel_path("d/f"));
     assert_eq!(locate("top/d").unwrap(), rel_path("d"));
     assert_fails(locate("beside"), ErrorKind::PathEscape);
@@ -162,18 +158,22 @@ fn several_names_are_looked_up(factory: &dyn ConformanceWorkspaceFactory) {
     fixture.create_file("d/f", b"f");
     fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("d/l"), target: b"f".to_vec() }]);
     let names = ["l", "none", "f", "l"].map(|name| FileName::new(name.as_bytes()).unwrap());
-    let found = fixture.workspace.stat_names(&rel_path("d"), &names).unwrap();
-    let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
+    let directory = fixture.entry_at("d").unwrap().open_directory().unwrap();
+    let found = names.each_ref().map(|name| directory.stat(name).unwrap());
     let (link, file) = (Some(fixture.stat("d/l")), Some(fixture.stat("d/f")));
     assert_eq!(found, [link, None, file, link]);
-    assert_eq!(fixture.workspace.stat_names(&rel_path("d"), &[]).unwrap().len(), 0);
 }
 
 fn file_is_read_without_version(factory: &dyn ConformanceWorkspaceFactory) {
     let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_file("f", b"0123456789");
-    let read = |path: &str, limit_bytes| fixture.workspace.read_without_version(&rel_path(path), limit_bytes);
+    let read = |path: &str, limit_bytes| {
+        let mut bytes = Vec::new();
+        let directory = fixture.entry_at("").unwrap().open_directory().unwrap();
+        directory.read_without_version(&FileName::new(path.as_bytes()).unwrap(), limit_bytes, &|_| true, &mut bytes)?;
+        Ok(bytes)
+    };
     assert_eq!(read("f", 10).unwrap(), b"0123456789");
     assert_fails(read("f", 9), ErrorKind::TooLarge);
     assert_fails(read("d", 9), ErrorKind::IsDirectory);
@@ -184,26 +184,35 @@ fn file_is_read_in_pieces(factory: &dyn ConformanceWorkspaceFactory) {
     let fixture = WorkspaceUnderConformanceTest::new(factory);
     fixture.create_directory("d");
     fixture.create_file("f", b"0123456789");
-    let file = fixture.workspace.open_file(&rel_path("f")).unwrap();
+    let entry = fixture.entry_at("f").unwrap();
+    let file = entry.open_file().unwrap();
     fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"replaced")]);
     let read = |offset| {
         let mut buffer = [0; 4];
         let length = file.read_at(offset, &mut buffer).unwrap();
         buffer[..length].to_vec()
     };
-    assert_eq!(file.size(), 10);
+    assert_eq!((file.stat(), file.stat().size), (entry.stat(), 10));
     assert_eq!([read(0), read(4), read(8)].concat(), b"0123456789", "a replaced file stays open as it was");
     assert_eq!((read(10), read(100)), (Vec::new(), Vec::new()));
-    assert_fails(fixture.workspace.open_file(&rel_path("d")).map(drop), ErrorKind::IsDirectory);
-    assert_fails(fixture.workspace.open_file(&rel_path("none")).map(drop), ErrorKind::NotFound);
+    assert_fails(fixture.entry_at("d").unwrap().open_file().map(drop), ErrorKind::IsDirectory);
+    assert_fails(fixture.entry_at("none"), ErrorKind::NotFound);
 }
 
-fn missing_path_has_no_details(factory: &dyn ConformanceWorkspaceFactory) {
+fn open_entry_stays_the_same(factory: &dyn ConformanceWorkspaceFactory) {
     let fixture = WorkspaceUnderConformanceTest::new(factory);
-    fixture.create_file("f", b"f");
-    fixture.workspace.file_details(&rel_path("f")).unwrap();
-    let missing = fixture.workspace.file_details(&rel_path("none")).unwrap();
-    assert_eq!(missing, FileOwnerAndCreationTime::default());
+    fixture.create_file("f", b"first");
+    let before = fixture.entry_at("f").unwrap();
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"replaced")]);
+    let after = fixture.entry_at("f").unwrap();
+    let read = |entry: &dyn TreeEntry| {
+        let mut buffer = [0; 16];
+        let length = entry.open_file().unwrap().read_at(0, &mut buffer).unwrap();
+        (buffer[..length].to_vec(), entry.stat().size)
+    };
+    assert_eq!((read(&*before), read(&*after)), ((b"first".to_vec(), 5), (b"replaced".to_vec(), 8)));
+    assert_ne!(before.stat().stamp, after.stat().stamp);
+    assert_eq!(before.details().owner, after.details().owner);
 }
 
 fn profile_and_policy_exist(factory: &dyn ConformanceWorkspaceFactory) {

@@ -1,9 +1,10 @@
 //! The tree of the memory workspace, and the resolution of paths with links.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use stead_engine::{
-    DirectoryEntry, Error, ErrorKind, FileIdentity, FileKind, FileReader, FileStamp, FileStat, FinalSymlink,
+    DirectoryEntry, DirectoryReader, Error, ErrorKind, FileIdentity, FileKind, FileOwnerAndCreationTime, FileReader,
+    FileStamp, FileStat, FileStatLookupResult, FinalSymlink, OpenDirectoryWithEntries, TreeEntry,
 };
 use stead_path::{FileName, RelPath};
 
@@ -66,13 +67,14 @@ pub(super) type InMemoryWorkspaceSubtree = Vec<(RelPath, MemoryNode)>;
 
 #[derive(Debug, Clone)]
 pub(super) struct MemoryTree {
-    nodes: BTreeMap<RelPath, MemoryNode>,
+    /// Open entries share the nodes until the tree changes.
+    nodes: Arc<BTreeMap<RelPath, MemoryNode>>,
     last_id: u64,
 }
 
 impl MemoryTree {
     pub(super) fn new(now_ms: i64) -> Self {
-        let mut tree = Self { nodes: BTreeMap::new(), last_id: 0 };
+        let mut tree = Self { nodes: Arc::default(), last_id: 0 };
         tree.put(&RelPath::root(), InMemoryTreeNodeContent::Directory, 0o755, now_ms);
         tree
     }
@@ -82,7 +84,7 @@ impl MemoryTree {
     }
 
     pub(super) fn get_mut(&mut self, path: &RelPath) -> Option<&mut MemoryNode> {
-        self.nodes.get_mut(path)
+        Arc::make_mut(&mut self.nodes).get_mut(path)
     }
 
     pub(super) fn is_directory(&self, path: &RelPath) -> bool {
@@ -100,17 +102,18 @@ impl MemoryTree {
     pub(super) fn put(&mut self, path: &RelPath, item: InMemoryTreeNodeContent, mode: u32, now_ms: i64) {
         self.last_id += 1;
         let placed = MemoryNode { item, mode, links: 1, modified_ms: now_ms, id: self.last_id };
-        self.nodes.insert(path.clone(), placed);
+        Arc::make_mut(&mut self.nodes).insert(path.clone(), placed);
     }
 
     pub(super) fn take_subtree(&mut self, top: &RelPath) -> InMemoryWorkspaceSubtree {
         let inside: Vec<RelPath> = self.nodes.keys().filter(|path| path.is_within(top)).cloned().collect();
-        inside.iter().filter_map(|path| Some((path.strip_prefix(top)?, self.nodes.remove(path)?))).collect()
+        let nodes = Arc::make_mut(&mut self.nodes);
+        inside.iter().filter_map(|path| Some((path.strip_prefix(top)?, nodes.remove(path)?))).collect()
     }
 
     pub(super) fn insert_subtree(&mut self, top: &RelPath, branch: InMemoryWorkspaceSubtree) -> Result<(), Error> {
         for (below, placed) in branch {
-            self.nodes.insert(top.append(&below)?, placed);
+            Arc::make_mut(&mut self.nodes).insert(top.append(&below)?, placed);
         }
         Ok(())
     }
@@ -198,16 +201,121 @@ fn strip_root(target: &[u8], root: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The bytes that a file had when it was opened.
-pub(super) struct MemoryFileReader(pub(super) Vec<u8>);
+/// An entry of the tree as it was when the entry was opened.
+#[derive(Debug)]
+struct MemoryTreeEntry {
+    tree: MemoryTree,
+    path: RelPath,
+    stat: FileStat,
+}
+
+impl MemoryTree {
+    pub(super) fn entry(&self, path: &RelPath) -> Option<Arc<dyn TreeEntry>> {
+        let stat = self.get(path)?.node();
+        Some(Arc::new(MemoryTreeEntry { tree: self.clone(), path: path.clone(), stat }))
+    }
+
+    fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
+        self.entry(path)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{path} does not exist")))
+            .and_then(|entry| entry.open_file())
+    }
+}
+
+impl TreeEntry for MemoryTreeEntry {
+    fn stat(&self) -> FileStat {
+        self.stat
+    }
+
+    fn details(&self) -> FileOwnerAndCreationTime {
+        FileOwnerAndCreationTime::default()
+    }
+
+    fn read_link(&self) -> Result<Vec<u8>, Error> {
+        match self.tree.get(&self.path).map(|node| &node.item) {
+            Some(InMemoryTreeNodeContent::Link(target)) => Ok(target.clone()),
+            Some(
+                InMemoryTreeNodeContent::File(_)
+                | InMemoryTreeNodeContent::Directory
+                | InMemoryTreeNodeContent::Special,
+            )
+            | None => Err(Error::new(ErrorKind::NotFound, format!("{} is no link", self.path))),
+        }
+    }
+
+    fn open_file(&self) -> Result<Box<dyn FileReader>, Error> {
+        match self.tree.get(&self.path).map(|node| &node.item) {
+            Some(InMemoryTreeNodeContent::File(bytes)) => {
+                Ok(Box::new(MemoryFileReader { stat: self.stat, bytes: bytes.clone() }))
+            }
+            Some(InMemoryTreeNodeContent::Directory) => {
+                Err(Error::new(ErrorKind::IsDirectory, format!("{} is a directory", self.path)))
+            }
+            Some(InMemoryTreeNodeContent::Link(_) | InMemoryTreeNodeContent::Special) | None => {
+                Err(Error::new(ErrorKind::NotRegular, format!("{} is no file", self.path)))
+            }
+        }
+    }
+
+    fn open_directory(&self) -> Result<Box<dyn DirectoryReader>, Error> {
+        self.tree.list(&self.path)?;
+        Ok(Box::new(MemoryDirectoryReader { tree: self.tree.clone(), path: self.path.clone() }))
+    }
+}
+
+struct MemoryDirectoryReader {
+    tree: MemoryTree,
+    path: RelPath,
+}
+
+impl DirectoryReader for MemoryDirectoryReader {
+    fn list(&self) -> Result<Vec<DirectoryEntry>, Error> {
+        self.tree.list(&self.path)
+    }
+
+    fn open_subdirectory(&self, name: &FileName) -> Result<OpenDirectoryWithEntries, Error> {
+        let path = self.path.join(name)?;
+        let entries = self.tree.list(&path)?;
+        Ok((Box::new(Self { tree: self.tree.clone(), path }), entries))
+    }
+
+    fn stat(&self, name: &FileName) -> FileStatLookupResult {
+        Ok(self.tree.get(&self.path.join(name)?).map(MemoryNode::node))
+    }
+
+    fn read_without_version(
+        &self,
+        name: &FileName,
+        limit_bytes: u64,
+        _goes_on: &dyn Fn(&[u8]) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let file = self.open_file(name)?;
+        let size = file.stat().size;
+        if size > limit_bytes {
+            return Err(Error::new(ErrorKind::TooLarge, "the file is too large to read at once"));
+        }
+        bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
+        file.read_at(0, bytes).map(drop)
+    }
+
+    fn open_file(&self, name: &FileName) -> Result<Box<dyn FileReader>, Error> {
+        self.tree.open_file(&self.path.join(name)?)
+    }
+}
+
+struct MemoryFileReader {
+    stat: FileStat,
+    bytes: Vec<u8>,
+}
 
 impl FileReader for MemoryFileReader {
-    fn size(&self) -> u64 {
-        self.0.len() as u64
+    fn stat(&self) -> FileStat {
+        self.stat
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        let rest = usize::try_from(offset).ok().and_then(|offset| self.0.get(offset..)).unwrap_or_default();
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or_default();
         let length = rest.len().min(buffer.len());
         buffer[..length].copy_from_slice(&rest[..length]);
         Ok(length)

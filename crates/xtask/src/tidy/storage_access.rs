@@ -12,11 +12,12 @@ const UNLOGGED_ACCESS_FILES: &[&str] = &[
     "pipeline.rs",
     "rows.rs",
     "rules.rs",
+    "tree.rs",
     "workspace.rs",
     "workspace_reader.rs",
 ];
 const RULES_DIRECTORY: &str = "rules/";
-const UNLOGGED_ACCESS: &[&str] = &["dyn Workspace", "engine.workspace()"];
+const UNLOGGED_ACCESS: &[&str] = &["dyn Workspace", "dyn Tree", "engine.workspace()"];
 
 pub(super) fn find_unlogged_storage_access(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();

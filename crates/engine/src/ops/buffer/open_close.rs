@@ -23,8 +23,9 @@ use crate::{
     },
     outcome::{OperationOutcome, RecordedEntryFields},
     resolve,
+    tree::FileBytesWithVersion,
     version::{BaseVersion, Version},
-    workspace::{CommitReceipt, FileBytesWithVersion},
+    workspace::CommitReceipt,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

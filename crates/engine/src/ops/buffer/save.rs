@@ -13,8 +13,9 @@ use crate::{
     ops::{decode_diff_text, encode_like, planning},
     outcome::{OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan},
+    tree::FileBytesWithVersion,
     version::Version,
-    workspace::{CommitReceipt, FileBytesWithVersion},
+    workspace::CommitReceipt,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -17,7 +17,7 @@ use crate::{
     },
     outcome::UtcTime,
     plan::FileKind,
-    workspace::{DirectoryEntry, FileStatLookupResult, FinalSymlink},
+    tree::{DirectoryEntry, FileStatLookupResult, FinalSymlink},
 };
 
 /// The relative path after which the next page of a listing continues, even if the path no longer exists.
@@ -188,9 +188,8 @@ impl<'v, 'a> ListWalk<'v, 'a> {
     }
 
     fn stat_link_target(&self, link: &RelPath) -> Option<ListedLinkTarget> {
-        let workspace = self.context.workspace();
-        let path = workspace.locate(link, FinalSymlink::Follow).ok().filter(|path| self.context.may_read(path))?;
-        let stat = workspace.stat(&path).ok()??;
+        let target = self.context.workspace().locate(link, FinalSymlink::Follow).ok()?;
+        let stat = target.stat().filter(|_| self.context.may_read(&target.path))?;
         Some(ListedLinkTarget { kind: stat.kind, size: stat.size })
     }
 

@@ -20,8 +20,8 @@ use crate::{
     plan::{
         CommitExpectation, FileKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary,
     },
+    tree::{BytesToRead, FileNamePolicy, FileStat},
     version::Version,
-    workspace::{BytesToRead, FileNamePolicy, FileStat},
 };
 
 pub(super) struct PatchedFileMap<'v, 'w> {

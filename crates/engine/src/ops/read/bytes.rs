@@ -13,7 +13,7 @@ use crate::{
     next_step::NextStep,
     operation::{OperationPlanningResult, PlanResult},
     outcome::Completeness,
-    workspace::{BytesToRead, FileBytesWithVersion},
+    tree::{BytesToRead, FileBytesWithVersion},
 };
 
 /// The number of file bytes whose base64 encoding fills a page.

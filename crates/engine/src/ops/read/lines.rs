@@ -16,7 +16,7 @@ use crate::{
     operation::{OperationPlanningResult, PlanResult},
     ops::text_pages::{TextPageEnd, first_page},
     outcome::Completeness,
-    workspace::FileBytesWithVersion,
+    tree::FileBytesWithVersion,
 };
 
 pub(super) fn read_lines_page(

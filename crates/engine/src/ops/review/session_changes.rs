@@ -16,8 +16,9 @@ use crate::{
     limits,
     ops::decode_diff_text,
     plan::{FileKind, PlanTimeFileVersion},
+    tree::BytesToRead,
     version::Version,
-    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+    workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 const TRACKING_BATCH_ENTRIES: usize = 500;

@@ -22,7 +22,7 @@ impl<'s> IndexBasedFileSkipChecker<'s> {
     }
 
     /// Returns the reason why the index lets a search skip a file; `None` if the file must be read.
-    pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexBasedFileSkipReason> {
+    pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_>) -> Option<IndexBasedFileSkipReason> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
             self.current = Some((entry.directory.clone(), index_filter.directory_index(entry.directory)));
@@ -46,7 +46,7 @@ impl SearchArgs {
             && sees_unfiltered_tree(context)
             && search_context.unsaved.is_empty();
         let indexed = plain
-            .then(|| context.workspace().indexed_walk(start, search_context.pattern.required_trigrams()))
+            .then(|| context.workspace().search_index()?.walk(start, search_context.pattern.required_trigrams()))
             .flatten();
         let Some(IndexedSearchCandidates {
             candidates,

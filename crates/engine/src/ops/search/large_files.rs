@@ -19,7 +19,7 @@ use crate::{
         FileToSearch, SearchPatternAndLimits, SearchResults, matcher::SearchHitsInOneText,
         results::IncompleteSearchReason,
     },
-    workspace::FileReader,
+    tree::FileReader,
 };
 
 enum LargeFileSearchOutcome {
@@ -32,11 +32,7 @@ enum LargeFileSearchOutcome {
 }
 
 impl SearchPatternAndLimits<'_> {
-    pub(super) fn search_large(
-        &self,
-        found: &mut SearchResults,
-        source: &FileToSearch<'_, '_, '_>,
-    ) -> Result<(), Error> {
+    pub(super) fn search_large(&self, found: &mut SearchResults, source: &FileToSearch<'_, '_>) -> Result<(), Error> {
         let path = source.path();
         if self.context.options.before_after == BeforeAfterContentInclusion::Include {
             found.counts.add_incomplete(path, IncompleteSearchReason::FileTooLarge);
@@ -58,11 +54,11 @@ impl SearchPatternAndLimits<'_> {
     fn search_large_file(
         &self,
         path: &RelPath,
-        source: &FileToSearch<'_, '_, '_>,
+        source: &FileToSearch<'_, '_>,
     ) -> Result<LargeFileSearchOutcome, Error> {
         let Ok(reader) = source.open_file(self.context) else { return Ok(LargeFileSearchOutcome::Unreadable) };
         let file = &*reader;
-        if file.size() > limits::SEARCH_LARGE_BYTES_MAX {
+        if file.stat().size > limits::SEARCH_LARGE_BYTES_MAX {
             return Ok(LargeFileSearchOutcome::Stopped(IncompleteSearchReason::FileTooLarge));
         }
         let encoding = match detect_encoding(file) {

@@ -24,8 +24,8 @@ use crate::{
     operation::{PathAccessRequest, RequestedAccessKind, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
     plan::{CommitExpectation, FileKind, FileModeSource, PlannedChange, PlannedContent},
+    tree::{FileStat, FinalSymlink},
     version::Version,
-    workspace::{FileStat, FinalSymlink},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn revert_step(
     };
     for path in source.into_iter().chain(&to) {
         match context.workspace().locate(path, FinalSymlink::Keep) {
-            Ok(found) if found == *path => {}
+            Ok(located) if located.path == *path => {}
             Ok(_) => skip_reason = Some(RevertSkipReason::PathRedirected),
             Err(error) if error.kind == ErrorKind::NotDirectory => {
                 skip_reason = Some(RevertSkipReason::ParentNotDirectory)

@@ -11,7 +11,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use stead_path::{FileName, RelPath};
 
-use crate::{call_context::CallContext, limits, plan::FileKind, workspace::DirectoryEntry};
+use crate::{call_context::CallContext, limits, plan::FileKind, tree::DirectoryEntry};
 
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreRules {

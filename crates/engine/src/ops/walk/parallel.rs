@@ -22,7 +22,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     plan::FileKind,
-    workspace::{DirectoryEntry, OpenDirectoryForWalk},
+    tree::{DirectoryEntry, DirectoryReader},
 };
 
 const PROGRESS_EVERY: u64 = 256;
@@ -38,38 +38,38 @@ pub(super) struct ParallelWalk<'a, 'v> {
     context: &'a CallContext<'v>,
     start: &'a RelPath,
     prefix_bytes: usize,
-    queue: Mutex<WalkQueue<'v>>,
+    queue: Mutex<WalkQueue>,
     queue_changed: Condvar,
     entries_visited: AtomicU64,
     open_handles: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct WalkQueue<'v> {
-    jobs: Vec<WalkJob<'v>>,
+struct WalkQueue {
+    jobs: Vec<WalkJob>,
     busy_workers: usize,
     is_stopped: bool,
     error: Option<Error>,
 }
 
-struct WalkJob<'v> {
+struct WalkJob {
     directory: RelPath,
     rules: Option<Arc<IgnoreRules>>,
-    task: WalkListOrVisitTask<'v>,
+    task: WalkListOrVisitTask,
 }
 
-enum WalkListOrVisitTask<'v> {
+enum WalkListOrVisitTask {
     /// The job lists a directory, which is opened relative to its parent directory if the parent is open.
-    ListDirectory(Option<Arc<HandleCountedDirectory<'v>>>),
-    VisitEntries(Option<Arc<HandleCountedDirectory<'v>>>, Vec<DirectoryEntry>),
+    ListDirectory(Option<Arc<HandleCountedDirectory>>),
+    VisitEntries(Arc<HandleCountedDirectory>, Vec<DirectoryEntry>),
 }
 
-struct HandleCountedDirectory<'v> {
-    reader: Box<dyn OpenDirectoryForWalk<'v> + 'v>,
+struct HandleCountedDirectory {
+    reader: Box<dyn DirectoryReader>,
     count: Arc<AtomicUsize>,
 }
 
-impl Drop for HandleCountedDirectory<'_> {
+impl Drop for HandleCountedDirectory {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -161,7 +161,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
                     })
                 }
                 WalkListOrVisitTask::VisitEntries(within, listed) => {
-                    self.visit_entries(&directory, rules.as_ref(), within.as_ref(), &listed, worker)
+                    self.visit_entries(&directory, rules.as_ref(), &within, &listed, worker)
                 }
             };
             match more {
@@ -173,7 +173,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
     }
 
     /// Returns the next walk job; waits while the queue is empty and other threads may still add jobs.
-    fn next_job(&self) -> Option<(WalkJob<'v>, WalkJobGuard<'_, 'a, 'v>)> {
+    fn next_job(&self) -> Option<(WalkJob, WalkJobGuard<'_, 'a, 'v>)> {
         let mut queue = self.lock_queue();
         loop {
             if queue.is_stopped {
@@ -192,7 +192,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    fn add_jobs(&self, jobs: Vec<WalkJob<'v>>) {
+    fn add_jobs(&self, jobs: Vec<WalkJob>) {
         if jobs.is_empty() {
             return;
         }
@@ -211,7 +211,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         self.queue_changed.notify_all();
     }
 
-    fn lock_queue(&self) -> MutexGuard<'_, WalkQueue<'v>> {
+    fn lock_queue(&self) -> MutexGuard<'_, WalkQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,16 +219,13 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         &self,
         directory: RelPath,
         rules: Option<Arc<IgnoreRules>>,
-        above: Option<Arc<HandleCountedDirectory<'v>>>,
-    ) -> Result<Vec<WalkJob<'v>>, Error> {
-        let entered = match (above, directory.split()) {
-            (Some(above), Some((_, name))) => Some(above.reader.open_subdirectory(&name)?),
-            (Some(_) | None, _) => self.context.workspace().open_directory(&directory)?,
+        above: Option<Arc<HandleCountedDirectory>>,
+    ) -> Result<Vec<WalkJob>, Error> {
+        let (reader, mut listed) = match (above, directory.split()) {
+            (Some(above), Some((_, name))) => above.reader.open_subdirectory(&name)?,
+            (Some(_) | None, _) => self.context.workspace().open_and_list(&directory)?,
         };
-        let (handle, mut listed) = match entered {
-            Some((branch, listed)) => (Some(self.count_handle(branch)), listed),
-            None => (None, self.context.workspace().list(&directory)?),
-        };
+        let handle = self.count_handle(reader);
         self.context.retain_visible(&directory, &mut listed);
         let rules = rules.map(|rules| {
             rules.enter_directory(&|path| ignore::read_ignore_file(self.context, path), &directory, &listed)
@@ -236,12 +233,12 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         let job = |listed: &[DirectoryEntry]| WalkJob {
             directory: directory.clone(),
             rules: rules.clone(),
-            task: WalkListOrVisitTask::VisitEntries(handle.clone(), listed.to_vec()),
+            task: WalkListOrVisitTask::VisitEntries(Arc::clone(&handle), listed.to_vec()),
         };
         Ok(listed.rchunks(ENTRIES_PER_JOB).map(job).collect())
     }
 
-    fn count_handle(&self, branch: Box<dyn OpenDirectoryForWalk<'v> + 'v>) -> Arc<HandleCountedDirectory<'v>> {
+    fn count_handle(&self, branch: Box<dyn DirectoryReader>) -> Arc<HandleCountedDirectory> {
         self.open_handles.fetch_add(1, Ordering::Relaxed);
         Arc::new(HandleCountedDirectory { reader: branch, count: Arc::clone(&self.open_handles) })
     }
@@ -250,10 +247,10 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         &self,
         directory: &RelPath,
         rules: Option<&Arc<IgnoreRules>>,
-        within: Option<&Arc<HandleCountedDirectory<'v>>>,
+        within: &Arc<HandleCountedDirectory>,
         listed: &[DirectoryEntry],
         worker: &mut WalkWorker<'_, A>,
-    ) -> Result<Vec<WalkJob<'v>>, Error> {
+    ) -> Result<Vec<WalkJob>, Error> {
         let exclude = &self.context.options.walk_filter.exclude;
         let mut jobs = Vec::new();
         for DirectoryEntry { name, kind } in listed {
@@ -269,14 +266,14 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
                 self.stop(None);
                 return Ok(Vec::new());
             }
-            let (prefix_bytes, directory_reader) = (self.prefix_bytes, within.map(|handle| &*handle.reader));
+            let (prefix_bytes, directory_reader) = (self.prefix_bytes, &*within.reader);
             let entry = ParallelWalkEntry { directory, path: &path, kind: *kind, name, prefix_bytes, directory_reader };
             if !exclude.matches_bytes(entry.path_below_start()) {
                 (worker.visit)(&mut worker.results, &entry)?;
             }
             if *kind == FileKind::Directory && !exclude.matches_all_below_bytes(entry.path_below_start()) {
                 let few = self.open_handles.load(Ordering::Relaxed) <= HANDLES_MAX;
-                let above = within.filter(|_| few).cloned();
+                let above = few.then(|| Arc::clone(within));
                 jobs.push(WalkJob {
                     directory: path,
                     rules: rules.cloned(),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     index::{IndexContext, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
-    workspace::to_engine_stamp,
+    tree::to_engine_stamp,
 };
 
 const GIT_DIRECTORY: &[u8] = b".git";

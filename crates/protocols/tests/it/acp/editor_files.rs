@@ -2,7 +2,7 @@
 //! writes.
 
 use serde_json::{Value, json};
-use stead_engine::{ApprovalMode, Workspace};
+use stead_engine::{ApprovalMode, Tree};
 
 use super::harness::{AcpProxyTestHarness, BOTH_FILE_METHODS};
 

@@ -13,8 +13,8 @@ use crate::{
     limits,
     ops::planning::PERMISSION_BITS,
     plan::{CommitExpectation, FileKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent},
+    tree::{BytesToRead, FileStat},
     version::Version,
-    workspace::{BytesToRead, FileStat},
 };
 
 #[derive(Debug, Clone, Copy)]

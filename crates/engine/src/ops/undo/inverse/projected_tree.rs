@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stead_path::RelPath;
 
-use crate::{call_context::CallContext, errors::Error, plan::FileKind, workspace::FileStat};
+use crate::{call_context::CallContext, errors::Error, plan::FileKind, tree::FileStat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryAfterPlan {
