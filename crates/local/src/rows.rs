@@ -1,6 +1,6 @@
 //! The rows of a workspace in SQLite: one table for all families, so that a new kind of row changes no SQL.
 
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Connection, Row, ToSql, params, types::ValueRef};
 use stead_engine::{
     ClockReading, Expectation, FailedExpectation, RowBody, RowBodySelection, RowChange, RowFamily, RowQuery,
     RowSelection, RowSet, RowStamp, RowWrite, StoredRow, compensation_owner, keep_compensation, kept_compensation,
@@ -11,12 +11,14 @@ use crate::{
     store::{execute_cached, number_at, query_number, query_rows, to_sql_integer},
 };
 
-const ROW_COLUMNS: &str =
-    "SELECT id, owner, subject, revision, first_entry, first_ms, last_entry, last_ms, value FROM state_rows";
+/// The generation and the rows are read by one statement, so that they belong together. Without rows, the statement
+/// returns the generation with an empty row.
+const ROW_QUERY: &str = "SELECT families.generation, id, owner, subject, revision, first_entry, first_ms, last_entry,
+        last_ms, value
+    FROM (SELECT ?1 AS family) AS asked LEFT JOIN row_families AS families USING (family)
+        LEFT JOIN state_rows AS stored ON stored.family = asked.family";
 
-/// The generation is read before the rows, so that rows are never older than their generation.
 pub(crate) fn load_rows(connection: &Connection, query: &RowQuery) -> rusqlite::Result<RowSet> {
-    let generation = load_generation(connection, query.family)?;
     let family = query.family.as_str();
     let (condition, values): (&str, Vec<&dyn ToSql>) = match &query.selection {
         RowSelection::All => ("", vec![&family]),
@@ -26,8 +28,14 @@ pub(crate) fn load_rows(connection: &Connection, query: &RowQuery) -> rusqlite::
             ("AND owner = ?2 AND subject = ?3", vec![&family, owner, subject])
         }
     };
-    let sql = format!("{ROW_COLUMNS} WHERE family = ?1 {condition} ORDER BY position");
-    let mut rows = query_rows(connection, &sql, values.as_slice(), row_from_sql)?;
+    let mut generation = 0;
+    let found =
+        query_rows(connection, &format!("{ROW_QUERY} {condition} ORDER BY position"), values.as_slice(), |row| {
+            generation = row.get::<_, Option<i64>>(0)?.unwrap_or(0).unsigned_abs();
+            let has_row = row.get_ref(1)? != ValueRef::Null;
+            if has_row { row_from_sql(row).map(Some) } else { Ok(None) }
+        })?;
+    let mut rows: Vec<StoredRow> = found.into_iter().flatten().collect();
     if query.bodies == RowBodySelection::All {
         for row in &mut rows {
             let sql = "SELECT slot, bytes FROM row_bodies WHERE family = ?1 AND id = ?2 ORDER BY slot";
@@ -46,13 +54,13 @@ fn row_from_sql(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
         Ok(number.zip(time_ms).map(|(number, time_ms)| RowStamp { entry: number.unsigned_abs(), time_ms }))
     };
     Ok(StoredRow {
-        id: row.get(0)?,
-        owner: row.get(1)?,
-        subject: row.get(2)?,
-        revision: number_at(row, 3)?,
-        first: stamp(4)?,
-        last: stamp(6)?,
-        value: row.get(8)?,
+        id: row.get(1)?,
+        owner: row.get(2)?,
+        subject: row.get(3)?,
+        revision: number_at(row, 4)?,
+        first: stamp(5)?,
+        last: stamp(7)?,
+        value: row.get(9)?,
         bodies: Vec::new(),
     })
 }

@@ -13,6 +13,7 @@ mod index;
 mod integrity;
 mod kill;
 mod large_files;
+mod leases;
 mod model;
 mod moved;
 mod older;
