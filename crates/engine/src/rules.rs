@@ -63,6 +63,9 @@ impl dyn Workspace + '_ {
     ) -> Result<(T, Option<CommitReceipt>), Error> {
         for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
             let (value, transaction) = decide()?;
+            if record.is_none() && transaction.rows.is_empty() {
+                return Ok((value, None));
+            }
             match self.commit_transaction(&transaction, record) {
                 Ok(receipt) => return Ok((value, receipt)),
                 Err(CommitError::ExpectationFailed(_)) => {}

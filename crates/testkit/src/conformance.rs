@@ -26,6 +26,7 @@ mod second_opening;
 mod sessions;
 mod steady_clock;
 mod tokens;
+mod transactions;
 mod trash;
 mod watches;
 mod writes;
@@ -122,6 +123,7 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
         (None, trash::CASES),
         (None, journal::CASES),
         (None, records::CASES),
+        (None, transactions::CASES),
         (None, lease::CASES),
         (None, sessions::CASES),
         (None, reopening::CASES),
