@@ -64,7 +64,8 @@ enum_words! {
 
 /// The approval request of a call. If a call is repeated with a changed plan, its earlier open approval requests become
 /// stale.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
     pub principal: String,
     pub session: String,

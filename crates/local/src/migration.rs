@@ -5,10 +5,10 @@
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 use stead_engine::{
-    AlertRow, AlertSeverity, ApprovalRow, ApprovalState, ApproverAndReason, BUFFER_EDITOR_TEXT, BUFFER_TEXT, BufferRow,
-    Deadline, EditorSentTextLineEndings, HumanResponseToAlert, LeaseRow, REVIEW_MARK_TEXT, ReviewMarkRow, RowBody,
-    RowChange, RowFamily, RowKey, RowStamp, RowWrite, SessionRow, Version, WatchAttachStage, WatchDepth,
-    WatchEventKind, WatchRow,
+    AlertRow, AlertSeverity, ApprovalRequest, ApprovalRow, ApprovalState, ApproverAndReason, BUFFER_EDITOR_TEXT,
+    BUFFER_TEXT, BufferRow, Deadline, EditorSentTextLineEndings, HumanResponseToAlert, LeaseRow, REVIEW_MARK_TEXT,
+    ReviewMarkRow, RowBody, RowChange, RowFamily, RowKey, RowStamp, RowWrite, SessionRow, Version, WatchAttachStage,
+    WatchDepth, WatchEventKind, WatchRow,
 };
 
 use crate::{
@@ -113,7 +113,13 @@ fn move_approvals(connection: &Connection) -> MigrationResult {
         let policy: String = row.get(9)?;
         let by: Option<String> = row.get(15)?;
         let reason: Option<String> = row.get(16)?;
-        let value = ApprovalRow {
+        let deadline = Deadline {
+            starts_ms: row.get(10)?,
+            ends_ms: row.get(11)?,
+            starts_uptime_ms: row.get(12)?,
+            boot_id: row.get(13)?,
+        };
+        let request = ApprovalRequest {
             principal: row.get(1)?,
             session: row.get(2)?,
             operation: row.get(3)?,
@@ -123,18 +129,18 @@ fn move_approvals(connection: &Connection) -> MigrationResult {
             plan_preview: row.get(7)?,
             reason: row.get(8)?,
             policy_version: u64::from_str_radix(&policy, 16).map_err(|_| rusqlite::Error::InvalidQuery)?,
-            deadline: Deadline {
-                starts_ms: row.get(10)?,
-                ends_ms: row.get(11)?,
-                starts_uptime_ms: row.get(12)?,
-                boot_id: row.get(13)?,
-            },
+            valid_for_ms: deadline.ends_ms.saturating_sub(deadline.starts_ms),
+        };
+        let value = ApprovalRow {
+            request,
+            deadline,
             state: approval_state(row.get(14)?).ok_or(rusqlite::Error::InvalidQuery)?,
             resolution: by.map(|resolved_by| ApproverAndReason { resolved_by, reason }),
         };
         let stamp = stamp_at(row, 17, value.deadline.starts_ms)?;
-        let keep =
-            |value: &ApprovalRow| moved_row(RowFamily::Approval, id.clone(), [&value.principal, ""], value, Vec::new());
+        let keep = |value: &ApprovalRow| {
+            moved_row(RowFamily::Approval, id.clone(), [&value.request.principal, ""], value, Vec::new())
+        };
         if let (Some(stamp), Some(true)) = (stamp, row.get::<_, Option<bool>>(18)?) {
             let approved = ApprovalRow { state: ApprovalState::Approved, ..value.clone() };
             compensation.push((stamp.entry, keep(&approved)?));

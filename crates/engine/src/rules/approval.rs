@@ -22,15 +22,7 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRow {
-    pub principal: String,
-    pub session: String,
-    pub operation: String,
-    pub tool: Option<String>,
-    pub call_digest: Digest,
-    pub plan_digest: Digest,
-    pub plan_preview: String,
-    pub reason: String,
-    pub policy_version: u64,
+    pub request: ApprovalRequest,
     pub deadline: Deadline,
     pub state: ApprovalState,
     pub resolution: Option<ApproverAndReason>,
@@ -40,25 +32,15 @@ impl RowValue for ApprovalRow {
     const FAMILY: RowFamily = RowFamily::Approval;
 
     fn owner(&self) -> &str {
-        &self.principal
+        &self.request.principal
     }
 }
 
 impl ApprovalRow {
     fn new(request: &ApprovalRequest, now: &ClockReading) -> Self {
-        let ApprovalRequest { principal, session, operation, tool, call_digest, plan_digest, .. } = request.clone();
-        let ApprovalRequest { plan_preview, reason, policy_version, valid_for_ms, .. } = request.clone();
         Self {
-            principal,
-            session,
-            operation,
-            tool,
-            call_digest,
-            plan_digest,
-            plan_preview,
-            reason,
-            policy_version,
-            deadline: Deadline::until(now, now.wall_ms.saturating_add(valid_for_ms)),
+            request: request.clone(),
+            deadline: Deadline::until(now, now.wall_ms.saturating_add(request.valid_for_ms)),
             state: ApprovalState::Pending,
             resolution: None,
         }
@@ -77,27 +59,15 @@ impl ApprovalRow {
 
 impl TypedRow<ApprovalRow> {
     fn to_approval(&self, now: &ClockReading) -> Approval {
-        let row = self.value.clone();
-        let (created_ms, expires_ms) = (row.deadline.starts_ms, row.deadline.ends_ms);
-        let state = row.state_at(now);
+        let ApprovalRow { request, deadline, resolution, .. } = self.value.clone();
+        let state = self.value.state_at(now);
         Approval {
             id: self.id.clone(),
-            request: ApprovalRequest {
-                principal: row.principal,
-                session: row.session,
-                operation: row.operation,
-                tool: row.tool,
-                call_digest: row.call_digest,
-                plan_digest: row.plan_digest,
-                plan_preview: row.plan_preview,
-                reason: row.reason,
-                policy_version: row.policy_version,
-                valid_for_ms: expires_ms.saturating_sub(created_ms),
-            },
-            created_ms,
-            expires_ms,
+            request,
+            created_ms: deadline.starts_ms,
+            expires_ms: deadline.ends_ms,
             state,
-            resolution: row.resolution,
+            resolution,
             used_by_entry: self.last.filter(|_| state == ApprovalState::Used).map(|stamp| stamp.entry),
         }
     }
@@ -131,7 +101,7 @@ impl dyn Workspace + '_ {
         let rows = self.typed_rows::<ApprovalRow>(selection, RowBodySelection::None)?.rows;
         let now = self.now();
         let matches = |row: &&TypedRow<ApprovalRow>| {
-            filter.call_digest.is_none_or(|call| row.value.call_digest == call)
+            filter.call_digest.is_none_or(|call| row.value.request.call_digest == call)
                 && filter.state.is_none_or(|state| row.value.state_at(&now) == state)
         };
         Ok(rows.iter().rev().filter(matches).take(filter.limit).map(|row| row.to_approval(&now)).collect())
@@ -202,7 +172,9 @@ pub(super) fn use_approval(
     let row = workspace.approval_row(id)?;
     let state = row.as_ref().map(|row| row.value.state_at(&workspace.now()));
     let principal = record.caller.principal.to_string();
-    let Some(row) = row.filter(|row| state == Some(ApprovalState::Approved) && row.value.principal == principal) else {
+    let Some(row) =
+        row.filter(|row| state == Some(ApprovalState::Approved) && row.value.request.principal == principal)
+    else {
         let text =
             format!("approval {id} is {} and can no longer be used", state.map_or("gone", ApprovalState::as_str));
         return Err(Error::new(ErrorKind::ApprovalStale, text).with_next_step(NextStep::repeat()));
@@ -221,8 +193,8 @@ fn find_pending<'a>(
     now: &ClockReading,
 ) -> Result<Option<&'a TypedRow<ApprovalRow>>, Error> {
     let pending = || rows.iter().filter(|row| row.value.state_at(now) == ApprovalState::Pending);
-    let is_same_call = |row: &TypedRow<ApprovalRow>| row.value.call_digest == request.call_digest;
-    let same = pending().find(|row| is_same_call(row) && row.value.plan_digest == request.plan_digest);
+    let is_same_call = |row: &TypedRow<ApprovalRow>| row.value.request.call_digest == request.call_digest;
+    let same = pending().find(|row| is_same_call(row) && row.value.request.plan_digest == request.plan_digest);
     if same.is_none() && pending().filter(|row| !is_same_call(row)).count() >= limits::APPROVALS_PENDING_MAX {
         let text = "too many of your calls are already waiting for approval; nothing was changed";
         return Err(Error::new(ErrorKind::TooMany, text).with_next_step(
@@ -238,7 +210,7 @@ fn is_open_request_of(row: &ApprovalRow, request: &ApprovalRequest) -> bool {
         ApprovalState::Pending | ApprovalState::Approved => true,
         ApprovalState::Denied | ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired => false,
     };
-    is_open && row.call_digest == request.call_digest
+    is_open && row.request.call_digest == request.call_digest
 }
 
 /// Two requests never get the same id, because the generation differs.

@@ -48,7 +48,7 @@ const WORDS: &[&str] = &[
     "SELECT (value ->> 'severity') || ' ' || (value ->> 'sender') FROM state_rows WHERE family = 'alert'",
     "SELECT (value ->> 'owner') || ' ' || (value ->> 'path') || ' ' || (value ->> 'event_kinds') || ' ' || (value ->> 'stage')
      FROM state_rows WHERE family = 'watch'",
-    "SELECT (value ->> 'principal') || ' ' || (value ->> 'operation') || ' ' || (value ->> 'reason') || ' ' || (value ->> 'state')
+    "SELECT (value ->> '$.request.principal') || ' ' || (value ->> '$.request.operation') || ' ' || (value ->> '$.request.reason') || ' ' || (value ->> 'state')
      FROM state_rows WHERE family = 'approval'",
     "SELECT principal || ' ' || reach || ' ' || label FROM tokens",
     "SELECT owner || ' ' || path || ' ' || top || ' ' || state FROM trash WHERE path = 'e'",
