@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, ToSql, params, types::ValueRef};
 use stead_engine::{
-    ClockReading, Expectation, FailedExpectation, RowBody, RowBodySelection, RowChange, RowFamily, RowQuery,
+    ClockReading, Error, Expectation, FailedExpectation, RowBody, RowBodySelection, RowChange, RowFamily, RowQuery,
     RowSelection, RowSet, RowStamp, RowWrite, StoredRow, compensation_owner, keep_compensation, kept_compensation,
 };
 
@@ -141,13 +141,20 @@ pub(crate) fn write_rows(
     Ok(())
 }
 
+/// Compensation is written after the journal entry, so its errors must end the whole transaction. A refusal would end
+/// only the request and leave the entry.
+fn abort_transaction(error: Error) -> TransactionError {
+    TransactionError::Database(rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
 /// Keeps the writes that take back the rows of an entry until the files of the entry are changed.
 pub(crate) fn write_compensation(
     connection: &Connection,
     entry: u64,
     compensation: Vec<RowWrite>,
 ) -> Result<(), TransactionError> {
-    Ok(write_rows(connection, &keep_compensation(entry, compensation)?, None)?)
+    let kept = keep_compensation(entry, compensation).map_err(abort_transaction)?;
+    Ok(write_rows(connection, &kept, None)?)
 }
 
 fn kept_rows(connection: &Connection, entry: u64) -> rusqlite::Result<Vec<StoredRow>> {
@@ -168,7 +175,7 @@ pub(crate) fn delete_compensation(connection: &Connection, entry: u64) -> rusqli
 /// Takes back the rows of an entry, except those that a later entry has written.
 pub(crate) fn take_back_rows(connection: &Connection, entry: u64, stamp: RowStamp) -> Result<(), TransactionError> {
     for row in kept_rows(connection, entry)? {
-        let write = kept_compensation(row)?;
+        let write = kept_compensation(row).map_err(abort_transaction)?;
         let sql = "SELECT last_entry FROM state_rows WHERE family = ?1 AND id = ?2";
         if query_number(connection, sql, params![write.family.as_str(), write.key.id(0)])? == Some(entry) {
             write_rows(connection, &[write], Some(stamp))?;
