@@ -1,7 +1,7 @@
 //! Runs the operations of a workspace: path resolution, authorization, planning and the call pipeline. The engine is
 //! synchronous, performs I/O only through the [`Workspace`] trait and does not depend on any protocol. A protocol
-//! runs an operation with [`Engine::run`]. Only [`Workspace::commit_transaction`] writes, and only the pipeline and the
-//! rules about rows call it.
+//! runs an operation with [`Engine::run`]. Only [`Workspace::commit_transaction`] writes the effects of a call on files
+//! and rows, and only the pipeline and the rules about rows call it.
 
 // Every module with arguments or outcomes derives `JsonSchema`; without the feature, the derive generates nothing.
 #[cfg(feature = "schema")]

@@ -1,6 +1,6 @@
 //! [`Workspace`], the trait between the engine and the storage of a workspace.
 //!
-//! Only [`Workspace::commit_transaction`] writes; the trait [`Tree`] looks at files.
+//! Only [`Workspace::commit_transaction`] writes the effects of a call on files and rows; the trait [`Tree`] looks at files.
 
 use std::time::Instant;
 
@@ -244,7 +244,8 @@ pub trait Workspace: Tree {
     /// The rows that a query selects, in the order in which they were created.
     fn rows(&self, query: &RowQuery) -> Result<RowSet, Error>;
 
-    /// Waits until a row of the family is written after this generation, or until the deadline.
+    /// Waits until a row of the family is written after this generation, or until the deadline. A write by another
+    /// process may be noticed only at the deadline.
     fn wait_for_rows(&self, family: RowFamily, generation: u64, deadline: Instant) -> Result<(), Error>;
 
     /// Shows other processes that the holder of rows lives, and returns the name of the holder. Names are never reused.
